@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* status.h -- the one error convention of the target: every fallible function returns
+ * enum osd_status; out-parameters named ret_x are written only on OSD_OK.  One table turns an
+ * outcome into a sense key and ASC/ASCQ (osd2-wire 7.4; design D15 for the vendor codes 80/xx).
+ * Details (field pointer, attribute, information) travel in struct osd_fault (command/request.h). */
+#ifndef OSD_BASE_STATUS_H
+#define OSD_BASE_STATUS_H
+
+#include <stdint.h>
+
+enum osd_sense_key {
+	OSD_SK_NO_SENSE = 0x0,
+	OSD_SK_RECOVERED_ERROR = 0x1,
+	OSD_SK_NOT_READY = 0x2,
+	OSD_SK_MEDIUM_ERROR = 0x3,
+	OSD_SK_HARDWARE_ERROR = 0x4,
+	OSD_SK_ILLEGAL_REQUEST = 0x5,
+	OSD_SK_UNIT_ATTENTION = 0x6,
+	OSD_SK_DATA_PROTECT = 0x7,
+	OSD_SK_ABORTED_COMMAND = 0xb,
+};
+
+/*        status               sense key        ASCQ    meaning */
+#define OSD_STATUS_MAP(X)                                                                                          \
+	X(OSD_OK,                 NO_SENSE,         0x0000, "success")                                             \
+	X(OSD_E_SHORT_READ,       RECOVERED_ERROR,  0x3b17, "read past the end of the object")                     \
+	X(OSD_E_STILL_RUNNING,    RECOVERED_ERROR,  0x8010, "the wait ended before the job; the job goes on")      \
+	X(OSD_E_NOT_READY,        NOT_READY,        0x0404, "format in progress")                                  \
+	X(OSD_E_MEDIUM,           MEDIUM_ERROR,     0x1100, "the backing device failed to read or write")          \
+	X(OSD_E_INTERNAL,         HARDWARE_ERROR,   0x4400, "internal failure; the cause is in the log")           \
+	X(OSD_E_NO_MEMORY,        HARDWARE_ERROR,   0x5500, "out of memory or another resource")                   \
+	X(OSD_E_OPCODE,           ILLEGAL_REQUEST,  0x2000, "operation code or CDB length is not OSD-2")           \
+	X(OSD_E_CDB_FIELD,        ILLEGAL_REQUEST,  0x2400, "invalid field in CDB")                                \
+	X(OSD_E_NO_PARTITION,     ILLEGAL_REQUEST,  0x2400, "partition does not exist")                            \
+	X(OSD_E_NO_OBJECT,        ILLEGAL_REQUEST,  0x2400, "user object or collection does not exist")            \
+	X(OSD_E_EXISTS,           ILLEGAL_REQUEST,  0x2400, "requested id is taken or reserved")                   \
+	X(OSD_E_BEYOND_END,       ILLEGAL_REQUEST,  0x2400, "starting byte address beyond the end of the object")  \
+	X(OSD_E_PERMISSION,       ILLEGAL_REQUEST,  0x2400, "permission missing in the capability")                \
+	X(OSD_E_PARAM_LENGTH,     ILLEGAL_REQUEST,  0x1a00, "parameter list length error")                         \
+	X(OSD_E_PARAM_FIELD,      ILLEGAL_REQUEST,  0x2600, "invalid field in parameter list")                     \
+	X(OSD_E_AUDIT_FROZEN,     ILLEGAL_REQUEST,  0x2404, "audit value frozen")                                  \
+	X(OSD_E_KEY_FROZEN,       ILLEGAL_REQUEST,  0x2405, "working key frozen")                                  \
+	X(OSD_E_NONCE_REPEAT,     ILLEGAL_REQUEST,  0x2406, "nonce not unique")                                    \
+	X(OSD_E_NONCE_TIME,       ILLEGAL_REQUEST,  0x2407, "nonce timestamp out of range")                        \
+	X(OSD_E_DATA_OUT_ICV,     ILLEGAL_REQUEST,  0x260f, "invalid data-out buffer integrity check value")       \
+	X(OSD_E_NOT_EMPTY,        ILLEGAL_REQUEST,  0x2c0a, "partition or collection contains user objects")       \
+	X(OSD_E_SEQUENCE,         ILLEGAL_REQUEST,  0x2c00, "command sequence error")                              \
+	X(OSD_E_JOB_IN_WAY,       ILLEGAL_REQUEST,  0x8011, "an unfinished job stands in the way")                 \
+	X(OSD_E_JOB_KEY_CLASH,    ILLEGAL_REQUEST,  0x8012, "idempotency key in use with other content")           \
+	X(OSD_E_ISOLATION,        ILLEGAL_REQUEST,  0x8013, "isolation level not available on this host")          \
+	X(OSD_E_JOB_STATE,        ILLEGAL_REQUEST,  0x8014, "not possible in this state of the job")               \
+	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
+	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \
+	X(OSD_E_JOB_QUEUE,        ABORTED_COMMAND,  0x8001, "job ended: queue or hold (reason 1xx)")               \
+	X(OSD_E_JOB_SCRIPT,       ABORTED_COMMAND,  0x8002, "job ended: script (reason 2xx)")                      \
+	X(OSD_E_JOB_LIMIT,        ABORTED_COMMAND,  0x8003, "job ended: limit (reason 3xx)")                       \
+	X(OSD_E_JOB_SANDBOX,      ABORTED_COMMAND,  0x8004, "job ended: sandbox or host (reason 4xx)")             \
+	X(OSD_E_JOB_STORAGE,      ABORTED_COMMAND,  0x8005, "job ended: storage (reason 5xx)")                     \
+	X(OSD_E_JOB_SECURITY,     ABORTED_COMMAND,  0x8006, "job ended: security (reason 6xx)")                    \
+	X(OSD_E_JOB_INTERNAL,     ABORTED_COMMAND,  0x8009, "job ended: internal (reason 9xx)")                    \
+	/* Outcomes that never reach the wire as sense data. */                                                    \
+	X(OSD_E_BUSY,             NO_SENSE,         0x0000, "SAM status BUSY: queue full, try later")              \
+	X(OSD_E_TASK_ABORTED,     NO_SENSE,         0x0000, "SAM status TASK ABORTED")                             \
+	X(OSD_E_RETRY,            NO_SENSE,         0x0000, "deadlock victim: abort the transaction and retry")    \
+	X(OSD_PENDING,            NO_SENSE,         0x0000, "accepted; completes later")
+
+enum osd_status {
+#define X(status, key, ascq, meaning) status,
+	OSD_STATUS_MAP(X)
+#undef X
+	OSD_STATUS_COUNT
+};
+
+struct osd_status_info {
+	const char *name;
+	const char *meaning;
+	enum osd_sense_key sense_key;
+	uint16_t asc_ascq;
+};
+
+/* The table's row; never NULL (an unknown value yields OSD_E_INTERNAL's row). */
+const struct osd_status_info *osd_status_info(enum osd_status status);
+
+/* errno of a failed system call on the store -> status (ENOSPC/EDQUOT -> OSD_E_NO_SPACE,
+ * ENOMEM/EMFILE/ENFILE -> OSD_E_NO_MEMORY, EIO and kin -> OSD_E_MEDIUM, others OSD_E_INTERNAL). */
+enum osd_status osd_status_from_errno(int error);
+
+#endif

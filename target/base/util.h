@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* util.h -- scope cleanup, ownership transfer, checked arithmetic.  Header only; used by every layer. */
+#ifndef OSD_BASE_UTIL_H
+#define OSD_BASE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OSD_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define OSD_MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define OSD_MAX(a, b)     ((a) > (b) ? (a) : (b))
+
+/* Run fn(&variable) when the variable leaves its scope; fn accepts what the variable holds then. */
+#define OSD_CLEANUP(fn)   __attribute__((cleanup(fn)))
+#define OSD_CLEANUP_FREE  OSD_CLEANUP(osd_freep)
+#define OSD_CLEANUP_CLOSE OSD_CLEANUP(osd_closep)
+
+/* Give the resource away: yields the pointer and leaves NULL for the cleanup. */
+#define OSD_STEAL(p)                                                                               \
+	({                                                                                         \
+		__typeof__(p) stolen_ = (p);                                                       \
+		(p) = NULL;                                                                        \
+		stolen_;                                                                           \
+	})
+
+#define osd_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+static inline void osd_freep(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void osd_closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+/* false when a + b or a * b does not fit 64 bits; *ret is then unset. */
+static inline bool osd_add_u64(uint64_t a, uint64_t b, uint64_t *ret)
+{
+	return !__builtin_add_overflow(a, b, ret);
+}
+
+static inline bool osd_mul_u64(uint64_t a, uint64_t b, uint64_t *ret)
+{
+	return !__builtin_mul_overflow(a, b, ret);
+}
+
+static inline uint64_t osd_round_up(uint64_t value, uint64_t power_of_two)
+{
+	return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+#endif

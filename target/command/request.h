@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* request.h -- struct osd_request, the one object that travels from a front end through engine,
+ * dispatcher and command functions and back. */
+#ifndef OSD_COMMAND_REQUEST_H
+#define OSD_COMMAND_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+#include "wire/cdb.h"
+#include "wire/osd2.h"
+
+#define OSD_SAM_GOOD            0x00
+#define OSD_SAM_CHECK_CONDITION 0x02
+#define OSD_SAM_BUSY            0x08
+#define OSD_SAM_TASK_ABORTED    0x40
+
+/* Who asks.  Strings are borrowed from the front end and live as long as the request. */
+struct osd_nexus {
+	uint64_t id;                /* I_T nexus, unique among those alive */
+	const char *initiator_name; /* iSCSI name, or "" */
+	const char *chap_name;      /* verified by CHAP, or NULL */
+	const char *address;        /* source address, or "" */
+};
+
+/* What went wrong, beside the status: goes into the sense descriptors (osd2-wire 7.2). */
+struct osd_fault {
+	enum osd_status status;
+	bool has_field;            /* field_pointer counts */
+	bool field_in_data_out;    /* C/D bit 0: the pointer is into Data-Out, not the CDB */
+	uint16_t field_pointer;
+	bool has_attribute;        /* page and number count (descriptor 08h) */
+	uint32_t page, number;
+	bool has_information;      /* descriptor 00h */
+	uint64_t information;
+	bool has_command_information; /* descriptor 01h */
+	uint64_t command_information;
+	uint32_t not_initiated, completed; /* descriptor 06h function bits */
+};
+
+struct osd_request {
+	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until done(). */
+	const uint8_t *cdb;
+	size_t cdb_length;
+	const uint8_t *data_out;
+	size_t data_out_length;
+	uint8_t *data_in; /* uninitialised; the engine fills or zeroes what it reports */
+	size_t data_in_capacity;
+	struct osd_nexus nexus;
+	uint64_t task_tag;
+	uint16_t lun;
+	void (*done)(struct osd_request *request); /* exactly once, from any thread */
+	void *front_end;                            /* the front end's own */
+
+	/* Set by the engine when done() is called. */
+	uint8_t sam_status;
+	uint8_t sense[OSD_SENSE_MAX];
+	size_t sense_length;
+	size_t data_in_length;     /* bytes of data_in that are the answer, gaps zeroed */
+	size_t data_out_used;
+
+	/* The engine's and the dispatcher's own. */
+	struct osd_cdb decoded;
+	struct osd_fault fault;
+	struct osd_object_id object; /* addressed or made: Current Command page #3, #4 */
+	enum osd_object_type object_type;
+	uint64_t append_start;
+	int64_t capacity_change;
+	size_t command_data_in;    /* bytes of command data at Data-In offset 0 */
+	struct osd_request *next;  /* queue link, engine's */
+	uint64_t submitted_ns;
+	struct osd_exec_wait *exec_wait; /* owned by exec/ while a synchronous EXEC waits */
+	bool aborted;              /* front end: a task management function covers it (design D15) */
+};
+
+#endif

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# flags.cmake -- compiler settings shared by the three C trees (target, sandbox, pyosd/_core).
+#   -DIOSD_SANITIZE=address,undefined | thread    instrument everything built
+#   -DIOSD_FUZZ=ON                                build the libFuzzer targets (clang only)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+set(IOSD_SANITIZE "" CACHE STRING "sanitizers to build with, comma separated")
+option(IOSD_FUZZ "build the fuzz targets" OFF)
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
+                    -Wwrite-strings -fno-omit-frame-pointer -fstack-protector-strong)
+if(IOSD_SANITIZE)
+  add_compile_options(-fsanitize=${IOSD_SANITIZE} -fno-sanitize-recover=all -O1)
+  add_link_options(-fsanitize=${IOSD_SANITIZE})
+endif()
+if(IOSD_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -O1)
+  add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cursor.h -- bounds-checked big-endian reader and writer with a sticky error: read or write all
+ * fields, then test `bad` once.  A cursor borrows its buffer.  No casts over bytes anywhere else. */
+#ifndef OSD_WIRE_CURSOR_H
+#define OSD_WIRE_CURSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct osd_rd {
+	const uint8_t *at, *end;
+	bool bad; /* once short, always short */
+};
+
+struct osd_wr {
+	uint8_t *start, *at, *end;
+	bool bad; /* something did not fit; nothing was written past end */
+};
+
+static inline struct osd_rd osd_rd_init(const void *data, size_t length)
+{
+	const uint8_t *bytes = data;
+
+	return (struct osd_rd){bytes, bytes + length, false};
+}
+
+static inline size_t osd_rd_left(const struct osd_rd *r)
+{
+	return r->bad ? 0 : (size_t)(r->end - r->at);
+}
+
+/* Borrowed pointer to the next length bytes, or NULL (and bad). */
+static inline const uint8_t *osd_rd_bytes(struct osd_rd *r, size_t length)
+{
+	const uint8_t *bytes = r->at;
+
+	if (r->bad || (size_t)(r->end - r->at) < length) {
+		r->bad = true;
+		return NULL;
+	}
+	r->at += length;
+	return bytes;
+}
+
+static inline uint64_t osd_rd_be(struct osd_rd *r, size_t width)
+{
+	const uint8_t *bytes = osd_rd_bytes(r, width);
+	uint64_t value = 0;
+
+	if (!bytes)
+		return 0;
+	for (size_t i = 0; i < width; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static inline struct osd_wr osd_wr_init(void *data, size_t capacity)
+{
+	uint8_t *bytes = data;
+
+	return (struct osd_wr){bytes, bytes, bytes + capacity, false};
+}
+
+static inline size_t osd_wr_used(const struct osd_wr *w)
+{
+	return (size_t)(w->at - w->start);
+}
+
+/* Room for length bytes to be filled by the caller, or NULL (and bad). */
+static inline uint8_t *osd_wr_room(struct osd_wr *w, size_t length)
+{
+	uint8_t *room = w->at;
+
+	if (w->bad || (size_t)(w->end - w->at) < length) {
+		w->bad = true;
+		return NULL;
+	}
+	w->at += length;
+	return room;
+}
+
+static inline void osd_wr_be(struct osd_wr *w, uint64_t value, size_t width)
+{
+	uint8_t *room = osd_wr_room(w, width);
+
+	for (size_t i = width; room && i-- > 0; value >>= 8)
+		room[i] = (uint8_t)value;
+}
+
+static inline void osd_wr_bytes(struct osd_wr *w, const void *bytes, size_t length)
+{
+	uint8_t *room = osd_wr_room(w, length);
+
+	if (room && length)
+		memcpy(room, bytes, length);
+}
+
+static inline void osd_wr_zero(struct osd_wr *w, size_t length)
+{
+	uint8_t *room = osd_wr_room(w, length);
+
+	if (room && length)
+		memset(room, 0, length);
+}
+
+/* Stand-alone accessors for fixed buffers whose size the caller has checked. */
+static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < width; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static inline void osd_put_be(uint8_t *bytes, uint64_t value, size_t width)
+{
+	for (size_t i = width; i-- > 0; value >>= 8)
+		bytes[i] = (uint8_t)value;
+}
+
+#endif

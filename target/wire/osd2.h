@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* osd2.h -- numbers of T10 OSD-2 and of this target's extensions: service actions, object types,
+ * permission bits, attribute pages and numbers.  Constants only. */
+#ifndef OSD_WIRE_OSD2_H
+#define OSD_WIRE_OSD2_H
+
+#include <stdint.h>
+
+#define OSD_OPCODE                0x7f /* variable-length CDB */
+#define OSD_CDB_LENGTH            236
+#define OSD_CDB_ADDITIONAL_LENGTH 228
+#define OSD_SENSE_MAX             252
+#define OSD_CAPABILITY_LENGTH     104
+#define OSD_FIRST_ID              UINT64_C(0x10000) /* first partition, object and collection id */
+#define OSD_OFFSET_UNUSED         0xffffffffu
+
+/* Every service action the standard names (osd2-wire 3.1) and ours (design D11). */
+#define OSD_SERVICE_ACTIONS(X)                                                                     \
+	X(0x8880, OBJECT_STRUCTURE_CHECK, "OBJECT STRUCTURE CHECK")                                \
+	X(0x8881, FORMAT_OSD, "FORMAT OSD")                                                        \
+	X(0x8882, CREATE, "CREATE")                                                                \
+	X(0x8883, LIST, "LIST")                                                                    \
+	X(0x8884, PUNCH, "PUNCH")                                                                  \
+	X(0x8885, READ, "READ")                                                                    \
+	X(0x8886, WRITE, "WRITE")                                                                  \
+	X(0x8887, APPEND, "APPEND")                                                                \
+	X(0x8888, FLUSH, "FLUSH")                                                                  \
+	X(0x8889, CLEAR, "CLEAR")                                                                  \
+	X(0x888a, REMOVE, "REMOVE")                                                                \
+	X(0x888b, CREATE_PARTITION, "CREATE PARTITION")                                            \
+	X(0x888c, REMOVE_PARTITION, "REMOVE PARTITION")                                            \
+	X(0x888e, GET_ATTRIBUTES, "GET ATTRIBUTES")                                                \
+	X(0x888f, SET_ATTRIBUTES, "SET ATTRIBUTES")                                                \
+	X(0x8892, CREATE_AND_WRITE, "CREATE AND WRITE")                                            \
+	X(0x8893, COPY_USER_OBJECTS, "COPY USER OBJECTS")                                          \
+	X(0x8894, CREATE_USER_TRACKING_COLLECTION, "CREATE USER TRACKING COLLECTION")              \
+	X(0x8895, CREATE_COLLECTION, "CREATE COLLECTION")                                          \
+	X(0x8896, REMOVE_COLLECTION, "REMOVE COLLECTION")                                          \
+	X(0x8897, LIST_COLLECTION, "LIST COLLECTION")                                              \
+	X(0x8898, SET_KEY, "SET KEY")                                                              \
+	X(0x8899, SET_MASTER_KEY, "SET MASTER KEY")                                                \
+	X(0x889a, FLUSH_COLLECTION, "FLUSH COLLECTION")                                            \
+	X(0x889b, FLUSH_PARTITION, "FLUSH PARTITION")                                              \
+	X(0x889c, FLUSH_OSD, "FLUSH OSD")                                                          \
+	X(0x88a0, QUERY, "QUERY")                                                                  \
+	X(0x88a1, REMOVE_MEMBER_OBJECTS, "REMOVE MEMBER OBJECTS")                                  \
+	X(0x88a2, GET_MEMBER_ATTRIBUTES, "GET MEMBER ATTRIBUTES")                                  \
+	X(0x88a3, SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES")                                  \
+	X(0x88a8, CREATE_CLONE, "CREATE CLONE")                                                    \
+	X(0x88a9, CREATE_SNAPSHOT, "CREATE SNAPSHOT")                                              \
+	X(0x88aa, DETACH_CLONE, "DETACH CLONE")                                                    \
+	X(0x88ab, REFRESH_SNAPSHOT_OR_CLONE, "REFRESH SNAPSHOT OR CLONE")                          \
+	X(0x88ac, RESTORE_PARTITION_FROM_SNAPSHOT, "RESTORE PARTITION FROM SNAPSHOT")              \
+	X(0x88b1, READ_MAP, "READ MAP")                                                            \
+	X(0x88b2, READ_MAPS_AND_COMPARE, "READ MAPS AND COMPARE")                                  \
+	X(0x8f7c, PERFORM_SCSI_COMMAND, "PERFORM SCSI COMMAND")                                    \
+	X(0x8f7d, PERFORM_TASK_MANAGEMENT_FUNCTION, "PERFORM TASK MANAGEMENT FUNCTION")            \
+	X(0x8f81, EXEC, "EXEC")
+
+enum osd_service_action {
+#define X(code, symbol, name) OSD_SA_##symbol = code,
+	OSD_SERVICE_ACTIONS(X)
+#undef X
+};
+
+enum osd_object_type {
+	OSD_ROOT = 0x01,
+	OSD_PARTITION = 0x02,
+	OSD_COLLECTION = 0x40,
+	OSD_USER_OBJECT = 0x80,
+};
+
+enum osd_collection_type {
+	OSD_COLLECTION_LINKED = 0x00,
+	OSD_COLLECTION_TRACKING = 0x01,
+	OSD_COLLECTION_SPONTANEOUS = 0xef,
+};
+
+/* Byte 10 (osd2-wire 2.2). */
+#define OSD_OPTION_DPO            0x10
+#define OSD_OPTION_FUA            0x08
+#define OSD_OPTION_ISOLATION_MASK 0x07
+
+/* Byte 11 (osd2-wire 2.3). */
+#define OSD_IMMED_TR            0x80
+#define OSD_LIST_ATTR           0x40
+#define OSD_CDBFMT_MASK         0x30
+#define OSD_CDBFMT_SET_ONE      0x10
+#define OSD_CDBFMT_PAGE         0x20
+#define OSD_CDBFMT_LIST         0x30
+#define OSD_BYTE11_COMMAND_MASK 0x0f
+
+#define OSD_TIMESTAMPS_BYPASS 0x7f /* byte 12 */
+
+/* Permission bits: capability bytes 49 and 50 as one big-endian 16-bit number (osd2-wire 6.2);
+ * FUN_EXE is byte 50 bit 1 (Oasis Table III, design D11). */
+enum osd_permission {
+	OSD_PERM_READ = 0x8000,
+	OSD_PERM_WRITE = 0x4000,
+	OSD_PERM_GET_ATTR = 0x2000,
+	OSD_PERM_SET_ATTR = 0x1000,
+	OSD_PERM_CREATE = 0x0800,
+	OSD_PERM_REMOVE = 0x0400,
+	OSD_PERM_OBJ_MGMT = 0x0200,
+	OSD_PERM_APPEND = 0x0100,
+	OSD_PERM_DEV_MGMT = 0x0080,
+	OSD_PERM_GLOBAL = 0x0040,
+	OSD_PERM_POL_SEC = 0x0020,
+	OSD_PERM_M_OBJECT = 0x0010,
+	OSD_PERM_QUERY = 0x0008,
+	OSD_PERM_GBL_REM = 0x0004,
+	OSD_PERM_FUN_EXE = 0x0002,
+};
+
+/* Attribute lists (osd2-wire 5.3). */
+#define OSD_LIST_GET          0x1
+#define OSD_LIST_SET          0x9 /* and retrieved */
+#define OSD_LIST_MULTI_OBJECT 0xe
+
+/* Attribute page ranges and classes (osd2-wire 5.1). */
+#define OSD_PAGE_PARTITION_BASE  0x30000000u
+#define OSD_PAGE_COLLECTION_BASE 0x60000000u
+#define OSD_PAGE_ROOT_BASE       0x90000000u
+#define OSD_PAGE_RESERVED_BASE   0xc0000000u
+#define OSD_PAGE_ANY_BASE        0xf0000000u
+#define OSD_PAGE_CURRENT_COMMAND 0xfffffffeu
+#define OSD_PAGE_ALL             0xffffffffu
+#define OSD_NUMBER_ALL           0xffffffffu
+#define OSD_ATTRIBUTE_MAX        0xfffe /* longest value, bytes */
+
+/* Standard pages, relative to the range's base. */
+#define OSD_REL_DIRECTORY   0
+#define OSD_REL_INFORMATION 1
+#define OSD_REL_QUOTAS      2
+#define OSD_REL_TIMESTAMPS  3
+#define OSD_REL_COLLECTIONS 4 /* user object; partition: attributes access; collection: tracking */
+#define OSD_REL_SECURITY    5
+
+/* Attribute numbers used in more than one place. */
+#define OSD_INFO_PARTITION_ID    0x1
+#define OSD_INFO_OBJECT_ID       0x2
+#define OSD_INFO_USERNAME        0x9
+#define OSD_INFO_USED_CAPACITY   0x81
+#define OSD_INFO_LOGICAL_LENGTH  0x82
+#define OSD_TIME_CREATED         1
+#define OSD_TIME_ATTR_ACCESSED   2
+#define OSD_TIME_ATTR_MODIFIED   3
+#define OSD_TIME_DATA_ACCESSED   4
+#define OSD_TIME_DATA_MODIFIED   5
+#define OSD_TIME_BYPASS          0xfffffffeu
+#define OSD_CURRENT_TYPE         2
+#define OSD_CURRENT_PARTITION_ID 3
+#define OSD_CURRENT_OBJECT_ID    4
+#define OSD_CURRENT_APPEND_START 5
+#define OSD_CURRENT_CAPACITY     6
+
+/* This target's pages and well-known ids (design D13). */
+#define OSD_PAGE_JOB_STATUS      0x20000001u
+#define OSD_PAGE_JOB_PAYLOAD     0x20000002u
+#define OSD_PAGE_JOB_CONTROL     0x20000003u
+#define OSD_PAGE_EXEC_ROOT       0xb0000001u
+#define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)
+#define OSD_JOBS_COLLECTION      UINT64_C(0x1001)
+#define OSD_CREATE_MAX           4096 /* objects one CREATE makes (design D6) */
+
+/* CDB continuation segment (osd2-wire 4). */
+#define OSD_CONTINUATION_FORMAT 0x01
+#define OSD_CONTINUATION_HEADER 40
+#define OSD_DESC_END            0x0000
+#define OSD_DESC_SG_LIST        0x0001
+#define OSD_DESC_QUERY_LIST     0x0002
+#define OSD_DESC_EXTENSION_CAPS 0xffee
+#define OSD_DESC_EXEC_PARAMS    0xf081
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy_frame.h -- what a sandbox and its proxy say to each other (design D17-D19).
+ *
+ * Two channels per sandbox, both made by iosd-sandboxd:
+ *   - a sealed memfd of OSD_SHM_BYTES: one call at a time from the sandbox's compute thread, the answer
+ *     in the same place; sync words are native atomics, frames and bodies are big-endian bytes;
+ *   - a Unix SEQPACKET socket, the job socket: READY and FAILED from the sandbox, JOB from the proxy, and
+ *     descriptors (SCM_RIGHTS) that go with an answer whose fd_count is not 0.
+ * Both ends distrust the other: the proxy copies a frame header out before it checks it, checks op, phase
+ * and every length, and follows no pointer.  The same frames are the Transport of the Python package `osd`
+ * at the client, so a script runs unchanged at either end (design D20). */
+#ifndef OSD_WIRE_PROXY_FRAME_H
+#define OSD_WIRE_PROXY_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/cursor.h"
+
+#define OSD_PROXY_VERSION 1
+
+/* ---- shared memory -------------------------------------------------------------------------- */
+
+#define OSD_SHM_MAGIC    0x4f534453u /* "OSDS", native */
+#define OSD_CALL_IO_MAX  (1u << 20)  /* bytes of object data in one call */
+#define OSD_CALL_RECORDS 64          /* attributes in one call */
+#define OSD_CALL_IDS     4096        /* ids in one LIST answer */
+#define OSD_BODY_MAX     (OSD_CALL_IO_MAX + (64u << 10))
+#define OSD_SHM_FRAME_AT 4096u /* request header; the answer's header OSD_FRAME_BYTES after it */
+#define OSD_SHM_BODY_AT  8192u
+#define OSD_SHM_BYTES    (OSD_SHM_BODY_AT + OSD_BODY_MAX)
+#define OSD_FRAME_BYTES  64u
+
+/* One direction's sync word on a cache line of its own: the poster writes the frame, then adds 1 to seq
+ * (release) and wakes the futex on seq only if waiting is set (design D18). */
+struct osd_shm_line {
+	_Alignas(64) _Atomic uint32_t seq;
+	_Atomic uint32_t waiting;
+	_Atomic uint32_t cpu; /* the poster's last CPU: the waiter spins only when it differs from its own */
+};
+
+/* Words of the control line (proxy -> management thread). */
+enum osd_control_word { OSD_CONTROL_NONE, OSD_CONTROL_PING, OSD_CONTROL_END /* raise osd.Ended */ };
+
+struct osd_shm {
+	uint32_t magic, version;
+	struct osd_shm_line call;    /* sandbox -> proxy */
+	struct osd_shm_line answer;  /* proxy -> sandbox */
+	struct osd_shm_line control; /* proxy -> management thread */
+	_Alignas(64) _Atomic uint32_t control_word;
+	_Atomic uint32_t control_answer; /* control.seq last seen by the management thread */
+	_Alignas(64) _Atomic uint64_t cpu_user_usec, cpu_system_usec, peak_bytes; /* samples; not trusted */
+};
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* Phase RUN: between JOB and FINISH.  Columns: number, symbol, phase in which it is permitted. */
+#define OSD_CALLS(X)                                                                                  \
+	X(1, FINISH)            /* a exit code, b enum osd_finish_kind; body: be32 n, traceback n bytes UTF-8, \
+				   then one line for people.  Ends the job; the answer precedes exit */ \
+	X(2, PROGRESS)          /* a 0..1000 or FFFFh unknown; body: message, <= 256 bytes UTF-8 */   \
+	X(3, RESULT)            /* a offset in the result, b encoding 0 bytes 1 JSON; body: piece */  \
+	X(16, TYPE)             /* -> a enum osd_object_type, 0 when absent */                        \
+	X(17, CREATE_PARTITION) /* pid requested -> a id */                                           \
+	X(18, REMOVE_PARTITION) /* a 1: contents too */                                               \
+	X(19, CREATE)           /* pid, oid requested, a count -> a first id */                       \
+	X(20, REMOVE)                                                                                 \
+	X(21, CREATE_COLLECTION) /* pid, oid requested -> a id */                                     \
+	X(22, REMOVE_COLLECTION) /* a 1: with members */                                              \
+	X(23, COLLECTION_ADD)   /* oid collection, a member */                                        \
+	X(24, COLLECTION_DROP)                                                                        \
+	X(25, LIST)             /* a enum osd_list_kind, b initial id -> a next id, b total; body: be64 ids */ \
+	X(26, GETATTR)          /* body: {be32 page, be32 number} x n -> body: type 9 list entries */ \
+	X(27, SETATTR)          /* body: type 9 list entries (osd2-wire 5.4), one transaction */      \
+	X(28, LISTATTR)         /* a page or FFFFFFFFh, b entries to skip -> a 1 if more; body: type 9 entries */ \
+	X(32, READ)             /* a offset, b length -> a bytes; body: data */                       \
+	X(33, WRITE)            /* a offset; body: data */                                            \
+	X(34, APPEND)           /* body: data -> a offset written at */                               \
+	X(35, TRUNCATE)         /* a length */                                                        \
+	X(36, CLEAR)            /* a offset, b length */                                              \
+	X(37, PUNCH)            /* a offset, b length */                                              \
+	X(38, LENGTH)           /* -> a logical length */                                             \
+	X(39, FLUSH)                                                                                  \
+	X(40, SHARE)            /* -> a head bytes, b length; descriptors on the job socket: bit 0 of flags \
+				   head, bit 1 tail, version last */                                  \
+	X(41, UNSHARE)
+
+enum osd_call_op {
+#define X(number, symbol) OSD_CALL_##symbol = number,
+	OSD_CALLS(X)
+#undef X
+};
+
+enum osd_finish_kind { OSD_FINISH_OK, OSD_FINISH_EXCEPTION, OSD_FINISH_EXIT, OSD_FINISH_MEMORY, OSD_FINISH_ENDED };
+
+/* How a call ended; the body of an answer that is not OK is a message in UTF-8. */
+enum osd_answer_code {
+	OSD_ANSWER_OK,
+	OSD_ANSWER_NOT_FOUND,  /* osd.NotFound */
+	OSD_ANSWER_EXISTS,     /* osd.Exists */
+	OSD_ANSWER_PERMISSION, /* osd.PermissionDenied: outside the zone, or a right is missing */
+	OSD_ANSWER_NO_SPACE,   /* osd.NoSpace: quota or device full */
+	OSD_ANSWER_INVALID,    /* osd.Invalid: bad argument, read-only or unknown attribute */
+	OSD_ANSWER_IO,         /* osd.StorageError */
+	OSD_ANSWER_NOT_EMPTY,  /* osd.NotEmpty */
+	OSD_ANSWER_CONFLICT,   /* osd.Conflict: an unfinished job stands in the way */
+};
+
+struct osd_call {
+	uint16_t op;
+	uint16_t flags;
+	uint32_t body_bytes;
+	uint64_t partition_id, object_id;
+	uint64_t a, b;
+};
+
+struct osd_answer {
+	uint16_t code;
+	uint16_t flags;    /* SHARE: bit 0 head, bit 1 tail present */
+	uint16_t fd_count; /* descriptors sent on the job socket for this answer */
+	uint32_t body_bytes;
+	uint64_t a, b;
+};
+
+/* Encode into, or decode from, OSD_FRAME_BYTES at bytes.  Decoding checks body_bytes <= OSD_BODY_MAX. */
+void osd_call_encode(const struct osd_call *call, uint8_t bytes[OSD_FRAME_BYTES]);
+bool osd_call_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_call *ret_call);
+void osd_answer_encode(const struct osd_answer *answer, uint8_t bytes[OSD_FRAME_BYTES]);
+bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *ret_answer);
+
+/* ---- job socket ------------------------------------------------------------------------------- */
+
+enum osd_job_message { OSD_JOB_READY = 1, OSD_JOB_FAILED = 2 /* body: text */, OSD_JOB_RUN = 3 };
+
+#define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
+
+/* OSD_JOB_RUN: header, then name, args, code back to back, in the message or in the memfd sent with it. */
+struct osd_job_run {
+	uint64_t job_partition, job_object;   /* the surrogate: osd.job */
+	uint64_t zone_partition, zone_object; /* osd.zone */
+	uint8_t zone_type;                    /* enum osd_object_type */
+	uint8_t args_encoding;                /* 0 none, 1 bytes, 2 JSON */
+	bool in_memfd;
+	uint32_t name_bytes, args_bytes, code_bytes;
+	uint32_t grace_usec;
+};
+
+#define OSD_JOB_RUN_BYTES 64u
+void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
+/* Checks version, message type and limits of lengths (code 1..16 MiB, args <= 1 MiB, name <= 128). */
+bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sandboxd_frame.h -- messages between the target and iosd-sandboxd on a Unix SEQPACKET socket, one
+ * message a packet.  The target connects and asks; iosd-sandboxd forks, limits, kills and reaps, because it
+ * has the rights and the target has not.  When the target's connection closes, all its sandboxes are killed.
+ *
+ * All messages: be16 version, be16 type, be32 body length, be64 sandbox id (chosen by the target, unique for
+ * the connection's life, 0 where none is meant), then the body. */
+#ifndef OSD_WIRE_SANDBOXD_FRAME_H
+#define OSD_WIRE_SANDBOXD_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OSD_SANDBOXD_VERSION   1
+#define OSD_SANDBOXD_BODY_MAX  4096u
+#define OSD_SANDBOXD_HEADER    16u
+
+enum osd_sandboxd_type {
+	/* target -> iosd-sandboxd */
+	OSD_SANDBOXD_HELLO = 1,  /* body: be32 most sandboxes alive at once */
+	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits */
+	OSD_SANDBOXD_LIMITS = 3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
+	OSD_SANDBOXD_KILL = 4,
+	/* iosd-sandboxd -> target */
+	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
+	OSD_SANDBOXD_SPAWNED = 18, /* body: be32 host pid; descriptors: pidfd, shared memory, job socket,
+				      stdout read end, stderr read end */
+	OSD_SANDBOXD_EXITED = 19,  /* body: struct osd_sandbox_exit */
+	OSD_SANDBOXD_REFUSED = 20, /* SPAWN or LIMITS failed; body: text */
+	OSD_SANDBOXD_LIMITS_SET = 21,
+};
+
+struct osd_sandbox_limits {
+	uint64_t memory_bytes;
+	uint32_t cpu_seconds; /* RLIMIT_CPU hard limit, rounded up from the job's; the target ends it exactly */
+	uint32_t processes;   /* threads included */
+	uint32_t open_files;
+};
+
+struct osd_sandbox_exit {
+	int32_t wait_status; /* as of waitpid(2) */
+	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;
+	bool out_of_memory;  /* the kernel's OOM killer ended it */
+};
+
+struct osd_sandboxd_message {
+	uint16_t type;
+	uint64_t sandbox_id;
+	const uint8_t *body; /* borrowed */
+	uint32_t body_bytes;
+};
+
+/* Encode header and body into bytes (capacity >= header + body); returns the length, 0 when it does not fit. */
+size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes, size_t capacity);
+/* False: version, type or length is not ours. */
+bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandboxd_message *ret_message);
+size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes, size_t capacity);
+bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_limits *ret_limits);
+size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes, size_t capacity);
+bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_exit *ret_status);
+
+#endif
