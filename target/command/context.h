@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* context.h -- what a command function gets: struct osd_command_context, the row that led to it, and
+ * the contract between the dispatcher and osd_command_fn.
+ *
+ * The dispatcher has already checked everything the row's flags ask for (validate.c), the capability, and
+ * copied every list out of Data-Out.  A command function does the work, once or more:
+ *
+ *  - Rows with OSD_CMD_TXN run inside ctx->txn, which the dispatcher begins and commits.  On OSD_E_RETRY
+ *    (from the function or from commit) everything is rolled back and the function runs again, so it
+ *    must not leave anything behind but what the transaction or osd_txn_on_end undoes.
+ *  - Other rows get txn NULL and use the data calls of object.h.
+ *  - request->object and ->object_type are what the Current Command page and the sense data show:
+ *    the object addressed, or the one made.
+ *  - Command data goes to request->data_in at offset 0 through osd_command_data_in; never beyond
+ *    data_in_capacity.
+ *  - A failure returns its status with details in request->fault (osd_command_fail).
+ *
+ * OSD_PENDING (only rows with OSD_CMD_MAY_PARK): the dispatcher commits the transaction, runs nothing more,
+ * and its thread goes on.  Once the transaction has committed, any thread then calls ctx->resume(request),
+ * exactly once, with request->fault.status (and details) saying how the command ended and the command data in
+ * place; a worker then does set and get attributes and completes the request.  resume may be called before
+ * the dispatcher has finished parking.  When the transaction did not commit, resume must not be called
+ * (osd_txn_on_end tells).  The context itself is gone once the function has returned. */
+#ifndef OSD_COMMAND_CONTEXT_H
+#define OSD_COMMAND_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "command/request.h"
+#include "object/object.h"
+
+struct osd_exec;
+struct osd_command_context;
+
+typedef enum osd_status osd_command_fn(struct osd_command_context *ctx);
+
+enum osd_command_flags {
+	OSD_CMD_TXN = 0x0001,          /* runs inside a transaction */
+	OSD_CMD_CHANGES = 0x0002,      /* changes the addressed object: refused on unfinished surrogates */
+	OSD_CMD_RANGE = 0x0004,        /* STARTING BYTE ADDRESS + LENGTH must fit 64 bits */
+	OSD_CMD_DATA_OUT = 0x0008,     /* LENGTH bytes of Data-Out must be there */
+	OSD_CMD_CONTINUATION = 0x0010, /* CDB bytes 48-51 are the CDB CONTINUATION LENGTH */
+	OSD_CMD_REQUESTED_ID = 0x0020, /* the ids in the CDB are requested ones, 0 = any */
+	OSD_CMD_ATTRS_FIRST = 0x0040,  /* set, get, then the command (osd2-wire 3.7) */
+	OSD_CMD_GET_FIRST = 0x0080,    /* get, then set */
+	OSD_CMD_OWN_ATTRS = 0x0100,    /* the function serves the attribute parameters itself */
+	OSD_CMD_EXCLUSIVE = 0x0200,    /* alone in the store: FORMAT OSD */
+	OSD_CMD_INLINE = 0x0400,       /* the engine may try it on the caller's thread */
+	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
+	OSD_CMD_LIST_ATTR = 0x1000,    /* byte 11 bit 6 (LIST_ATTR) has a meaning */
+	OSD_CMD_LIST_ID = 0x2000,      /* CDB bytes 48-51 are a LIST IDENTIFIER */
+};
+
+/* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type or'ed. */
+struct osd_command_def {
+	uint16_t service_action;
+	const char *name; /* the standard's spelling */
+	uint8_t object_types;
+	uint16_t permissions; /* enum osd_permission the capability must give */
+	uint16_t flags;
+	osd_command_fn *execute; /* NULL: named by the standard, not supported */
+};
+
+struct osd_command_context {
+	struct osd_request *request; /* ->decoded is the CDB */
+	const struct osd_command_def *def;
+	struct osd_objects *objects;
+	struct osd_exec *exec; /* NULL: sandboxes are not configured */
+	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
+	struct osd_attr_params *attributes; /* attributes.h; never NULL */
+	const uint8_t *continuation; /* the dispatcher's copy of the CDB continuation segment, or NULL */
+	size_t continuation_length;
+	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */
+	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
+	unsigned data_flags;         /* enum osd_data_flags for the data calls: FUA, timestamps, NOWAIT */
+	void (*resume)(struct osd_request *request); /* any thread; see above */
+};
+
+/* Records a failure's CDB byte in the sense data; returns status. */
+enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,
+				 uint16_t field_pointer);
+/* Records the attribute a failure is about; returns status. */
+enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
+					   uint32_t page, uint32_t number);
+/* Appends length bytes to the command data at Data-In offset 0, as far as Data-In reaches; request->
+ * command_data_in counts all of them. */
+void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* dispatch.h -- the way of one request: decode, look up, authorise, validate, execute in a transaction
+ * with deadlock retry, set and get attributes in the standard's order, status, sense and lengths.
+ *
+ * Any number of threads may dispatch at once, each its own request.  The dispatcher never calls
+ * request->done: the engine does, when osd_dispatch or osd_dispatch_resumed says the request is finished. */
+#ifndef OSD_COMMAND_DISPATCH_H
+#define OSD_COMMAND_DISPATCH_H
+
+#include <stdbool.h>
+
+#include "command/context.h"
+
+struct osd_dispatcher;
+struct osd_security;
+
+struct osd_dispatcher_config {
+	struct osd_objects *objects;   /* borrowed */
+	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
+	struct osd_security *security; /* borrowed; NULL: NOSEC */
+	void (*resume)(struct osd_request *request); /* handed to command functions */
+	void (*end_jobs)(struct osd_exec *exec);     /* FORMAT OSD: end all jobs, wait for them; may be NULL */
+};
+
+enum osd_dispatch_result {
+	OSD_DISPATCH_DONE,   /* status, sense and lengths are set */
+	OSD_DISPATCH_PARKED, /* completes after config.resume and osd_dispatch_resumed */
+	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline only: would have to wait; nothing has happened */
+};
+
+enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
+				      struct osd_dispatcher **ret_dispatcher);
+/* No request may be in the dispatcher or parked; NULL is fine. */
+void osd_dispatcher_free(struct osd_dispatcher *dispatcher);
+
+/* May wait for locks and disks. */
+enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request);
+/* Does not wait: finishes a small READ whose data is in memory, else OSD_DISPATCH_QUEUE. */
+enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
+					     struct osd_request *request);
+/* A parked request was resumed: attributes, then completion. */
+void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request);
+/* Completes a request without executing it. */
+void osd_dispatch_refuse(struct osd_request *request, enum osd_status status);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* table.h -- every service action the target knows of, one row each (style: the row declares, the
+ * dispatcher enforces, the function works). */
+#ifndef OSD_COMMAND_TABLE_H
+#define OSD_COMMAND_TABLE_H
+
+#include <stdio.h>
+
+#include "command/context.h"
+
+/* The row, or NULL when the target does not support the service action. */
+const struct osd_command_def *osd_command_find(uint16_t service_action);
+/* The standard's name of the service action, supported or not; NULL when it names none. */
+const char *osd_command_name(uint16_t service_action);
+/* Rows for documentation and tests: tab separated code, name, supported, object types, permissions. */
+void osd_command_list(FILE *out);
+
+#endif

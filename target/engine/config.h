@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* config.h -- the option string of a logical unit or the harness ("dir=/srv/osd;workers=4") as a checked
+ * structure.  tgtd cuts option strings at the first comma, so options are separated by ';'. */
+#ifndef OSD_ENGINE_CONFIG_H
+#define OSD_ENGINE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "object/object.h"
+
+#define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
+
+struct osd_config {
+	char *directory;      /* dir=; owned; NULL with memory=1 */
+	char *ssd_directory;  /* ssd=; owned; NULL: one root */
+	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
+	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
+	char *isolation;      /* isolation=, level demanded of sandboxes; owned; never NULL */
+	uint64_t workers;     /* workers= */
+	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
+	uint64_t capacity_bytes; /* capacity=, 0: the file system's */
+	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */
+	uint64_t fault;       /* fault=N, tests only: the N-th store call fails; 0: none */
+	enum osd_durability durability; /* durability=process|sync */
+	bool create;          /* create=0: refuse an empty directory instead of formatting it */
+	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */
+	bool unsafe_nosync;   /* unsafe_nosync=1, tests only: acknowledged changes may be lost */
+	bool memory;          /* memory=1: nothing on disk */
+};
+
+/* Defaults, then options in order.  OSD_E_PARAM_FIELD: message says which option is wrong and what it
+ * should be.  *ret_config needs osd_config_release. */
+enum osd_status osd_config_parse(const char *options, char message[256], struct osd_config *ret_config);
+void osd_config_release(struct osd_config *config);
+/* One line per option: name, range or values, default, meaning. */
+void osd_config_help(FILE *out);
+
+#endif
