@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Makefile -- the words people type; `make help` lists them.  How things are built is in setup.py and
+# the CMakeLists.txt of each tree.
+
+PYTHON  ?= /usr/bin/python3
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= 2
+N       ?= 100
+PYTEST_ARGS ?=
+
+venv   := .venv
+bin    := $(venv)/bin
+stamp  := $(venv)/.installed
+trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
+	pyosd/_core/CMakeLists.txt))
+python_sources := pyosd scheduler examples tests tools setup.py
+
+export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := build
+.PHONY: help packages venv build demo test lint crash bench install uninstall clean
+
+help:           ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+packages:       ## install the missing Debian packages of packages.txt (as root)
+	@tools/install-packages.sh
+
+$(stamp): setup.py VERSION packages.txt | packages
+	test -x $(bin)/python || $(PYTHON) -m venv $(venv)
+	$(bin)/pip install -q "setuptools>=68" wheel
+	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[dev]"
+	touch $@
+
+venv: $(stamp)  ## the virtual environment .venv with everything from PyPI
+
+build: packages $(stamp)  ## build the C trees (build/) and the Python packages (.venv)
+	@$(bin)/python setup.py -q build_ext --inplace
+
+demo: build     ## a Python script travels to the data, and a SHA-256 says nothing was lost
+	@$(bin)/python -m examples.demo
+
+test: build     ## every test of the gate
+	$(bin)/python -m pytest $(PYTEST_ARGS)
+
+lint: build     ## format, lint, types, warnings as errors
+	$(bin)/ruff check $(wildcard $(python_sources))
+	$(bin)/ruff format --check $(wildcard $(python_sources))
+	$(bin)/mypy
+
+crash: build    ## N=100 crash rounds
+	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
+
+bench: build    ## the table of benchmarks, into bench/results/latest.json
+	@$(bin)/python -m bench
+
+install: build  ## into $(DESTDIR)$(PREFIX)
+	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"
+
+uninstall:      ## remove what install put there
+	@tools/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+
+clean:          ## remove what building made
+	rm -rf build dist .venv .run *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f pyosd/*.so
+	find pyosd scheduler examples tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

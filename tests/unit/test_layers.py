@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The dependency rule of target/README.md, checked on every include and import; and banned functions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# folder of target/ -> folders whose headers it may include, besides its own
+MAY_INCLUDE = {
+    "base": set(),
+    "wire": {"base"},
+    "store": {"base", "wire"},
+    "object": {"base", "wire", "store"},
+    "security": {"base", "wire", "store", "object"},
+    "exec": {"base", "wire", "object", "security"},
+    "command": {"base", "wire", "object", "security", "exec"},
+    "engine": {"base", "wire", "command"},
+    "shim": {"base", "wire", "command", "engine"},
+    "harness": {"base", "wire", "command", "engine"},
+}
+# Front ends and engine may use one header of command/: the request that travels the whole path.
+COMMAND_CONTRACTS = {"command/request.h"}
+# Opening a store and starting the job machinery happens where the pieces are put together.
+ASSEMBLY = {"engine": {"store", "object", "security", "exec"}, "harness": {"store", "object"}}
+
+# header -> the only files that may include it (style guide, point 7)
+KEPT_IN_ONE_PLACE = {
+    r"db\.h": r"target/store/attr_bdb\w*\.[ch]",
+    r"Python\.h": r"(sandbox|pyosd/_core)/.*",
+    r"seccomp\.h": r"sandbox/.*",
+}
+BANNED = (
+    "alloca",
+    "asctime",
+    "atof",
+    "atoi",
+    "atol",
+    "ctime",
+    "gets",
+    "gmtime",
+    "localtime",
+    "mktemp",
+    "rand",
+    "sprintf",
+    "strcat",
+    "strcpy",
+    "strncat",
+    "strncpy",
+    "strtok",
+    "tmpnam",
+    "vfork",
+    "vsprintf",
+)
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
+COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def c_files(*folders: str) -> list[Path]:
+    return sorted(
+        path for folder in folders for path in (ROOT / folder).rglob("*.[ch]") if path.is_file()
+    )
+
+
+def includes(path: Path) -> Iterator[tuple[str, str]]:
+    for match in INCLUDE.finditer(path.read_text()):
+        yield match.group(1), match.group(2)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def target_folder(path: Path) -> str:
+    return path.relative_to(ROOT / "target").parts[0]
+
+
+@pytest.mark.parametrize("path", c_files("target"), ids=name)
+def test_target_includes_only_lower_folders(path: Path) -> None:
+    folder = target_folder(path)
+    allowed = MAY_INCLUDE[folder] | ASSEMBLY.get(folder, set()) | {folder}
+    for quote, header in includes(path):
+        if quote != '"' or "/" not in header:
+            continue
+        if header in COMMAND_CONTRACTS and folder in ("exec", "engine", "shim", "harness"):
+            continue
+        assert header.split("/")[0] in allowed, f"{name(path)} includes {header}"
+
+
+@pytest.mark.parametrize("path", c_files("sandbox", "pyosd/_core"), ids=name)
+def test_other_trees_use_base_and_wire_alone(path: Path) -> None:
+    for quote, header in includes(path):
+        top = header.split("/")[0]
+        if quote == '"' and top in MAY_INCLUDE:
+            assert top in ("base", "wire"), f"{name(path)} includes {header}"
+
+
+@pytest.mark.parametrize("path", c_files("target", "sandbox", "pyosd/_core"), ids=name)
+def test_foreign_headers_stay_in_one_place(path: Path) -> None:
+    for _, header in includes(path):
+        for pattern, keepers in KEPT_IN_ONE_PLACE.items():
+            if re.fullmatch(pattern, header):
+                assert re.fullmatch(keepers, name(path)), f"{name(path)} includes {header}"
+
+
+@pytest.mark.parametrize("path", c_files("target", "sandbox", "pyosd/_core"), ids=name)
+def test_banned_functions(path: Path) -> None:
+    code = COMMENT_OR_STRING.sub(" ", path.read_text())
+    found = re.findall(rf"(?<![\w.>])({'|'.join(BANNED)})\s*\(", code)
+    assert not found, f"{name(path)} calls {', '.join(sorted(set(found)))}"
+
+
+@pytest.mark.parametrize("path", c_files("target", "sandbox", "pyosd/_core"), ids=name)
+def test_c_file_opens_with_licence_and_purpose(path: Path) -> None:
+    first, second = path.read_text().split("\n", 2)[:2]
+    assert first == "/* SPDX-License-Identifier: GPL-2.0-or-later */"
+    assert second.startswith(f"/* {path.name} -- "), f"{name(path)}: say what lives here"
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
+def test_packages_do_not_import_one_another(path: Path) -> None:
+    foreign = {"pyosd": "scheduler", "scheduler": "pyosd"}[path.relative_to(ROOT).parts[0]]
+    for module in imported(path):
+        assert module.split(".")[0] != foreign, f"{name(path)} imports {module}"
+
+
+@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
+def test_zeromq_stays_in_the_resource_manager(path: Path) -> None:
+    if any(module.split(".")[0] == "zmq" for module in imported(path)):
+        assert name(path) in ("scheduler/server.py", "scheduler/admin/client.py")
+
+
+@pytest.mark.parametrize(
+    "path", python_files("pyosd", "scheduler", "tests", "bench", "tools"), ids=name
+)
+def test_python_file_opens_with_licence_and_purpose(path: Path) -> None:
+    text = path.read_text()
+    if not text.strip():
+        return
+    assert text.startswith("# SPDX-License-Identifier: GPL-2.0-or-later\n"), name(path)
+    assert ast.get_docstring(ast.parse(text)), f"{name(path)}: say what lives here"
+
+
+SOURCES = [*c_files("target", "sandbox", "pyosd"), *python_files("pyosd", "scheduler")]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_no_promises_left(path: Path) -> None:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line)
+        assert not found, f"{name(path)}:{number}: {line.strip()}"
