@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/shm_wait.h"
 #include "wire/cursor.h"
 
 #define OSD_PROXY_VERSION 1
@@ -31,13 +32,7 @@
 #define OSD_SHM_BYTES    (OSD_SHM_BODY_AT + OSD_BODY_MAX)
 #define OSD_FRAME_BYTES  64u
 
-/* One direction's sync word on a cache line of its own: the poster writes the frame, then adds 1 to seq
- * (release) and wakes the futex on seq only if waiting is set (design D18). */
-struct osd_shm_line {
-	_Alignas(64) _Atomic uint32_t seq;
-	_Atomic uint32_t waiting;
-	_Atomic uint32_t cpu; /* the poster's last CPU: the waiter spins only when it differs from its own */
-};
+/* Sync words (struct osd_shm_line): base/shm_wait.h.  The poster writes the frame, then posts. */
 
 /* Words of the control line (proxy -> management thread). */
 enum osd_control_word { OSD_CONTROL_NONE, OSD_CONTROL_PING, OSD_CONTROL_END /* raise osd.Ended */ };
@@ -91,7 +86,13 @@ enum osd_call_op {
 #undef X
 };
 
-enum osd_finish_kind { OSD_FINISH_OK, OSD_FINISH_EXCEPTION, OSD_FINISH_EXIT, OSD_FINISH_MEMORY, OSD_FINISH_ENDED };
+enum osd_finish_kind {
+	OSD_FINISH_OK,        /* ran to its end, or SystemExit with code 0 */
+	OSD_FINISH_EXCEPTION, /* an exception, SyntaxError included; exit code 1 */
+	OSD_FINISH_EXIT,      /* SystemExit with another code; text given to it is the line for people */
+	OSD_FINISH_MEMORY,    /* MemoryError; exit code 1 */
+	OSD_FINISH_ENDED,     /* osd.Ended came out of the script; exit code 1 */
+};
 
 /* How a call ended; the body of an answer that is not OK is a message in UTF-8. */
 enum osd_answer_code {
@@ -130,7 +131,17 @@ bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *
 
 /* ---- job socket ------------------------------------------------------------------------------- */
 
-enum osd_job_message { OSD_JOB_READY = 1, OSD_JOB_FAILED = 2 /* body: text */, OSD_JOB_RUN = 3 };
+/* Every message begins be16 OSD_PROXY_VERSION, be16 enum osd_job_message.  READY ends there; FAILED goes
+ * on with text for people; RUN is described below.  The message that carries the descriptors of a SHARE
+ * ends there too and is sent before the answer is posted: head, tail (those present), version. */
+enum osd_job_message {
+	OSD_JOB_READY = 1,
+	OSD_JOB_FAILED = 2,
+	OSD_JOB_RUN = 3,
+	OSD_JOB_SHARE = 4,
+};
+
+#define OSD_JOB_HEADER 4u
 
 #define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
 

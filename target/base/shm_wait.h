@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* shm_wait.h -- a sync word in memory shared by two processes: post, wait, kick (design D18).
+ *
+ * One side posts, one side waits, per line.  The waiter remembers the last sequence number it has
+ * dealt with and waits until the line shows another.  A system call is made only to sleep and to wake
+ * a sleeper.  Before it sleeps the waiter spins for at most OSD_SHM_SPIN_NSEC, and only if the poster
+ * last ran on another CPU: spinning on the poster's own CPU only keeps the poster from running.
+ * Nobody ever yields (measured: a yield costs up to a scheduler slice on a busy machine).
+ *
+ * Why no wake-up is lost: the waiter sets `waiting`, then loads seq; the poster adds to seq, then loads
+ * `waiting`; all four are sequentially consistent, so at least one of the two sees the other.  A poster
+ * that sees a stale `waiting` makes one needless system call, nothing worse.
+ *
+ * Trust: the other side can write every field.  The worst it can do is to keep a waiter asleep until
+ * its time-out or to wake it for nothing: what a post means is never taken from the line.
+ *
+ * Header only, no state, any thread.  Used by target/exec and by the sandbox. */
+#ifndef OSD_BASE_SHM_WAIT_H
+#define OSD_BASE_SHM_WAIT_H
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OSD_SHM_SPIN_NSEC 20000
+#define OSD_SHM_FOREVER   UINT64_MAX /* time-out: none */
+
+/* One direction's sync word, on a cache line of its own. */
+struct osd_shm_line {
+	_Alignas(64) _Atomic uint32_t seq;
+	_Atomic uint32_t waiting;
+	_Atomic uint32_t cpu; /* CPU the poster last posted from, + 1; 0: has not posted yet */
+};
+
+enum osd_shm_outcome {
+	OSD_SHM_POSTED,  /* *seen is now the line's sequence number */
+	OSD_SHM_TIMEOUT, /* nothing came in time */
+	OSD_SHM_DEAD,    /* *dead was set (see osd_shm_kick) */
+};
+
+static inline void osd_shm_relax_(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield" ::: "memory"); /* a hint to the core, not sched_yield */
+#endif
+}
+
+static inline uint64_t osd_shm_now_(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint32_t osd_shm_cpu_(void)
+{
+	return (uint32_t)(sched_getcpu() + 1);
+}
+
+/* Publish what was written before the call, and wake the waiter if it sleeps. */
+static inline void osd_shm_post(struct osd_shm_line *line)
+{
+	atomic_store_explicit(&line->cpu, osd_shm_cpu_(), memory_order_relaxed);
+	atomic_fetch_add(&line->seq, 1);
+	if (atomic_load(&line->waiting))
+		syscall(SYS_futex, &line->seq, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* End the other thread's wait on this line: set its *dead flag first, then kick. */
+static inline void osd_shm_kick(struct osd_shm_line *line)
+{
+	atomic_fetch_add(&line->seq, 1);
+	syscall(SYS_futex, &line->seq, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static inline bool osd_shm_changed_(struct osd_shm_line *line, uint32_t *seen)
+{
+	uint32_t now = atomic_load(&line->seq);
+
+	if (now == *seen)
+		return false;
+	*seen = now;
+	return true;
+}
+
+/* True when a post came within the spin; false at once when spinning cannot help. */
+static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen)
+{
+	uint32_t peer = atomic_load_explicit(&line->cpu, memory_order_relaxed);
+	uint64_t end;
+
+	if (peer == 0 || peer == osd_shm_cpu_())
+		return false;
+	end = osd_shm_now_() + OSD_SHM_SPIN_NSEC;
+	do {
+		for (int i = 0; i < 32; i++) {
+			if (osd_shm_changed_(line, seen))
+				return true;
+			osd_shm_relax_();
+		}
+	} while (osd_shm_now_() < end);
+	return false;
+}
+
+/* Sleep until a post, the time-out or *dead; no spinning.  For waits expected to be long. */
+static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint32_t *seen,
+						 uint64_t timeout_usec, const _Atomic bool *dead)
+{
+	bool forever = timeout_usec >= UINT64_MAX / 2000;
+	uint64_t deadline = forever ? 0 : osd_shm_now_() + timeout_usec * 1000;
+	enum osd_shm_outcome outcome;
+
+	atomic_store(&line->waiting, 1);
+	for (;;) {
+		uint64_t now, left;
+		struct timespec wait;
+
+		if (dead && atomic_load(dead)) {
+			outcome = OSD_SHM_DEAD;
+			break;
+		}
+		if (osd_shm_changed_(line, seen)) {
+			outcome = OSD_SHM_POSTED;
+			break;
+		}
+		if (forever) {
+			syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, NULL, NULL, 0);
+			continue;
+		}
+		now = osd_shm_now_();
+		if (now >= deadline) {
+			outcome = OSD_SHM_TIMEOUT;
+			break;
+		}
+		left = deadline - now;
+		wait = (struct timespec){(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+		syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, &wait, NULL, 0);
+	}
+	atomic_store_explicit(&line->waiting, 0, memory_order_relaxed);
+	return outcome;
+}
+
+/* Wait until line->seq is not *seen.  dead (may be NULL) is looked at before anything else; whoever
+ * sets it calls osd_shm_kick after.  timeout_usec: OSD_SHM_FOREVER for none. */
+static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint32_t *seen,
+						uint64_t timeout_usec, const _Atomic bool *dead)
+{
+	if (dead && atomic_load(dead))
+		return OSD_SHM_DEAD;
+	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen))
+		return dead && atomic_load(dead) ? OSD_SHM_DEAD : OSD_SHM_POSTED;
+	return osd_shm_sleep(line, seen, timeout_usec, dead);
+}
+
+#endif
