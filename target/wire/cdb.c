@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cdb.c -- the OSD-2 CDB: decode, encode, and what its lengths add up to. */
+#include "wire/cdb.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/continuation.h"
+#include "wire/cursor.h"
+
+/* Byte numbers, also the field pointers of sense data. */
+enum {
+	AT_ADDITIONAL_LENGTH = 7,
+	AT_SERVICE_ACTION = 8,
+	AT_OPTIONS = 10,
+	AT_BYTE11 = 11,
+	AT_TIMESTAMPS = 12,
+	AT_DUPLICATION = 14,
+	AT_PARTITION_ID = 16,
+	AT_OBJECT_ID = 24,
+	AT_LENGTH = 32,
+	AT_START = 40,
+	AT_WORD48 = 48,
+	AT_ATTRIBUTES = 52,
+	AT_CAPABILITY = 80,
+	AT_ICV = 184,
+	AT_NONCE = 216,
+	AT_DATA_IN_ICV = 228,
+	AT_DATA_OUT_ICV = 232,
+};
+
+/* What bytes 48-51 are (osd2-wire 2.8). */
+enum word48 { WORD48_RESERVED, WORD48_CONTINUATION, WORD48_LIST_IDENTIFIER, WORD48_MAP_TYPE };
+
+/* What the bytes at 32-39 count. */
+enum length_is { LENGTH_OTHER, LENGTH_DATA_OUT, LENGTH_DATA_IN };
+
+const char *osd_service_action_name(uint16_t service_action)
+{
+	switch (service_action) {
+#define X(code, symbol, name)                                                                      \
+	case code:                                                                                 \
+		return name;
+		OSD_SERVICE_ACTIONS(X)
+#undef X
+	}
+	return NULL;
+}
+
+static enum word48 word48_of(uint16_t service_action)
+{
+	switch (service_action) {
+	case OSD_SA_READ:
+	case OSD_SA_WRITE:
+	case OSD_SA_CREATE_AND_WRITE:
+	case OSD_SA_QUERY:
+	case OSD_SA_COPY_USER_OBJECTS:
+	case OSD_SA_CREATE_USER_TRACKING_COLLECTION:
+	case OSD_SA_CREATE_PARTITION:
+	case OSD_SA_REMOVE_PARTITION:
+	case OSD_SA_REMOVE_COLLECTION:
+	case OSD_SA_GET_ATTRIBUTES:
+	case OSD_SA_SET_ATTRIBUTES:
+	case OSD_SA_REMOVE_MEMBER_OBJECTS:
+	case OSD_SA_GET_MEMBER_ATTRIBUTES:
+	case OSD_SA_SET_MEMBER_ATTRIBUTES:
+	case OSD_SA_EXEC:
+		return WORD48_CONTINUATION;
+	case OSD_SA_LIST:
+	case OSD_SA_LIST_COLLECTION:
+		return WORD48_LIST_IDENTIFIER;
+	case OSD_SA_READ_MAP:
+		return WORD48_MAP_TYPE;
+	default:
+		return WORD48_RESERVED;
+	}
+}
+
+static enum length_is length_of(uint16_t service_action)
+{
+	switch (service_action) {
+	case OSD_SA_WRITE:
+	case OSD_SA_APPEND:
+	case OSD_SA_CREATE_AND_WRITE:
+	case OSD_SA_EXEC:
+		return LENGTH_DATA_OUT;
+	case OSD_SA_READ:
+	case OSD_SA_LIST:
+	case OSD_SA_LIST_COLLECTION:
+	case OSD_SA_QUERY:
+	case OSD_SA_READ_MAP:
+		return LENGTH_DATA_IN;
+	default:
+		return LENGTH_OTHER;
+	}
+}
+
+static bool is_flush(uint16_t service_action)
+{
+	return service_action == OSD_SA_FLUSH || service_action == OSD_SA_FLUSH_COLLECTION ||
+	       service_action == OSD_SA_FLUSH_PARTITION || service_action == OSD_SA_FLUSH_OSD;
+}
+
+/* ---- offset code ------------------------------------------------------------------------------ */
+
+bool osd_offset_decode(uint32_t code, uint64_t *ret_offset)
+{
+	unsigned exponent = code >> 28; /* two's complement: -8..7 */
+	unsigned shift = exponent < 8 ? exponent + 8 : exponent - 8;
+
+	if (code == OSD_OFFSET_UNUSED || shift < 3)
+		return false;
+	*ret_offset = (uint64_t)(code & 0x0fffffff) << shift;
+	return true;
+}
+
+bool osd_offset_encode(uint64_t wanted, uint32_t *ret_code, uint64_t *ret_offset)
+{
+	for (unsigned shift = 3; shift <= 15; shift++) {
+		uint64_t mantissa = wanted >> shift;
+		uint32_t code;
+
+		if (wanted & ((UINT64_C(1) << shift) - 1))
+			mantissa++; /* may carry into bit 28: then the next shift has to do */
+		if (mantissa >= UINT64_C(1) << 28)
+			continue;
+		code = (uint32_t)(shift - 8) << 28 | (uint32_t)mantissa;
+		if (code == OSD_OFFSET_UNUSED)
+			continue; /* (2^28 - 1) x 2^7 has no code of its own */
+		*ret_code = code;
+		*ret_offset = mantissa << shift;
+		return true;
+	}
+	return false;
+}
+
+/* ---- decode ----------------------------------------------------------------------------------- */
+
+/* One failing field: every check below ends in it. */
+static enum osd_status bad_field(uint16_t field, uint16_t *ret_field)
+{
+	*ret_field = field;
+	return OSD_E_CDB_FIELD;
+}
+
+static uint32_t get32(const uint8_t *bytes, size_t at)
+{
+	return (uint32_t)osd_get_be(bytes + at, 4);
+}
+
+/* The offset at byte at, which counts only when length != 0. */
+static enum osd_status get_offset(const uint8_t *bytes, uint16_t at, uint32_t length, uint64_t *offset,
+				  uint16_t *ret_field)
+{
+	*offset = 0;
+	if (length && !osd_offset_decode(get32(bytes, at), offset))
+		return bad_field(at, ret_field);
+	return OSD_OK;
+}
+
+static enum osd_status decode_set_one(const uint8_t *bytes, struct osd_cdb_attributes *a,
+				      uint16_t *ret_field)
+{
+	uint32_t page = get32(bytes, 52), number = get32(bytes, 56);
+	uint32_t length = (uint32_t)osd_get_be(bytes + 60, 2);
+
+	if (page == 0)
+		return OSD_OK; /* sets nothing (osd2-wire 9-13) */
+	if (page == OSD_PAGE_ALL)
+		return bad_field(52, ret_field);
+	if (number == OSD_NUMBER_ALL)
+		return bad_field(56, ret_field);
+	if (length > OSD_SET_ONE_MAX)
+		return bad_field(60, ret_field);
+	a->set_page = page;
+	a->set_number = number;
+	a->set_length = length;
+	memcpy(a->set_value, bytes + 62, length);
+	return OSD_OK;
+}
+
+static enum osd_status decode_page_format(const uint8_t *bytes, struct osd_cdb_attributes *a,
+					  uint16_t *ret_field)
+{
+	enum osd_status status = OSD_OK;
+
+	a->get_page = get32(bytes, 52);
+	if (a->get_page) {
+		a->get_allocation_length = get32(bytes, 56);
+		status = get_offset(bytes, 60, a->get_allocation_length, &a->retrieved_offset, ret_field);
+	}
+	if (status != OSD_OK || get32(bytes, 64) == 0)
+		return status;
+	if (get32(bytes, 64) == OSD_PAGE_ALL)
+		return bad_field(64, ret_field);
+	if (get32(bytes, 68) == OSD_NUMBER_ALL)
+		return bad_field(68, ret_field);
+	if (get32(bytes, 72) > OSD_ATTRIBUTE_MAX)
+		return bad_field(72, ret_field);
+	a->set_page = get32(bytes, 64);
+	a->set_number = get32(bytes, 68);
+	a->set_length = get32(bytes, 72);
+	return get_offset(bytes, 76, a->set_length, &a->set_offset, ret_field);
+}
+
+static enum osd_status decode_list_format(const uint8_t *bytes, struct osd_cdb_attributes *a,
+					  uint16_t *ret_field)
+{
+	enum osd_status status;
+
+	a->get_list_length = get32(bytes, 52);
+	a->set_length = get32(bytes, 68);
+	if (a->get_list_length && a->get_list_length < 8) {
+		*ret_field = 52;
+		return OSD_E_PARAM_LENGTH;
+	}
+	if (a->set_length && a->set_length < 8) {
+		*ret_field = 68;
+		return OSD_E_PARAM_LENGTH;
+	}
+	if (a->get_list_length)
+		a->get_allocation_length = get32(bytes, 60);
+	status = get_offset(bytes, 56, a->get_list_length, &a->get_list_offset, ret_field);
+	if (status == OSD_OK)
+		status = get_offset(bytes, 64, a->get_allocation_length, &a->retrieved_offset, ret_field);
+	if (status == OSD_OK)
+		status = get_offset(bytes, 72, a->set_length, &a->set_offset, ret_field);
+	return status;
+}
+
+static enum osd_status decode_attributes(const uint8_t *bytes, struct osd_cdb_attributes *a,
+					 uint16_t *ret_field)
+{
+	a->format = bytes[AT_BYTE11] & OSD_CDBFMT_MASK;
+	switch (a->format) {
+	case OSD_CDBFMT_SET_ONE:
+		return decode_set_one(bytes, a, ret_field);
+	case OSD_CDBFMT_PAGE:
+		return decode_page_format(bytes, a, ret_field);
+	case OSD_CDBFMT_LIST:
+		return decode_list_format(bytes, a, ret_field);
+	default:
+		return bad_field(AT_BYTE11, ret_field);
+	}
+}
+
+static enum osd_status decode_options(const uint8_t *bytes, struct osd_cdb *cdb, uint16_t *ret_field)
+{
+	uint8_t control = bytes[AT_TIMESTAMPS];
+
+	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
+	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
+	if (!is_flush(cdb->service_action)) /* there some initiators put the flush scope (osd2-wire 9-2) */
+		cdb->isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
+	if (cdb->isolation == 3 || cdb->isolation == 6)
+		return bad_field(AT_OPTIONS, ret_field);
+	cdb->immed_tr = bytes[AT_BYTE11] & OSD_IMMED_TR;
+	cdb->list_attr = bytes[AT_BYTE11] & OSD_LIST_ATTR;
+	cdb->command_bits = bytes[AT_BYTE11] & OSD_BYTE11_COMMAND_MASK;
+	if (control != 0 && control != OSD_TIMESTAMPS_BYPASS)
+		return bad_field(AT_TIMESTAMPS, ret_field);
+	cdb->timestamps_control = control;
+	cdb->duplication_method = bytes[AT_DUPLICATION];
+	return OSD_OK;
+}
+
+static enum osd_status decode_word48(const uint8_t *bytes, struct osd_cdb *cdb, uint16_t *ret_field)
+{
+	uint32_t word = get32(bytes, AT_WORD48);
+
+	switch (word48_of(cdb->service_action)) {
+	case WORD48_CONTINUATION:
+		if (word && (word < OSD_CONTINUATION_HEADER || word > OSD_CONTINUATION_MAX || word % 8))
+			return bad_field(AT_WORD48, ret_field);
+		cdb->continuation_length = word;
+		break;
+	case WORD48_LIST_IDENTIFIER:
+		cdb->list_identifier = word;
+		break;
+	case WORD48_MAP_TYPE:
+		cdb->map_type = (uint16_t)(word >> 16);
+		break;
+	case WORD48_RESERVED:
+		break;
+	}
+	return OSD_OK;
+}
+
+static enum osd_status decode_command_fields(const uint8_t *bytes, struct osd_cdb *cdb,
+					     uint16_t *ret_field)
+{
+	if (cdb->service_action == OSD_SA_CREATE) {
+		uint16_t count = (uint16_t)osd_get_be(bytes + AT_LENGTH, 2);
+
+		cdb->create_count = count ? count : 1;
+	} else {
+		cdb->length = osd_get_be(bytes + AT_LENGTH, 8);
+	}
+	cdb->starting_byte_address = osd_get_be(bytes + AT_START, 8);
+	return decode_word48(bytes, cdb, ret_field);
+}
+
+/* Retrieved attributes must not lie on top of the command's own Data-In. */
+static enum osd_status check_data_in(const struct osd_cdb *cdb, uint16_t *ret_field)
+{
+	const struct osd_cdb_attributes *a = &cdb->attributes;
+
+	if (a->get_allocation_length && a->retrieved_offset < osd_cdb_command_data_in(cdb))
+		return bad_field(a->format == OSD_CDBFMT_PAGE ? 60 : 64, ret_field);
+	return OSD_OK;
+}
+
+enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, struct osd_cdb *cdb,
+			       uint16_t *ret_field)
+{
+	enum osd_status status;
+
+	memset(cdb, 0, sizeof(*cdb));
+	*ret_field = OSD_NO_FIELD;
+	if (length != OSD_CDB_LENGTH || bytes[0] != OSD_OPCODE ||
+	    bytes[AT_ADDITIONAL_LENGTH] != OSD_CDB_ADDITIONAL_LENGTH)
+		return OSD_E_OPCODE;
+	cdb->service_action = (uint16_t)osd_get_be(bytes + AT_SERVICE_ACTION, 2);
+	if (cdb->service_action >> 8 == 0x88 && !(cdb->service_action & 0x80)) {
+		cdb->service_action = 0;
+		return OSD_E_OPCODE; /* OSD-1: never to be mistaken for ours (osd2-wire 2.13) */
+	}
+	cdb->partition_id = osd_get_be(bytes + AT_PARTITION_ID, 8);
+	cdb->object_id = osd_get_be(bytes + AT_OBJECT_ID, 8);
+	if (!osd_service_action_name(cdb->service_action))
+		return bad_field(AT_SERVICE_ACTION, ret_field);
+
+	status = decode_options(bytes, cdb, ret_field);
+	if (status == OSD_OK)
+		status = decode_command_fields(bytes, cdb, ret_field);
+	if (status == OSD_OK)
+		status = decode_attributes(bytes, &cdb->attributes, ret_field);
+	if (status == OSD_OK)
+		status = check_data_in(cdb, ret_field);
+	memcpy(cdb->capability, bytes + AT_CAPABILITY, sizeof(cdb->capability));
+	memcpy(cdb->request_icv, bytes + AT_ICV, sizeof(cdb->request_icv));
+	memcpy(cdb->nonce, bytes + AT_NONCE, sizeof(cdb->nonce));
+	cdb->data_in_icv_offset = get32(bytes, AT_DATA_IN_ICV);
+	cdb->data_out_icv_offset = get32(bytes, AT_DATA_OUT_ICV);
+	return status;
+}
+
+/* ---- encode ----------------------------------------------------------------------------------- */
+
+/* Writes the code of an offset that must be exact; unused when length is 0, as Linux writes it. */
+static bool put_offset(uint8_t *bytes, size_t at, uint32_t length, uint64_t offset)
+{
+	uint32_t code = OSD_OFFSET_UNUSED;
+	uint64_t exact = 0;
+
+	if (length && (!osd_offset_encode(offset, &code, &exact) || exact != offset))
+		return false;
+	osd_put_be(bytes + at, code, 4);
+	return true;
+}
+
+static bool encode_set_one(const struct osd_cdb_attributes *a, uint8_t *bytes)
+{
+	if (a->set_length > OSD_SET_ONE_MAX)
+		return false;
+	osd_put_be(bytes + 52, a->set_page, 4);
+	osd_put_be(bytes + 56, a->set_number, 4);
+	osd_put_be(bytes + 60, a->set_length, 2);
+	memcpy(bytes + 62, a->set_value, a->set_length);
+	return true;
+}
+
+static bool encode_page_format(const struct osd_cdb_attributes *a, uint8_t *bytes)
+{
+	osd_put_be(bytes + 52, a->get_page, 4);
+	osd_put_be(bytes + 56, a->get_allocation_length, 4);
+	osd_put_be(bytes + 64, a->set_page, 4);
+	osd_put_be(bytes + 68, a->set_number, 4);
+	osd_put_be(bytes + 72, a->set_length, 4);
+	return a->set_length <= OSD_ATTRIBUTE_MAX &&
+	       put_offset(bytes, 60, a->get_allocation_length, a->retrieved_offset) &&
+	       put_offset(bytes, 76, a->set_length, a->set_offset);
+}
+
+static bool encode_list_format(const struct osd_cdb_attributes *a, uint8_t *bytes)
+{
+	osd_put_be(bytes + 52, a->get_list_length, 4);
+	osd_put_be(bytes + 60, a->get_allocation_length, 4);
+	osd_put_be(bytes + 68, a->set_length, 4);
+	return put_offset(bytes, 56, a->get_list_length, a->get_list_offset) &&
+	       put_offset(bytes, 64, a->get_allocation_length, a->retrieved_offset) &&
+	       put_offset(bytes, 72, a->set_length, a->set_offset);
+}
+
+static bool encode_attributes(const struct osd_cdb_attributes *a, uint8_t *bytes)
+{
+	bytes[AT_BYTE11] |= a->format;
+	switch (a->format) {
+	case OSD_CDBFMT_SET_ONE:
+		return encode_set_one(a, bytes);
+	case OSD_CDBFMT_PAGE:
+		return encode_page_format(a, bytes);
+	case OSD_CDBFMT_LIST:
+		return encode_list_format(a, bytes);
+	default:
+		return false;
+	}
+}
+
+bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
+{
+	uint32_t word48 = cdb->continuation_length | cdb->list_identifier | (uint32_t)cdb->map_type << 16;
+
+	if (cdb->isolation > OSD_OPTION_ISOLATION_MASK || cdb->command_bits > OSD_BYTE11_COMMAND_MASK)
+		return false;
+	memset(bytes, 0, OSD_CDB_LENGTH);
+	bytes[0] = OSD_OPCODE;
+	bytes[AT_ADDITIONAL_LENGTH] = OSD_CDB_ADDITIONAL_LENGTH;
+	osd_put_be(bytes + AT_SERVICE_ACTION, cdb->service_action, 2);
+	bytes[AT_OPTIONS] = (uint8_t)((cdb->dpo ? OSD_OPTION_DPO : 0) | (cdb->fua ? OSD_OPTION_FUA : 0) |
+				      cdb->isolation);
+	bytes[AT_BYTE11] = (uint8_t)((cdb->immed_tr ? OSD_IMMED_TR : 0) |
+				     (cdb->list_attr ? OSD_LIST_ATTR : 0) | cdb->command_bits);
+	bytes[AT_TIMESTAMPS] = cdb->timestamps_control;
+	bytes[AT_DUPLICATION] = cdb->duplication_method;
+	osd_put_be(bytes + AT_PARTITION_ID, cdb->partition_id, 8);
+	osd_put_be(bytes + AT_OBJECT_ID, cdb->object_id, 8);
+	if (cdb->service_action == OSD_SA_CREATE)
+		osd_put_be(bytes + AT_LENGTH, cdb->create_count, 2);
+	else
+		osd_put_be(bytes + AT_LENGTH, cdb->length, 8);
+	osd_put_be(bytes + AT_START, cdb->starting_byte_address, 8);
+	osd_put_be(bytes + AT_WORD48, word48, 4);
+	memcpy(bytes + AT_CAPABILITY, cdb->capability, sizeof(cdb->capability));
+	memcpy(bytes + AT_ICV, cdb->request_icv, sizeof(cdb->request_icv));
+	memcpy(bytes + AT_NONCE, cdb->nonce, sizeof(cdb->nonce));
+	osd_put_be(bytes + AT_DATA_IN_ICV, cdb->data_in_icv_offset, 4);
+	osd_put_be(bytes + AT_DATA_OUT_ICV, cdb->data_out_icv_offset, 4);
+	return encode_attributes(&cdb->attributes, bytes);
+}
+
+/* ---- what it adds up to ----------------------------------------------------------------------- */
+
+uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
+{
+	return length_of(cdb->service_action) == LENGTH_DATA_OUT ? cdb->length : 0;
+}
+
+uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
+{
+	if (cdb->service_action == OSD_SA_EXEC)
+		return cdb->result_allocation_length;
+	return length_of(cdb->service_action) == LENGTH_DATA_IN ? cdb->length : 0;
+}
+
+uint64_t osd_cdb_data_in_needed(const struct osd_cdb *cdb)
+{
+	const struct osd_cdb_attributes *a = &cdb->attributes;
+	uint64_t data = osd_cdb_command_data_in(cdb);
+	/* Cannot overflow: an offset is below 2^43. */
+	uint64_t end = a->get_allocation_length ? a->retrieved_offset + a->get_allocation_length : 0;
+
+	return OSD_MAX(data, end);
+}
+
+enum osd_status osd_cdb_check_data_out(const struct osd_cdb *cdb, uint64_t data_out_length,
+				       uint16_t *ret_field)
+{
+	const struct osd_cdb_attributes *a = &cdb->attributes;
+
+	if (cdb->continuation_length > data_out_length)
+		return bad_field(AT_WORD48, ret_field);
+	if (osd_cdb_command_data_out(cdb) > data_out_length - cdb->continuation_length)
+		return bad_field(AT_LENGTH, ret_field);
+	if (a->get_list_length && a->get_list_offset + a->get_list_length > data_out_length)
+		return bad_field(52, ret_field);
+	if (a->format != OSD_CDBFMT_SET_ONE && a->set_length &&
+	    a->set_offset + a->set_length > data_out_length)
+		return bad_field(a->format == OSD_CDBFMT_PAGE ? 72 : 68, ret_field);
+	return OSD_OK;
+}

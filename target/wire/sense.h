@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h, 02h, 01h,
+ * 00h, 07h, 08h, so that what Linux cuts after 96 bytes and what it misreads come last. */
+#ifndef OSD_WIRE_SENSE_H
+#define OSD_WIRE_SENSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/osd2.h"
+
+/* Command functions, for not_initiated and completed (osd2-wire 7.3). */
+#define OSD_FN_VALIDATION 0x80000000u
+#define OSD_FN_CMD_CAP    0x20000000u
+#define OSD_FN_COMMAND    0x10000000u
+#define OSD_FN_IMP_ST_ATT 0x00100000u
+#define OSD_FN_SET_CAP    0x00002000u
+#define OSD_FN_SET_ATTR   0x00001000u
+#define OSD_FN_GET_CAP    0x00000020u
+#define OSD_FN_GET_ATTR   0x00000010u
+#define OSD_FN_ALL        0xb0103030u /* everything: the value of "nothing was initiated" */
+
+struct osd_sense {
+	uint8_t sense_key;
+	uint16_t asc_ascq;
+	bool has_object; /* 06h; left out only when the CDB could not be read at all */
+	uint64_t partition_id, object_id;
+	uint32_t not_initiated, completed;
+	bool has_field; /* 02h */
+	bool field_in_data_out;
+	uint16_t field_pointer;
+	bool has_command_information; /* 01h */
+	uint64_t command_information;
+	bool has_information; /* 00h */
+	uint64_t information;
+	bool has_response_icv; /* 07h */
+	uint8_t response_icv[32];
+	bool has_attribute; /* 08h */
+	uint32_t page, number;
+};
+
+/* Returns the length, 8..OSD_SENSE_MAX. */
+size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_MAX]);
+/* Reads what another target sent: unknown descriptors are skipped, of repeated ones the last counts, a
+ * descriptor cut off at the end is ignored.  false: not current descriptor-format sense data. */
+bool osd_sense_decode(const uint8_t *bytes, size_t length, struct osd_sense *ret_sense);
+
+#endif
