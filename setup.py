@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Package metadata, and a build step that lets CMake build the three C trees.
 
-Each tree has one build directory, ``build/<tree>``, whoever asks for it: ``make build``, the tests and
-pip share it, so nothing is built twice.  No compiler logic lives here.
+Each tree has one build directory, ``build/<tree>``, whoever asks for it: ``make build``, the tests
+and pip share it, so nothing is built twice.  No compiler logic lives here.
 """
 
 from __future__ import annotations
@@ -21,57 +21,50 @@ TOOLS = {"cmake": "cmake", "ninja": "ninja-build", "pkg-config": "pkg-config"}
 
 
 class CMakeTree(Extension):
-    """A folder with a CMakeLists.txt, whose install step fills the folder of `name`."""
+    """A folder with a CMakeLists.txt, whose install step fills the package of `name`."""
 
     def __init__(self, name: str, source: str) -> None:
         super().__init__(name, sources=[])
         self.source = source
+        self.package = name.split(".")[:-1]
 
 
 class BuildCMake(build_ext):
-    """Configure, build and install each tree; an editable install puts `_core` into the source folder."""
+    """Configure, build and install each tree."""
 
     def run(self) -> None:
+        # Not the inherited method: it would build outside the source tree first, then copy.
         missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
         if missing:
-            raise SystemExit(
-                f"missing build tools: run 'make packages' or install {' '.join(missing)}"
-            )
-        super().run()
+            raise SystemExit(f"missing build tools, run 'make packages': {' '.join(missing)}")
+        for ext in self.extensions:
+            self.build_extension(ext)
 
     def build_extension(self, ext: Extension) -> None:
         assert isinstance(ext, CMakeTree)
         tree = ROOT / "build" / ext.source
-        dest = Path(self.get_ext_fullpath(ext.name)).resolve().parent
         configure = [
-            "-S",
-            str(ROOT / ext.source),
-            "-B",
-            str(tree),
-            "-G",
-            "Ninja",
+            *("-S", str(ROOT / ext.source), "-B", str(tree), "-G", "Ninja", "--log-level=WARNING"),
             f"-DPython_EXECUTABLE={os.path.realpath(sys.executable)}",
         ]
         for step in (configure, ["--build", str(tree)]):
-            subprocess.run(["cmake", *step], check=True)
-        # Supervisor and tests of a source tree use what lies in build/; only `_core` must be importable.
+            subprocess.run(["cmake", *step], check=True, stdout=sys.stderr)
+        # In a source tree all but `_core`, which must be importable, is used from build/.
         if not self.inplace or ext.name == "pyosd._core":
-            install = ["--install", str(tree), "--prefix", str(dest)]
+            dest = (ROOT if self.inplace else Path(self.build_lib)).joinpath(*ext.package)
+            install = ["--install", str(tree), "--prefix", str(dest.resolve())]
             subprocess.run(["cmake", *install], check=True, stdout=subprocess.DEVNULL)
 
     def get_outputs(self) -> list[str]:
-        """What is installed is CMake's to know, and setuptools must not expect one file a tree."""
+        """Nothing: the files are CMake's to know, and setuptools would expect one a tree."""
         return []
-
-    def copy_extensions_to_source(self) -> None:
-        """Nothing to copy: build_extension() has put the one file there."""
 
 
 TREES = [
     CMakeTree(name, source)
     for name, source in (
-        ("scheduler.libexec.target", "target"),
-        ("scheduler.libexec.sandbox", "sandbox"),
+        ("scheduler.libexec.bs_iosd", "target"),
+        ("scheduler.libexec.sandboxd", "sandbox"),
         ("pyosd._core", "pyosd/_core"),
     )
     if (ROOT / source / "CMakeLists.txt").exists()
@@ -91,7 +84,7 @@ PACKAGES = [
 setup(
     name="iosd",
     version=(ROOT / "VERSION").read_text().strip(),
-    description="Object storage device (T10 OSD-2 over iSCSI) that runs Python scripts next to the data",
+    description="Object storage (T10 OSD-2 over iSCSI) that runs Python scripts next to the data",
     long_description=(ROOT / "README.md").read_text(),
     long_description_content_type="text/markdown",
     license="GPL-2.0-or-later",

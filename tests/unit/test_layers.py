@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The dependency rule of target/README.md, checked on every include and import; and banned functions."""
+"""The dependency rule of target/README.md on every include and import; banned functions."""
 
 from __future__ import annotations
 
