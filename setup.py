@@ -99,6 +99,13 @@ setup(
     extras_require={
         "dev": ["hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"],
     },
-    entry_points={"console_scripts": ["osd=pyosd.cli:main"]},
+    entry_points={
+        "console_scripts": ["osd=pyosd.cli:main"],
+        # Verbs of `osd` that other packages bring; the part before the colon is what people type.
+        "iosd.commands": [
+            "target.serve=scheduler.commands:serve",
+            "doctor=scheduler.commands:doctor",
+        ],
+    },
     zip_safe=False,
 )

@@ -2,23 +2,88 @@
 """The table of nouns and top-level verbs of ``osd``.
 
 A noun's file is imported when its name is typed, so that ``osd --help`` and completion stay quick.
+Verbs that belong to the target's host come from other packages by the entry points "iosd.commands".
 """
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
 
 import click
 
-__all__ = ["main"]
+__all__ = ["Nouns", "main"]
+
+ENTRY_POINTS = "iosd.commands"
+
+# what people type -> (module, attribute, one line for --help)
+COMMANDS = {
+    "exec": ("pyosd.cli.exec", "exec_command", "Run a script next to the data."),
+    "ps": ("pyosd.cli.job", "ls", "Short for: osd job ls."),
+    "job": ("pyosd.cli.job", "job", "Jobs: list, wait, logs, result, cancel, kill, why."),
+    "part": ("pyosd.cli.part", "part", "Partitions: create, list, remove."),
+    "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, attributes."),
+    "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
+    "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
+    "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Nouns(click.Group):
+    """A group whose members are imported when they are used.
+
+    Args:
+        table: name -> (module, attribute, help).
+        prefix: what precedes the name of an entry point that belongs to this group.
+    """
+
+    def __init__(
+        self, *args: Any, table: dict[str, tuple[str, str, str]], prefix: str = "", **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+        self.prefix = prefix
+
+    def _brought(self) -> dict[str, Any]:
+        found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+        start = len(self.prefix)
+        return {
+            name[start:]: point
+            for name, point in found.items()
+            if name.startswith(self.prefix) and "." not in name[start:]
+        }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Ours in the table's order, then those that were brought."""
+        own = [*self.table, *super().list_commands(ctx)]
+        return own + [name for name in self._brought() if name not in own]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command of that name."""
+        if cmd_name in self.table:
+            module, attribute, _ = self.table[cmd_name]
+            command = getattr(import_module(module), attribute)
+            assert isinstance(command, click.Command)
+            return command
+        brought = self._brought().get(cmd_name)
+        if brought is not None:
+            command = brought.load()
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the members with the table's own words, without importing them."""
+        rows = [(name, text) for name, (_, _, text) in self.table.items()]
+        for name in self.list_commands(ctx):
+            if name not in self.table:
+                command = self.get_command(ctx, name)
+                rows.append((name, command.get_short_help_str(72) if command else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=Nouns, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Store objects, and run Python scripts next to them, on an iosd target."""
-
-
-@main.command("version")
-def version_command() -> None:
-    """Print the version of iosd."""
-    click.echo(f"iosd {version('iosd')}")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verbs of `osd` that belong to the target's host; joined to the program by entry points."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scheduler import doctor as layers
+from scheduler import paths
+from scheduler.service import ServiceFailed
+from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
+from scheduler.supervise import serve as run_target
+from scheduler.tgt import Chap
+
+__all__ = ["doctor", "serve"]
+
+EXIT_FAILED = 1
+EXIT_CONFIG = 78
+# tgtd's own user on a host where we start as root: outside the ranges that distributions hand out.
+DEFAULT_UID = 64733
+
+
+class Portal(click.ParamType[tuple[str, int]]):
+    """ADDRESS:PORT, the port optional."""
+
+    name = "ADDRESS[:PORT]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Split at the last colon that is not inside brackets."""
+        if isinstance(value, tuple):
+            return value
+        host, colon, port = str(value).rpartition(":")
+        if not colon or (host.count(":") and not host.endswith("]")):
+            host, port = str(value), "3260"
+        if not port.isascii() or not port.isdigit() or int(port) > 65535:
+            self.fail(f"'{port}' is not a port number", param, ctx)
+        return host.strip("[]"), int(port)
+
+
+class ModuleOption(click.ParamType[str]):
+    """KEY=VALUE for the module."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what would not survive tgtd's own option string."""
+        text = str(value)
+        if "=" not in text or "," in text or ";" in text:
+            self.fail("must be KEY=VALUE without comma or semicolon", param, ctx)
+        return text
+
+
+def default_data() -> Path:
+    """Where a store goes unless told otherwise."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/iosd")
+    return Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "iosd"
+
+
+def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
+    """Take the secret from a file or the environment, never from the command line."""
+    if user is None:
+        return None
+    if secret_file is not None:
+        secret = secret_file.read_text().strip()
+    else:
+        secret = os.environ.get("IOSD_CHAP_SECRET", "")
+    if not 12 <= len(secret) <= 256:
+        raise click.UsageError(
+            "--chap-user needs a secret of 12 to 256 characters, in --chap-secret-file or "
+            "IOSD_CHAP_SECRET"
+        )
+    return Chap(user, secret)
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder of the store; made if absent."
+)
+@click.option("--ssd", type=click.Path(path_type=Path), help="Folder on an SSD for objects' heads.")
+@click.option("--portal", type=Portal(), default="127.0.0.1:3260", show_default=True)
+@click.option("--unsafe-portal", is_flag=True, help="Allow a portal that is not loopback.")
+@click.option("--allow", multiple=True, metavar="ADDRESS", help="Initiators that may log in.")
+@click.option("--name", default=DEFAULT_NAME, show_default=True, help="iSCSI name of the target.")
+@click.option("--chap-user", help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.")
+@click.option("--chap-secret-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--uid", type=click.IntRange(0), help=f"User of tgtd. [default: {DEFAULT_UID} as root]"
+)
+@click.option("--workers", type=click.IntRange(1, 64), help="Threads that run commands.")
+@click.option("--slots", type=click.IntRange(1, 1024), help="Sandboxes at a time.")
+@click.option(
+    "--isolation", type=click.Choice([*LEVELS, "best"]), default="full", show_default=True
+)
+@click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
+@click.option(
+    "--durability",
+    type=click.Choice(["process", "sync"]),
+    default="process",
+    show_default=True,
+    help="What an acknowledged change survives: kill -9, or power loss too.",
+)
+@click.option("--module-option", multiple=True, type=ModuleOption(), hidden=True)
+@click.option("--ready-fd", type=click.IntRange(1), help="Write the JSON lines to this descriptor.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def serve(
+    *,
+    data: Path | None,
+    ssd: Path | None,
+    portal: tuple[str, int],
+    unsafe_portal: bool,
+    allow: tuple[str, ...],
+    name: str,
+    chap_user: str | None,
+    chap_secret_file: Path | None,
+    uid: int | None,
+    workers: int | None,
+    slots: int | None,
+    isolation: str,
+    no_sandboxes: bool,
+    durability: str,
+    module_option: tuple[str, ...],
+    ready_fd: int | None,
+    output: str,
+) -> None:
+    """Serve a target in the foreground: tgtd and iosd-sandboxd, restarted when they die.
+
+    Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
+    """
+    options = [f"durability={durability}", *module_option]
+    if workers is not None:
+        options.append(f"workers={workers}")
+    root = os.geteuid() == 0
+    if uid is not None and uid != os.geteuid() and not root:
+        raise click.UsageError("--uid needs root")
+    config = TargetConfig(
+        data=(data or default_data()).resolve(),
+        portal=portal,
+        name=name,
+        ssd=ssd and ssd.resolve(),
+        unsafe_portal=unsafe_portal,
+        allow=allow,
+        chap=read_chap(chap_user, chap_secret_file),
+        uid=(DEFAULT_UID if uid is None else uid) if root else None,
+        isolation=isolation,
+        slots=slots,
+        sandboxes=not no_sandboxes,
+        options=tuple(options),
+    )
+
+    def announce(line: dict[str, Any]) -> None:
+        text = json.dumps(line)
+        if ready_fd is not None:
+            os.write(ready_fd, f"{text}\n".encode())
+        if output == "json":
+            click.echo(text)
+        elif line["event"] == "ready":
+            click.echo(line["url"])
+            click.echo(
+                f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}\n"
+                f"try: export IOSD_TARGET={line['url']}\n"
+                "     osd target ping",
+                err=True,
+            )
+
+    try:
+        run_target(config, announce)
+    except Refused as error:
+        click.echo(f"osd: {error}", err=True)
+        sys.exit(EXIT_CONFIG)
+    except (ServiceFailed, paths.MissingComponent) as error:
+        click.echo(f"osd: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+def doctor(output: str) -> None:
+    """Look at each layer a target needs on this host; exit 1 when one is missing."""
+    findings = list(layers.examine())
+    ok = all(finding.state != "fail" for finding in findings)
+    if output == "json":
+        rows = [vars(finding) for finding in findings]
+        click.echo(json.dumps({"schema": "iosd.doctor/1", "ok": ok, "layers": rows}))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.state:<5} {finding.layer:<9} {finding.detail}")
+            if finding.hint:
+                click.echo(f"{'':<16}{finding.hint}")
+    if not ok:
+        sys.exit(EXIT_FAILED)

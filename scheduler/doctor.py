@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd doctor`: looks at each layer that serving a target needs, and says what to mend."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler import paths
+from scheduler.supervise import LEVELS, Refused, isolation_of_host
+
+__all__ = ["Finding", "examine"]
+
+# The structures shared with tgtd were compared with these releases of it.
+TGT_TESTED = ((1, 0, 79), (1, 0, 97))
+LANDLOCK_CREATE_RULESET = 444  # the same number on every architecture
+LANDLOCK_CREATE_RULESET_VERSION = 1
+KERNEL_LEAST = (5, 14)  # cgroup.kill; Landlock came with 5.13, pidfds earlier
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One layer: its state is "ok", "warn" (works, but less than it could) or "fail"."""
+
+    layer: str
+    state: str
+    detail: str
+    hint: str = ""
+
+
+def tgt() -> Finding:
+    """The stock daemon and its version."""
+    try:
+        paths.find_program("tgtadm", "tgt")
+        program = paths.find_program("tgtd", "tgt")
+    except paths.MissingComponent as error:
+        return Finding("tgt", "fail", "absent", str(error))
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"\d+\.\d+\.\d+", done.stdout + done.stderr)
+    if found is None:
+        return Finding("tgt", "warn", f"{program}, version unknown")
+    version = tuple(int(part) for part in found.group().split("."))
+    if not TGT_TESTED[0] <= version <= TGT_TESTED[1]:
+        low, high = (".".join(map(str, each)) for each in TGT_TESTED)
+        hint = f"tested with {low} to {high}; the module refuses a layout it does not know"
+        return Finding("tgt", "warn", f"{program} {found.group()}", hint)
+    return Finding("tgt", "ok", f"{program} {found.group()}")
+
+
+def module() -> Finding:
+    """bs_iosd.so."""
+    try:
+        path = paths.find_component(paths.MODULE)
+        ctypes.CDLL(str(path), mode=os.RTLD_LAZY)
+    except paths.MissingComponent as error:
+        return Finding("module", "fail", "absent", str(error))
+    except OSError as error:
+        return Finding("module", "fail", str(error), "run 'make packages build'")
+    return Finding("module", "ok", str(path))
+
+
+def sandboxd() -> Finding:
+    """What isolation iosd-sandboxd can give here."""
+    try:
+        host = isolation_of_host()
+    except (paths.MissingComponent, Refused, OSError, subprocess.SubprocessError) as error:
+        return Finding("sandboxd", "fail", "no answer", str(error))
+    level = str(host["level"])
+    if level == LEVELS[0]:
+        return Finding("sandboxd", "ok", f"isolation {level}")
+    why = "; ".join(str(text) for text in host.get("missing", ()))
+    hint = f"scripts run only with --isolation {level} or best"
+    return Finding("sandboxd", "warn", f"isolation {level}: {why}", hint)
+
+
+def cgroups() -> Finding:
+    """Which cgroup hierarchies can limit memory."""
+    root = Path("/sys/fs/cgroup")
+    unified = root / "cgroup.controllers"
+    if unified.exists() and "memory" in unified.read_text().split():
+        name, writable = "v2", os.access(root, os.W_OK)
+    elif (root / "memory").is_dir():
+        name, writable = "v1", os.access(root / "memory", os.W_OK)
+    else:
+        return Finding(
+            "cgroups", "warn", "no memory controller", "memory is limited by rlimits only"
+        )
+    if not writable:
+        return Finding(
+            "cgroups", "warn", f"{name}, not writable", "run as root, or delegate a group"
+        )
+    return Finding("cgroups", "ok", name)
+
+
+def landlock() -> Finding:
+    """The ABI of Landlock."""
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    abi = syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION)
+    if abi < 1:
+        reason = os.strerror(ctypes.get_errno())
+        return Finding("landlock", "warn", reason, "boot with lsm=landlock,… for one layer more")
+    return Finding("landlock", "ok", f"ABI {abi}")
+
+
+def user_namespaces() -> Finding:
+    """Whether user namespaces may be made."""
+    limit = Path("/proc/sys/user/max_user_namespaces")
+    switch = Path("/proc/sys/kernel/unprivileged_userns_clone")
+    if not limit.exists() or limit.read_text().strip() == "0":
+        hint = "sysctl user.max_user_namespaces=…, or --isolation no-userns"
+        return Finding("userns", "warn", "switched off", hint)
+    if os.geteuid() != 0 and switch.exists() and switch.read_text().strip() == "0":
+        return Finding("userns", "warn", "for root only", "run as root, or set the sysctl")
+    return Finding("userns", "ok", "available")
+
+
+def seccomp() -> Finding:
+    """Whether system calls can be filtered."""
+    actions = Path("/proc/sys/kernel/seccomp/actions_avail")
+    if actions.exists() and "errno" in actions.read_text().split():
+        return Finding("seccomp", "ok", "filters available")
+    return Finding("seccomp", "fail", "no filters", "this kernel lacks CONFIG_SECCOMP_FILTER")
+
+
+def kernel() -> Finding:
+    """The kernel's version."""
+    release = platform.release()
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if found and (int(found[1]), int(found[2])) < KERNEL_LEAST:
+        least = ".".join(map(str, KERNEL_LEAST))
+        return Finding("kernel", "warn", release, f"some layers need Linux {least} or later")
+    return Finding("kernel", "ok", release)
+
+
+def rights() -> Finding:
+    """Whether we are root."""
+    if os.geteuid() == 0:
+        return Finding("rights", "ok", "root")
+    hint = "full isolation needs root; storage alone does not"
+    return Finding("rights", "warn", f"uid {os.geteuid()}", hint)
+
+
+LAYERS: tuple[Callable[[], Finding], ...] = (
+    kernel,
+    rights,
+    tgt,
+    module,
+    sandboxd,
+    cgroups,
+    user_namespaces,
+    landlock,
+    seccomp,
+)
+
+
+def examine() -> Iterator[Finding]:
+    """Look at each layer in turn."""
+    for look in LAYERS:
+        yield look()

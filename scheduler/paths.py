@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the built pieces lie: in a source tree under build/, in an installation under libexec/."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MODULE", "SANDBOXD", "MissingComponent", "find_component", "find_program", "python_dir"]
+
+HERE = Path(__file__).resolve().parent
+LIBEXEC = HERE / "libexec"
+SOURCE_TREE = HERE.parent
+
+
+@dataclass(frozen=True)
+class Component:
+    """A built file: its name, and the C tree that makes it."""
+
+    name: str
+    tree: str
+
+
+MODULE = Component("bs_iosd.so", "target")
+SANDBOXD = Component("iosd-sandboxd", "sandbox")
+
+
+class MissingComponent(Exception):
+    """A piece is not where it should be; the text says how to get it."""
+
+
+def find_component(component: Component) -> Path:
+    """Return the path of a built piece.
+
+    Raises:
+        MissingComponent: it is not built or not installed.
+    """
+    for folder in (SOURCE_TREE / "build" / component.tree, LIBEXEC):
+        path = folder / component.name
+        if path.is_file():
+            return path
+    raise MissingComponent(f"{component.name} is not built: run 'make build'")
+
+
+def find_program(name: str, package: str) -> Path:
+    """Return the path of a system program, also where PATH lacks the sbin folders.
+
+    Raises:
+        MissingComponent: it is not installed.
+    """
+    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise MissingComponent(f"{name} is not installed: apt-get install {package}")
+    return Path(found)
+
+
+def python_dir() -> Path:
+    """Return the folder that holds the package `osd` which scripts import.
+
+    A source tree keeps it as pyosd/osd; an installation has it beside this package.
+    """
+    for folder in (SOURCE_TREE / "pyosd", SOURCE_TREE):
+        if (folder / "osd" / "__init__.py").is_file():
+            return folder
+    raise MissingComponent("the Python package 'osd' is not installed beside iosd")

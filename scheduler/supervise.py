@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target serve`: a stock tgtd with our module, and iosd-sandboxd, in the foreground.
+
+Prepares the folders, starts both, makes the target, restarts what dies, ends everything in order.
+The store is safe against kill -9 of any of them, so nothing here is needed for its safety.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler import paths
+from scheduler.service import Service, ServiceFailed, as_user
+from scheduler.tgt import LUN, Chap, TgtAdm, TgtError
+
+__all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
+
+DEFAULT_NAME = "iqn.2026-11.iosd:target"
+LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
+SHUTDOWN_S = 5.0
+TGTD_NOISE = (
+    "iser_ib_init",
+    "oom-killer's pardon",
+    "adjust nr_open",
+    "work_timer_start",
+    "use signalfd notification",
+    "device_mgmt",
+)
+
+
+class Refused(Exception):
+    """The configuration cannot be served as asked; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class TargetConfig:
+    """What `osd target serve` was asked for.
+
+    Attributes:
+        data: folder of the store; made when absent.
+        portal: address and port to listen on; port 0 lets the kernel choose.
+        isolation: a level of LEVELS, or "best": the strongest this host can give.
+        uid: user and group that tgtd runs as; None: ours.
+        options: further options of the module, "key=value".
+    """
+
+    data: Path
+    portal: tuple[str, int]
+    name: str = DEFAULT_NAME
+    ssd: Path | None = None
+    unsafe_portal: bool = False
+    allow: tuple[str, ...] = ()
+    chap: Chap | None = None
+    uid: int | None = None
+    isolation: str = "full"
+    slots: int | None = None
+    sandboxes: bool = True
+    options: tuple[str, ...] = ()
+
+
+def isolation_of_host() -> dict[str, Any]:
+    """Ask iosd-sandboxd what isolation this host can give: {"level": ..., ...}."""
+    program = paths.find_component(paths.SANDBOXD)
+    done = subprocess.run(
+        [program, "--print-level", "--python-dir", paths.python_dir()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    try:
+        answer = json.loads(done.stdout)
+        level = answer["level"]
+    except (ValueError, KeyError, TypeError):
+        text = done.stderr.strip() or f"exit {done.returncode}"
+        raise Refused(f"iosd-sandboxd cannot tell the isolation of this host: {text}") from None
+    if level not in LEVELS:
+        raise Refused(f"iosd-sandboxd knows an isolation level {level!r} that we do not")
+    return dict(answer)
+
+
+def choose_isolation(wanted: str) -> str:
+    """Return the level to run at.
+
+    Raises:
+        Refused: the host cannot give it.
+    """
+    host = isolation_of_host()
+    best = str(host["level"])
+    if wanted == "best":
+        return best
+    if LEVELS.index(wanted) < LEVELS.index(best):
+        why = "; ".join(str(text) for text in host.get("missing", ())) or "see 'osd doctor'"
+        raise Refused(
+            f"this host cannot isolate scripts at level '{wanted}' ({why}); "
+            f"mend that, or allow less: --isolation {best}"
+        )
+    return wanted
+
+
+def check_portal(config: TargetConfig) -> None:
+    """Refuse to offer a stock tgtd to a network, unless told that it is a trusted one.
+
+    Anybody who can log in to a stock tgtd can crash it or read its freed memory.
+    """
+    host = config.portal[0]
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise Refused(f"portal address '{host}' is not an IP address") from None
+    if not loopback and not config.unsafe_portal:
+        raise Refused(
+            f"portal {host} is not a loopback address, and a stock tgtd is not safe against those "
+            "who can reach it; on a trusted network say --unsafe-portal"
+        )
+
+
+class Supervisor:
+    """Two services, their folders, and the order in which they start and end."""
+
+    def __init__(self, config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
+        self.config = config
+        self.announce = announce
+        self.port = config.portal[1]
+        self.level = choose_isolation(config.isolation) if config.sandboxes else None
+        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
+        self.services: list[Service] = []
+        self.module = self.run / paths.MODULE.name
+        self.ipc = self.run / "tgt"
+        self.sandboxd_socket = self.run / "sandboxd"
+
+    def prepare(self) -> None:
+        """Make the folders, owned by those who write to them.
+
+        Raises:
+            Refused: a folder is somebody else's, or cannot be reached by tgtd's user.
+        """
+        uid = self.config.uid
+        self.run.chmod(0o755)
+        self.ipc.mkdir(mode=0o700)
+        # A copy: the source tree may lie where tgtd's user cannot look.
+        shutil.copy(paths.find_component(paths.MODULE), self.module)
+        for folder in filter(None, (self.config.data, self.config.ssd)):
+            prepare_store(folder, uid)
+        if uid is not None:
+            os.chown(self.ipc, uid, uid)
+
+    def sandboxd(self) -> Service:
+        """iosd-sandboxd, ready when its socket takes connections."""
+        program = paths.find_component(paths.SANDBOXD)
+        command = [str(program), "--socket", str(self.sandboxd_socket)]
+        command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
+        command += ["--max", str(self.slots())]
+
+        async def ready() -> None:
+            while not self.sandboxd_socket.exists():
+                await asyncio.sleep(0.01)
+            if self.config.uid is not None:
+                os.chown(self.sandboxd_socket, self.config.uid, self.config.uid)
+
+        async def end(process: asyncio.subprocess.Process) -> None:
+            process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), SHUTDOWN_S)
+
+        return Service("iosd-sandboxd", command, plain_environment(), ready, end, self._came_up)
+
+    def slots(self) -> int:
+        """Sandboxes at a time."""
+        return self.config.slots or max(2, os.cpu_count() or 1)
+
+    def tgtd(self) -> Service:
+        """Stock tgtd, ready when the portal takes connections."""
+        tgtd = paths.find_program("tgtd", "tgt")
+        tgtadm = paths.find_program("tgtadm", "tgt")
+        environment = plain_environment() | {"TGT_IPC_SOCKET": str(self.ipc / "s")}
+        user = as_user(self.config.uid)
+        adm = TgtAdm([*user, str(tgtadm)], environment)
+        limits = ["prlimit", "--core=0"]
+
+        def command() -> list[str]:
+            portal = f"portal={format_portal(self.config.portal[0], self.port)}"
+            preload = ["env", f"LD_PRELOAD={self.module}"]
+            return [*limits, *user, *preload, str(tgtd), "-f", "-C", "1", "--iscsi", portal]
+
+        async def ready() -> None:
+            await self._make_target(adm)
+            service.command = command()  # a restart takes the port that clients know
+
+        async def end(process: asyncio.subprocess.Process) -> None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SHUTDOWN_S):
+                    await shut_down_tgtd(adm)
+                    await process.wait()
+
+        service = Service("tgtd", command(), environment, ready, end, self._came_up, TGTD_NOISE)
+        return service
+
+    async def _make_target(self, adm: TgtAdm) -> None:
+        while not await adm.alive():
+            await asyncio.sleep(0.01)
+        portals = await adm.portals()
+        if not portals:
+            portal = format_portal(self.config.portal[0], self.port)
+            raise ServiceFailed(
+                f"portal {portal} is taken (by the distribution's tgt service, perhaps): "
+                "choose another with --portal"
+            )
+        self.port = portals[0][1]
+        config = self.config
+        allow = config.allow or (("ALL",) if config.unsafe_portal else (config.portal[0],))
+        try:
+            await adm.create(
+                config.name, str(config.data), self.module_options(), allow, config.chap
+            )
+        except TgtError as error:
+            raise ServiceFailed(f"tgtd does not open the store {config.data}: {error}") from None
+        await wait_for_connection(config.portal[0], self.port)
+
+    def module_options(self) -> str:
+        """The option string of bs_iosd.so; tgtd would cut it at a comma."""
+        options = list(self.config.options)
+        if self.config.ssd is not None:
+            options.append(f"ssd={self.config.ssd}")
+        if self.level is not None:
+            options += [f"sandboxd={self.sandboxd_socket}", f"isolation={self.level}"]
+            options.append(f"slots={self.slots()}")
+        return ";".join(options)
+
+    def _came_up(self, again: bool) -> None:
+        self.announce(self.description("restarted" if again else "ready"))
+
+    def description(self, event: str) -> dict[str, Any]:
+        """What a client or a test wants to know; the fields of a line "iosd.target/1"."""
+        portal = format_portal(self.config.portal[0], self.port)
+        return {
+            "schema": "iosd.target/1",
+            "event": event,
+            "url": f"iscsi://{portal}/{self.config.name}/{LUN}",
+            "data": str(self.config.data),
+            "isolation": self.level,
+            "pids": {service.name: service.pid for service in self.services},
+        }
+
+    async def start(self) -> None:
+        """Start all services in order; announce when the target can be used.
+
+        Raises:
+            ServiceFailed, Refused, paths.MissingComponent: nothing of ours runs any more.
+        """
+        self.prepare()
+        makers = [self.sandboxd, self.tgtd] if self.config.sandboxes else [self.tgtd]
+        for make in makers:
+            service = make()
+            await service.start()
+            self.services.append(service)
+        self._came_up(False)
+
+    async def stop(self) -> None:
+        """End tgtd first, since its jobs use the sandboxes; then the rest."""
+        for service in reversed(self.services):
+            service.stopping = True
+        for service in reversed(self.services):
+            await service.stop()
+        shutil.rmtree(self.run, ignore_errors=True)
+
+
+async def shut_down_tgtd(adm: TgtAdm) -> None:
+    """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
+    while await adm.alive():
+        with contextlib.suppress(TgtError):
+            await adm.shut_down()
+            return
+        await asyncio.sleep(0.05)
+
+
+async def wait_for_connection(host: str, port: int) -> None:
+    """Return when somebody listens there."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            return
+
+
+def prepare_store(folder: Path, uid: int | None) -> None:
+    """Make the store's folder, or see that tgtd's user owns and reaches it."""
+    text = str(folder)
+    if any(character in text for character in ",;") or not text.isprintable():
+        raise Refused(f"the path '{text}' may hold no comma, semicolon or control character")
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o700)
+            if uid is not None:
+                os.chown(folder, uid, uid)
+        elif uid is not None and folder.stat().st_uid != uid and not any(folder.iterdir()):
+            os.chown(folder, uid, uid)
+    except OSError as error:
+        raise Refused(f"cannot use {folder} for data: {error.strerror}") from None
+    if uid is None:
+        return
+    owner = folder.stat().st_uid
+    if owner != uid:
+        raise Refused(f"{folder} belongs to uid {owner}, tgtd runs as {uid}: say --uid {owner}")
+    test = subprocess.run([*as_user(uid), "test", "-w", folder], check=False)
+    if test.returncode != 0:
+        raise Refused(
+            f"uid {uid}, which tgtd runs as, cannot reach {folder}: "
+            "choose another --data, or another --uid"
+        )
+
+
+def run_root() -> str:
+    """Where the folder of sockets goes; socket paths must be short."""
+    for folder in ("/run", os.environ.get("XDG_RUNTIME_DIR", "")):
+        if folder and os.access(folder, os.W_OK):
+            return folder
+    return tempfile.gettempdir()
+
+
+def plain_environment() -> dict[str, str]:
+    """The few variables that daemons may know of ours; LD_PRELOAD is for tgtd alone."""
+    keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+    return {key: os.environ[key] for key in keep if key in os.environ}
+
+
+def format_portal(host: str, port: int) -> str:
+    """HOST:PORT, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def _serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
+    supervisor = Supervisor(config, announce)
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    stop = asyncio.create_task(asked_to_stop.wait())
+    start = asyncio.create_task(supervisor.start())
+    try:
+        await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
+        if not start.done():
+            start.cancel()
+            await asyncio.wait((start,))
+            return
+        start.result()
+        watchers = [asyncio.create_task(service.supervise()) for service in supervisor.services]
+        await stop
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.wait(watchers)
+    finally:
+        stop.cancel()
+        await supervisor.stop()
+    announce(supervisor.description("stopped"))
+
+
+def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
+    """Serve until SIGTERM, SIGINT or SIGHUP.
+
+    Args:
+        config: what to serve.
+        announce: called with the fields of an "iosd.target/1" line when the target is ready, when a
+            part was restarted, and at the end.
+
+    Raises:
+        Refused, ServiceFailed, paths.MissingComponent: it could not start; nothing is left running.
+    """
+    check_portal(config)
+    if sys.version_info < (3, 12):
+        # The default watcher of Python 3.11 makes a thread a child, and our children end with the
+        # thread that made them.
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    asyncio.run(_serve(config, announce))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What we ask of a stock tgtd, through tgtadm: one target, one logical unit, an address list.
+
+Not here: starting and watching the daemon (supervise.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["CONTROL", "LUN", "NEGOTIATION", "Chap", "TgtAdm", "TgtError"]
+
+CONTROL = 1  # tgtd's control number; its socket is private, so any does
+LUN = 1
+TARGET_ID = 1
+LARGEST_SEGMENT = (
+    16776192  # the largest multiple of 512 that fits the 24-bit length of a data segment
+)
+
+# Large segments and bursts, no R2T for what fits: several times the throughput of tgtd's defaults.
+NEGOTIATION: Mapping[str, str] = {
+    "MaxRecvDataSegmentLength": str(LARGEST_SEGMENT),
+    "FirstBurstLength": str(LARGEST_SEGMENT),
+    "MaxBurstLength": str(LARGEST_SEGMENT),
+    "InitialR2T": "No",
+    "ImmediateData": "Yes",
+    "MaxQueueCmd": "128",
+}
+
+
+class TgtError(Exception):
+    """tgtadm refused; the text is its own."""
+
+
+@dataclass(frozen=True)
+class Chap:
+    """A name and secret that initiators must prove to know."""
+
+    user: str
+    secret: str
+
+
+class TgtAdm:
+    """One tgtd's control channel.
+
+    Args:
+        command: argv of tgtadm, with what makes it run as tgtd's own uid and gid, which it demands.
+        environment: holds TGT_IPC_SOCKET of that tgtd.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.command = [*command, "-C", str(CONTROL), "--lld", "iscsi"]
+        self.environment = dict(environment)
+
+    async def run(self, operation: str, mode: str, *arguments: str) -> str:
+        """Run one operation and return what it printed.
+
+        Raises:
+            TgtError: tgtd refused or is not there.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *self.command,
+            *("--op", operation, "--mode", mode),
+            *arguments,
+            env=self.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        if process.returncode:
+            text = err.decode(errors="replace").strip() or f"exit {process.returncode}"
+            raise TgtError(f"tgtadm --op {operation} --mode {mode}: {text}")
+        return out.decode(errors="replace")
+
+    async def alive(self) -> bool:
+        """Tell whether tgtd answers at all."""
+        try:
+            await self.run("show", "portal")
+        except TgtError:
+            return False
+        return True
+
+    async def portals(self) -> list[tuple[str, int]]:
+        """Return host and port of each portal that tgtd really listens on."""
+        found = re.findall(
+            r"^Portal: (.*):(\d+),\d+$", await self.run("show", "portal"), re.MULTILINE
+        )
+        return [(host, int(port)) for host, port in found]
+
+    async def create(
+        self, name: str, path: str, options: str, initiators: Sequence[str], chap: Chap | None
+    ) -> None:
+        """Make the target and its logical unit; initiators may log in once this returns."""
+        tid = ("--tid", str(TARGET_ID))
+        await self.run("new", "target", *tid, "-T", name)
+        for key, value in NEGOTIATION.items():
+            await self.run("update", "target", *tid, "-n", key, "-v", value)
+        if chap is not None:
+            account = ("--user", chap.user)
+            await self.run("new", "account", *account, "--password", chap.secret)
+            await self.run("bind", "account", *tid, *account)
+        unit = ("--lun", str(LUN), "--device-type", "osd", "--bstype", "iosd")
+        await self.run("new", "logicalunit", *tid, *unit, "-b", path, "--bsopts", options)
+        # Addresses only: tgtd ORs addresses and initiator names, and a client chooses its own name.
+        for address in initiators:
+            await self.run("bind", "target", *tid, "-I", address)
+
+    async def shut_down(self) -> None:
+        """Close sessions and the store, then end tgtd.  SIGTERM means nothing to it.
+
+        Raises:
+            TgtError: commands are still running; ask again.
+        """
+        try:
+            await self.run("delete", "target", "--tid", str(TARGET_ID), "--force")
+        except TgtError as error:
+            if "can't find the target" not in str(error):
+                raise
+        await self.run("delete", "system")
