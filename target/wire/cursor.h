@@ -19,11 +19,27 @@ struct osd_wr {
 	bool bad; /* something did not fit; nothing was written past end */
 };
 
+/* Stand-alone accessors for fixed buffers whose size the caller has checked. */
+static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < width; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static inline void osd_put_be(uint8_t *bytes, uint64_t value, size_t width)
+{
+	for (size_t i = width; i-- > 0; value >>= 8)
+		bytes[i] = (uint8_t)value;
+}
+
 static inline struct osd_rd osd_rd_init(const void *data, size_t length)
 {
 	const uint8_t *bytes = data;
 
-	return (struct osd_rd){bytes, bytes + length, false};
+	return (struct osd_rd){bytes, bytes ? bytes + length : NULL, false};
 }
 
 static inline size_t osd_rd_left(const struct osd_rd *r)
@@ -60,7 +76,7 @@ static inline struct osd_wr osd_wr_init(void *data, size_t capacity)
 {
 	uint8_t *bytes = data;
 
-	return (struct osd_wr){bytes, bytes, bytes + capacity, false};
+	return (struct osd_wr){bytes, bytes, bytes ? bytes + capacity : NULL, false};
 }
 
 static inline size_t osd_wr_used(const struct osd_wr *w)
@@ -83,10 +99,12 @@ static inline uint8_t *osd_wr_room(struct osd_wr *w, size_t length)
 
 static inline void osd_wr_be(struct osd_wr *w, uint64_t value, size_t width)
 {
-	uint8_t *room = osd_wr_room(w, width);
-
-	for (size_t i = width; room && i-- > 0; value >>= 8)
-		room[i] = (uint8_t)value;
+	if (w->bad || (size_t)(w->end - w->at) < width) {
+		w->bad = true;
+		return;
+	}
+	osd_put_be(w->at, value, width);
+	w->at += width;
 }
 
 static inline void osd_wr_bytes(struct osd_wr *w, const void *bytes, size_t length)
@@ -103,22 +121,6 @@ static inline void osd_wr_zero(struct osd_wr *w, size_t length)
 
 	if (room && length)
 		memset(room, 0, length);
-}
-
-/* Stand-alone accessors for fixed buffers whose size the caller has checked. */
-static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
-{
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < width; i++)
-		value = value << 8 | bytes[i];
-	return value;
-}
-
-static inline void osd_put_be(uint8_t *bytes, uint64_t value, size_t width)
-{
-	for (size_t i = width; i-- > 0; value >>= 8)
-		bytes[i] = (uint8_t)value;
 }
 
 #endif

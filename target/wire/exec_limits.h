@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* exec_limits.h -- every limit of jobs and requests, once (design D26): the codec checks against it, the
  * root page, --help and the documentation print it.
- * Columns: symbol, unit, default, hard maximum, meaning.  A maximum of UINT64_MAX: the pool's own bound
- * rules. */
+ * Columns: symbol, name for people, unit, default, hard maximum, meaning.  A maximum of UINT64_MAX:
+ * the pool's own bound rules. */
 #ifndef OSD_WIRE_EXEC_LIMITS_H
 #define OSD_WIRE_EXEC_LIMITS_H
 
@@ -14,47 +14,61 @@
 #define OSD_SECOND UINT64_C(1000000) /* microseconds */
 #define OSD_DAY    (UINT64_C(86400) * OSD_SECOND)
 
-#define OSD_EXEC_LIMITS(X)                                                                                 \
-	X(CODE, "bytes", 16 * OSD_MIB, 16 * OSD_MIB, "code of one job")                                     \
-	X(ARGS, "bytes", OSD_MIB, OSD_MIB, "arguments of one job")                                          \
-	X(CONTINUATION, "bytes", OSD_MIB, OSD_MIB, "CDB continuation segment")                              \
-	X(NAME, "bytes", 128, 128, "job name")                                                              \
-	X(TAGS, "tags", 16, 16, "tags of one job")                                                          \
-	X(TAG, "bytes", 128, 128, "one tag, key=value")                                                     \
-	X(KEY, "bytes", 64, 64, "idempotency key")                                                          \
-	X(QUEUE, "jobs", 10000, 10000, "jobs queued on one target")                                         \
-	X(QUEUE_PRINCIPAL, "jobs", 1000, 1000, "jobs queued by one principal")                              \
-	X(WALL, "us", 60 * OSD_SECOND, OSD_DAY, "wall-clock time of one job")                               \
-	X(CPU, "us", 60 * OSD_SECOND, OSD_DAY, "processor time of one job (default: its wall limit)")       \
-	X(MEMORY, "bytes", 256 * OSD_MIB, UINT64_MAX, "memory of one job")                                  \
-	X(THREADS, "threads", 1, 16, "threads a script may run")                                            \
-	X(PROCESSES, "processes", 1, 1, "processes of one job")                                             \
-	X(OUTPUT, "bytes", 64 * OSD_MIB, OSD_GIB, "standard output of one job")                             \
-	X(RESULT, "bytes", OSD_GIB, OSD_GIB, "result of one job")                                           \
-	X(OPEN_FILES, "files", 256, 256, "objects a job may hold open as descriptors")                      \
-	X(IO, "bytes", UINT64_MAX, UINT64_MAX, "bytes a job may read and write")                            \
-	X(SYNC_WAIT, "us", 20 * OSD_SECOND, 60 * OSD_SECOND, "wait of a synchronous EXEC")                  \
-	X(SYNC_WAITS, "commands", 64, 64, "synchronous EXECs waiting at once on one target")                \
-	X(EXPIRY, "us", 7 * OSD_DAY, 365 * OSD_DAY, "record of a finished job")                             \
-	X(GRACE, "us", 20000, 5 * OSD_SECOND, "time a killed script has to clean up")                       \
-	X(ARRAY, "jobs", 10000, 10000, "members of one job array")                                          \
-	X(DEPENDENCIES, "jobs", 64, 64, "jobs one job may wait for")                                        \
-	X(PROGRESS_RATE, "updates/s", 20, 20, "progress reports of one job")                                \
-	X(TRANSFER, "bytes", 64 * OSD_MIB, 64 * OSD_MIB, "data of one command")                             \
-	X(LIST_ENTRIES, "entries", 65536, 65536, "attributes named by one command")                         \
-	X(ATTRIBUTES, "attributes", 65536, 65536, "attributes of one object")                               \
-	X(CREATE_COUNT, "objects", 4096, 4096, "objects one CREATE makes")                                  \
-	X(SESSIONS, "sessions", 64, 64, "sessions of one target")
+#define OSD_EXEC_LIMITS(X)                                                                      \
+	X(CODE, "code", "bytes", 16 * OSD_MIB, 16 * OSD_MIB, "code of one job")                 \
+	X(ARGS, "args", "bytes", OSD_MIB, OSD_MIB, "arguments of one job")                      \
+	X(CONTINUATION, "continuation", "bytes", OSD_MIB, OSD_MIB,                              \
+	  "CDB continuation segment")                                                           \
+	X(NAME, "name", "bytes", 128, 128, "job name")                                          \
+	X(TAGS, "tags", "tags", 16, 16, "tags of one job")                                      \
+	X(TAG, "tag", "bytes", 128, 128, "one tag, key=value")                                  \
+	X(KEY, "key", "bytes", 64, 64, "idempotency key")                                       \
+	X(QUEUE, "queue", "jobs", 10000, 10000, "jobs queued on one target")                    \
+	X(QUEUE_PRINCIPAL, "queue_principal", "jobs", 1000, 1000,                               \
+	  "jobs queued by one principal")                                                       \
+	X(WALL, "wall", "us", 60 * OSD_SECOND, OSD_DAY, "wall-clock time of one job")           \
+	X(CPU, "cpu", "us", 60 * OSD_SECOND, OSD_DAY,                                           \
+	  "processor time of one job (default: its wall limit)")                                \
+	X(MEMORY, "memory", "bytes", 256 * OSD_MIB, UINT64_MAX, "memory of one job")            \
+	X(THREADS, "threads", "threads", 1, 16, "threads a script may run")                     \
+	X(PROCESSES, "processes", "processes", 1, 1, "processes of one job")                    \
+	X(OUTPUT, "output", "bytes", 64 * OSD_MIB, OSD_GIB,                                     \
+	  "standard output of one job")                                                         \
+	X(RESULT, "result", "bytes", OSD_GIB, OSD_GIB, "result of one job")                     \
+	X(OPEN_FILES, "open_files", "files", 256, 256,                                          \
+	  "objects a job may hold open as descriptors")                                         \
+	X(IO, "io", "bytes", UINT64_MAX, UINT64_MAX, "bytes a job may read and write")          \
+	X(SYNC_WAIT, "sync_wait", "us", 20 * OSD_SECOND, 60 * OSD_SECOND,                       \
+	  "wait of a synchronous EXEC")                                                         \
+	X(SYNC_WAITS, "sync_waits", "commands", 64, 64,                                         \
+	  "synchronous EXECs waiting at once on one target")                                    \
+	X(EXPIRY, "expiry", "us", 7 * OSD_DAY, 365 * OSD_DAY,                                   \
+	  "record of a finished job")                                                           \
+	X(GRACE, "grace", "us", 20000, 5 * OSD_SECOND,                                          \
+	  "time a killed script has to clean up")                                               \
+	X(ARRAY, "array", "jobs", 10000, 10000, "members of one job array")                     \
+	X(DEPENDENCIES, "dependencies", "jobs", 64, 64, "jobs one job may wait for")            \
+	X(PROGRESS_RATE, "progress_rate", "updates/s", 20, 20,                                  \
+	  "progress reports of one job")                                                        \
+	X(TRANSFER, "transfer", "bytes", 64 * OSD_MIB, 64 * OSD_MIB,                            \
+	  "data of one command")                                                                \
+	X(LIST_ENTRIES, "list_entries", "entries", 65536, 65536,                                \
+	  "attributes named by one command")                                                    \
+	X(ATTRIBUTES, "attributes", "attributes", 65536, 65536,                                 \
+	  "attributes of one object")                                                           \
+	X(CREATE_COUNT, "create_count", "objects", 4096, 4096,                                  \
+	  "objects one CREATE makes")                                                           \
+	X(SESSIONS, "sessions", "sessions", 64, 64, "sessions of one target")
 
 enum osd_exec_limit {
-#define X(symbol, unit, standard, maximum, meaning) OSD_LIMIT_##symbol,
+#define X(symbol, name, unit, standard, maximum, meaning) OSD_LIMIT_##symbol,
 	OSD_EXEC_LIMITS(X)
 #undef X
 	OSD_LIMIT_COUNT
 };
 
 struct osd_exec_limit_info {
-	const char *name; /* the symbol in lower case */
+	const char *name;
 	const char *unit;
 	uint64_t standard, maximum;
 	const char *meaning;

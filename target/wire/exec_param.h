@@ -21,6 +21,7 @@
 #define OSD_EXEC_PARAM_CRITICAL 0x0001
 #define OSD_EXEC_TAGS_MAX       16
 #define OSD_EXEC_AFTER_MAX      64
+#define OSD_EXEC_WORD_MAX       64 /* bytes of an engine's or pool's name */
 
 /* Columns: number, symbol, value. */
 #define OSD_EXEC_PARAMS(X)                                                                                 \

@@ -13,6 +13,7 @@
 #define OSD_WIRE_PROXY_FRAME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/shm_wait.h"
@@ -115,6 +116,8 @@ struct osd_call {
 	uint64_t a, b;
 };
 
+#define OSD_ANSWER_FDS 3 /* head, tail, version */
+
 struct osd_answer {
 	uint16_t code;
 	uint16_t flags;    /* SHARE: bit 0 head, bit 1 tail present */
@@ -123,7 +126,8 @@ struct osd_answer {
 	uint64_t a, b;
 };
 
-/* Encode into, or decode from, OSD_FRAME_BYTES at bytes.  Decoding checks body_bytes <= OSD_BODY_MAX. */
+/* Encode into, or decode from, OSD_FRAME_BYTES at bytes.  Decoding checks version, op or code, fd_count
+ * <= OSD_ANSWER_FDS, body_bytes <= OSD_BODY_MAX, and that reserved bytes are 0. */
 void osd_call_encode(const struct osd_call *call, uint8_t bytes[OSD_FRAME_BYTES]);
 bool osd_call_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_call *ret_call);
 void osd_answer_encode(const struct osd_answer *answer, uint8_t bytes[OSD_FRAME_BYTES]);
@@ -143,6 +147,12 @@ enum osd_job_message {
 
 #define OSD_JOB_HEADER 4u
 
+/* Encode returns the length, 0 when it does not fit; decode's body (what follows the header) is borrowed. */
+size_t osd_job_message_encode(enum osd_job_message type, const void *body, size_t length, uint8_t *bytes,
+			      size_t capacity);
+bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_message *ret_type,
+			    const uint8_t **ret_body, size_t *ret_length);
+
 #define OSD_JOB_INLINE_MAX (64u << 10) /* code + args above this travel in a sealed memfd */
 
 /* OSD_JOB_RUN: header, then name, args, code back to back, in the message or in the memfd sent with it. */
@@ -158,7 +168,8 @@ struct osd_job_run {
 
 #define OSD_JOB_RUN_BYTES 64u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
-/* Checks version, message type and limits of lengths (code 1..16 MiB, args <= 1 MiB, name <= 128). */
+/* Checks version, message type, zone type and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128,
+ * code + args <= OSD_JOB_INLINE_MAX unless in_memfd; grace <= 5 s). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
 
 #endif

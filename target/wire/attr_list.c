@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attr_list.c -- attribute lists: checked readers, and writers that cut at the allocation length. */
+#include "wire/attr_list.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define LENGTH_AT 14 /* in a value entry, and in a group header */
+
+static size_t padded(size_t length)
+{
+	return (length + 7) & ~(size_t)7;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Bytes of the entry at the start of left bytes, pad included; 0: it runs past them. */
+static size_t entry_bytes(const uint8_t *at, size_t left, uint8_t type)
+{
+	size_t bytes;
+
+	if (type == OSD_LIST_GET)
+		return left < OSD_ATTR_GET_ENTRY ? 0 : OSD_ATTR_GET_ENTRY;
+	if (left < OSD_ATTR_VALUE_ENTRY)
+		return 0;
+	bytes = padded(OSD_ATTR_VALUE_ENTRY + (size_t)osd_get_be(at + LENGTH_AT, 2));
+	return bytes > left ? 0 : bytes;
+}
+
+enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8_t type,
+				      struct osd_attr_list *ret_list)
+{
+	const uint8_t *at = bytes, *end = bytes + length;
+
+	if (length % 8)
+		return OSD_E_PARAM_LENGTH;
+	while (at < end) {
+		size_t entry = entry_bytes(at, (size_t)(end - at), type);
+
+		if (!entry)
+			return OSD_E_PARAM_LENGTH;
+		if (type == OSD_LIST_SET && osd_get_be(at + LENGTH_AT, 2) > OSD_ATTRIBUTE_MAX)
+			return OSD_E_PARAM_FIELD;
+		at += entry;
+	}
+	*ret_list = (struct osd_attr_list){bytes, end, type};
+	return OSD_OK;
+}
+
+enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t type,
+				   struct osd_attr_list *ret_list)
+{
+	if (length < OSD_LIST_HEADER)
+		return OSD_E_PARAM_LENGTH;
+	if ((bytes[0] & 0x0f) != type)
+		return OSD_E_PARAM_FIELD;
+	return osd_attr_entries_open(bytes + OSD_LIST_HEADER, length - OSD_LIST_HEADER, type, ret_list);
+}
+
+/* Where a returned list ends: at its own length, or at the allocation if that cut it. */
+static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t type, const uint8_t **ret_end)
+{
+	uint64_t listed;
+
+	if (length < OSD_LIST_HEADER)
+		return OSD_E_PARAM_LENGTH;
+	if (bytes[0] != type)
+		return OSD_E_PARAM_FIELD;
+	listed = osd_get_be(bytes + 4, 4);
+	*ret_end = bytes + OSD_LIST_HEADER + OSD_MIN(listed, length - OSD_LIST_HEADER);
+	return OSD_OK;
+}
+
+enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length, struct osd_attr_list *ret_list)
+{
+	const uint8_t *at = bytes + OSD_LIST_HEADER, *end;
+	enum osd_status status = returned_end(bytes, length, OSD_LIST_SET, &end);
+	size_t entry;
+
+	if (status != OSD_OK)
+		return status;
+	while ((entry = entry_bytes(at, (size_t)(end - at), OSD_LIST_SET)) != 0)
+		at += entry;
+	*ret_list = (struct osd_attr_list){bytes + OSD_LIST_HEADER, at, OSD_LIST_SET};
+	return OSD_OK;
+}
+
+bool osd_attr_list_next(struct osd_attr_list *list, struct osd_attr *ret_attr)
+{
+	size_t entry = entry_bytes(list->at, (size_t)(list->end - list->at), list->type);
+
+	if (!entry)
+		return false;
+	ret_attr->page = (uint32_t)osd_get_be(list->at, 4);
+	ret_attr->number = (uint32_t)osd_get_be(list->at + 4, 4);
+	ret_attr->value = NULL;
+	ret_attr->length = 0;
+	if (list->type == OSD_LIST_SET) {
+		ret_attr->length = (uint16_t)osd_get_be(list->at + LENGTH_AT, 2);
+		ret_attr->value = list->at + OSD_ATTR_VALUE_ENTRY;
+	}
+	list->at += entry;
+	return true;
+}
+
+enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length, struct osd_attr_groups *ret_groups)
+{
+	const uint8_t *end;
+	enum osd_status status = returned_end(bytes, length, OSD_LIST_MULTI_OBJECT, &end);
+
+	if (status == OSD_OK)
+		*ret_groups = (struct osd_attr_groups){bytes + OSD_LIST_HEADER, end};
+	return status;
+}
+
+bool osd_attr_groups_next(struct osd_attr_groups *groups, struct osd_attr_group *ret_group)
+{
+	size_t left = (size_t)(groups->end - groups->at), entries;
+	const uint8_t *group = groups->at;
+
+	if (left < OSD_ATTR_GROUP)
+		return false;
+	entries = (size_t)osd_get_be(group + LENGTH_AT, 2);
+	if (entries > left - OSD_ATTR_GROUP ||
+	    osd_attr_entries_open(group + OSD_ATTR_GROUP, entries, OSD_LIST_SET,
+				  &ret_group->attributes) != OSD_OK)
+		return false;
+	ret_group->object_id = osd_get_be(group, 8);
+	ret_group->object_type = group[8];
+	groups->at += OSD_ATTR_GROUP + entries;
+	return true;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity, uint8_t type)
+{
+	*writer = (struct osd_attr_writer){.start = buffer, .capacity = capacity, .type = type};
+	if (type == OSD_LIST_BARE)
+		return;
+	writer->needed = OSD_LIST_HEADER;
+	writer->placed = OSD_MIN(capacity, OSD_LIST_HEADER);
+	writer->full = capacity < OSD_LIST_HEADER;
+	if (writer->placed)
+		memset(buffer, 0, writer->placed);
+}
+
+/* Places head whole or not at all, then as much of the value and its pad as fits. */
+static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length, const void *value,
+		  size_t length)
+{
+	size_t total = padded(head_length + length);
+	size_t room = writer->capacity - writer->placed;
+	uint8_t *at = writer->start + writer->placed;
+	size_t value_part, part;
+
+	writer->needed += total;
+	if (writer->full || room < head_length) {
+		writer->full = true;
+		return;
+	}
+	part = OSD_MIN(total, room);
+	value_part = OSD_MIN(length, part - head_length);
+	memcpy(at, head, head_length);
+	if (value_part)
+		memcpy(at + head_length, value, value_part);
+	memset(at + head_length + value_part, 0, part - head_length - value_part);
+	writer->placed += part;
+	writer->full = part < total;
+}
+
+enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t page, uint32_t number,
+				    const void *value, size_t length)
+{
+	uint8_t head[OSD_ATTR_VALUE_ENTRY] = {0};
+	size_t total;
+
+	if (length > OSD_ATTRIBUTE_MAX)
+		return OSD_E_PARAM_FIELD;
+	total = padded(OSD_ATTR_VALUE_ENTRY + length);
+	if (writer->in_group && writer->group_bytes + total > OSD_ATTR_GROUP_MAX)
+		return OSD_E_PARAM_FIELD;
+	osd_put_be(head, page, 4);
+	osd_put_be(head + 4, number, 4);
+	osd_put_be(head + LENGTH_AT, length, 2);
+	place(writer, head, sizeof(head), value, length);
+	writer->group_bytes += total;
+	return OSD_OK;
+}
+
+void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number)
+{
+	uint8_t head[OSD_ATTR_GET_ENTRY];
+
+	osd_put_be(head, page, 4);
+	osd_put_be(head + 4, number, 4);
+	place(writer, head, sizeof(head), NULL, 0);
+}
+
+void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id, uint8_t object_type)
+{
+	uint8_t head[OSD_ATTR_GROUP] = {0};
+
+	osd_put_be(head, object_id, 8);
+	head[8] = object_type;
+	writer->group_at = writer->placed;
+	place(writer, head, sizeof(head), NULL, 0);
+	writer->group_placed = writer->placed > writer->group_at;
+	writer->group_bytes = 0;
+	writer->in_group = true;
+}
+
+void osd_attr_writer_end_group(struct osd_attr_writer *writer)
+{
+	if (writer->group_placed)
+		osd_put_be(writer->start + writer->group_at + LENGTH_AT, writer->group_bytes, 2);
+	writer->in_group = false;
+}
+
+size_t osd_attr_writer_finish(struct osd_attr_writer *writer)
+{
+	uint8_t header[OSD_LIST_HEADER] = {0};
+	uint64_t listed;
+
+	if (writer->type == OSD_LIST_BARE)
+		return writer->placed;
+	listed = writer->needed - OSD_LIST_HEADER;
+	header[0] = writer->type;
+	osd_put_be(header + 4, OSD_MIN(listed, UINT32_MAX), 4);
+	if (writer->capacity)
+		memcpy(writer->start, header, OSD_MIN(writer->capacity, sizeof(header)));
+	return writer->placed;
+}
+
+size_t osd_page_place(const uint8_t *page, size_t page_length, void *buffer, size_t capacity)
+{
+	size_t placed = OSD_MIN(page_length, capacity);
+
+	if (placed)
+		memcpy(buffer, page, placed);
+	return placed;
+}
+
+void osd_page_header(uint8_t bytes[8], uint32_t page, uint32_t length_after)
+{
+	osd_put_be(bytes, page, 4);
+	osd_put_be(bytes + 4, length_after, 4);
+}

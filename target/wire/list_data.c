@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* list_data.c -- parameter data of LIST and LIST COLLECTION. */
+#include "wire/list_data.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+enum {
+	AT_CONTINUATION = 8,
+	AT_LIST_IDENTIFIER = 16,
+	AT_FORMAT = 23, /* b7-b2 format, b1 LSTCHG */
+	LSTCHG = 0x02,
+	NOT_COUNTED = 8, /* ADDITIONAL LENGTH counts from byte 8 */
+};
+
+void osd_list_writer_init(struct osd_list_writer *writer, void *buffer, size_t capacity)
+{
+	*writer = (struct osd_list_writer){
+		.start = buffer,
+		.capacity = capacity,
+		.placed = capacity < OSD_LIST_DATA_HEADER ? 0 : OSD_LIST_DATA_HEADER,
+		.needed = OSD_LIST_DATA_HEADER,
+	};
+}
+
+size_t osd_list_writer_room(const struct osd_list_writer *writer, size_t descriptor_bytes)
+{
+	if (!writer->placed || writer->first_left_out)
+		return 0;
+	return (writer->capacity - writer->placed) / descriptor_bytes;
+}
+
+void osd_list_writer_left_out(struct osd_list_writer *writer, uint64_t bytes, uint64_t first_id)
+{
+	if (!osd_add_u64(writer->needed, bytes, &writer->needed))
+		writer->needed = UINT64_MAX;
+	if (!writer->first_left_out)
+		writer->first_left_out = first_id;
+}
+
+/* Room for a whole descriptor, or NULL and id is left out. */
+static uint8_t *claim(struct osd_list_writer *writer, uint64_t id, size_t length)
+{
+	uint8_t *room = writer->start + writer->placed;
+
+	if (!writer->placed || writer->first_left_out || length > writer->capacity - writer->placed) {
+		osd_list_writer_left_out(writer, length, id);
+		return NULL;
+	}
+	writer->placed += length;
+	writer->needed += length;
+	return room;
+}
+
+bool osd_list_writer_id(struct osd_list_writer *writer, uint64_t id)
+{
+	uint8_t *room = claim(writer, id, 8);
+
+	if (room)
+		osd_put_be(room, id, 8);
+	return room;
+}
+
+bool osd_list_writer_block(struct osd_list_writer *writer, uint64_t id, uint8_t object_type,
+			   const uint8_t *entries, size_t length)
+{
+	uint8_t *room = claim(writer, id, OSD_LIST_BLOCK + length);
+
+	if (!room)
+		return false;
+	memset(room, 0, OSD_LIST_BLOCK);
+	osd_put_be(room, id, 8);
+	room[8] = object_type;
+	osd_put_be(room + 14, length, 2);
+	if (length)
+		memcpy(room + OSD_LIST_BLOCK, entries, length);
+	return true;
+}
+
+size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descriptor_format format,
+			      uint32_t list_identifier, bool list_changed)
+{
+	uint64_t additional = writer->needed == UINT64_MAX ? UINT64_MAX : writer->needed - NOT_COUNTED;
+
+	if (!writer->placed)
+		return 0;
+	memset(writer->start, 0, OSD_LIST_DATA_HEADER);
+	osd_put_be(writer->start, additional, 8);
+	osd_put_be(writer->start + AT_CONTINUATION, writer->first_left_out, 8);
+	if (writer->first_left_out)
+		osd_put_be(writer->start + AT_LIST_IDENTIFIER, list_identifier, 4);
+	writer->start[AT_FORMAT] = (uint8_t)(format << 2 | (list_changed ? LSTCHG : 0));
+	return writer->placed;
+}
+
+enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length, struct osd_list_data *ret_list)
+{
+	struct osd_list_data list;
+	uint64_t descriptors;
+
+	if (length < OSD_LIST_DATA_HEADER)
+		return OSD_E_PARAM_LENGTH;
+	list.additional_length = osd_get_be(bytes, 8);
+	if (list.additional_length < OSD_LIST_DATA_HEADER - NOT_COUNTED)
+		return OSD_E_PARAM_LENGTH;
+	descriptors = list.additional_length - (OSD_LIST_DATA_HEADER - NOT_COUNTED);
+	list.continuation_id = osd_get_be(bytes + AT_CONTINUATION, 8);
+	list.list_identifier = (uint32_t)osd_get_be(bytes + AT_LIST_IDENTIFIER, 4);
+	list.format = bytes[AT_FORMAT] >> 2;
+	list.list_changed = bytes[AT_FORMAT] & LSTCHG;
+	list.at = bytes + OSD_LIST_DATA_HEADER;
+	list.end = list.at + OSD_MIN(descriptors, length - OSD_LIST_DATA_HEADER);
+	*ret_list = list;
+	return OSD_OK;
+}
+
+bool osd_list_data_next_id(struct osd_list_data *list, uint64_t *ret_id)
+{
+	if (list->end - list->at < 8)
+		return false;
+	*ret_id = osd_get_be(list->at, 8);
+	list->at += 8;
+	return true;
+}
+
+bool osd_list_data_next_block(struct osd_list_data *list, struct osd_attr_group *ret_block)
+{
+	/* An id block is laid out as a group of a multi-object list (osd2-wire 5.5). */
+	struct osd_attr_groups groups = {list->at, list->end};
+
+	if (!osd_attr_groups_next(&groups, ret_block))
+		return false;
+	list->at = groups.at;
+	return true;
+}

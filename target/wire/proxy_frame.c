@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy_frame.c -- frames between a sandbox and its proxy, and messages of the job socket.
+ *
+ * Frames (64 bytes): be16 version, be16 op or code, be16 flags, be16 fd count (answers), be32 body bytes,
+ * be32 0, be64 partition, be64 object (calls), be64 a, be64 b, zeros. */
+#include "wire/proxy_frame.h"
+
+#include "wire/exec_limits.h"
+#include "wire/osd2.h"
+
+#define FRAME_TAIL 16 /* zero bytes at the end of a frame */
+
+static bool op_known(uint16_t op)
+{
+	switch (op) {
+#define X(number, symbol) case number:
+		OSD_CALLS(X)
+#undef X
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Reserved bytes: consumed, and required to be 0 so that they can be given a meaning later. */
+static bool zeros(struct osd_rd *r, size_t length)
+{
+	const uint8_t *bytes = osd_rd_bytes(r, length);
+
+	for (size_t i = 0; bytes && i < length; i++)
+		if (bytes[i])
+			return false;
+	return bytes != NULL;
+}
+
+void osd_call_encode(const struct osd_call *call, uint8_t bytes[OSD_FRAME_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_FRAME_BYTES);
+
+	osd_wr_be(&w, OSD_PROXY_VERSION, 2);
+	osd_wr_be(&w, call->op, 2);
+	osd_wr_be(&w, call->flags, 2);
+	osd_wr_zero(&w, 2);
+	osd_wr_be(&w, call->body_bytes, 4);
+	osd_wr_zero(&w, 4);
+	osd_wr_be(&w, call->partition_id, 8);
+	osd_wr_be(&w, call->object_id, 8);
+	osd_wr_be(&w, call->a, 8);
+	osd_wr_be(&w, call->b, 8);
+	osd_wr_zero(&w, FRAME_TAIL);
+}
+
+bool osd_call_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_call *ret_call)
+{
+	struct osd_rd r = osd_rd_init(bytes, OSD_FRAME_BYTES);
+	struct osd_call call;
+	bool clean;
+
+	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION)
+		return false;
+	call.op = (uint16_t)osd_rd_be(&r, 2);
+	call.flags = (uint16_t)osd_rd_be(&r, 2);
+	clean = zeros(&r, 2);
+	call.body_bytes = (uint32_t)osd_rd_be(&r, 4);
+	clean &= zeros(&r, 4);
+	call.partition_id = osd_rd_be(&r, 8);
+	call.object_id = osd_rd_be(&r, 8);
+	call.a = osd_rd_be(&r, 8);
+	call.b = osd_rd_be(&r, 8);
+	clean &= zeros(&r, FRAME_TAIL);
+	if (!clean || !op_known(call.op) || call.body_bytes > OSD_BODY_MAX)
+		return false;
+	*ret_call = call;
+	return true;
+}
+
+void osd_answer_encode(const struct osd_answer *answer, uint8_t bytes[OSD_FRAME_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_FRAME_BYTES);
+
+	osd_wr_be(&w, OSD_PROXY_VERSION, 2);
+	osd_wr_be(&w, answer->code, 2);
+	osd_wr_be(&w, answer->flags, 2);
+	osd_wr_be(&w, answer->fd_count, 2);
+	osd_wr_be(&w, answer->body_bytes, 4);
+	osd_wr_zero(&w, 4 + 8 + 8);
+	osd_wr_be(&w, answer->a, 8);
+	osd_wr_be(&w, answer->b, 8);
+	osd_wr_zero(&w, FRAME_TAIL);
+}
+
+bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *ret_answer)
+{
+	struct osd_rd r = osd_rd_init(bytes, OSD_FRAME_BYTES);
+	struct osd_answer answer;
+	bool clean;
+
+	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION)
+		return false;
+	answer.code = (uint16_t)osd_rd_be(&r, 2);
+	answer.flags = (uint16_t)osd_rd_be(&r, 2);
+	answer.fd_count = (uint16_t)osd_rd_be(&r, 2);
+	answer.body_bytes = (uint32_t)osd_rd_be(&r, 4);
+	clean = zeros(&r, 4 + 8 + 8);
+	answer.a = osd_rd_be(&r, 8);
+	answer.b = osd_rd_be(&r, 8);
+	clean &= zeros(&r, FRAME_TAIL);
+	if (!clean || answer.code > OSD_ANSWER_CONFLICT || answer.fd_count > OSD_ANSWER_FDS ||
+	    answer.body_bytes > OSD_BODY_MAX)
+		return false;
+	*ret_answer = answer;
+	return true;
+}
+
+/* ---- job socket ------------------------------------------------------------------------------- */
+
+size_t osd_job_message_encode(enum osd_job_message type, const void *body, size_t length, uint8_t *bytes,
+			      size_t capacity)
+{
+	struct osd_wr w = osd_wr_init(bytes, capacity);
+
+	osd_wr_be(&w, OSD_PROXY_VERSION, 2);
+	osd_wr_be(&w, type, 2);
+	osd_wr_bytes(&w, body, length);
+	return w.bad ? 0 : osd_wr_used(&w);
+}
+
+bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_message *ret_type,
+			    const uint8_t **ret_body, size_t *ret_length)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	uint16_t version = (uint16_t)osd_rd_be(&r, 2);
+	uint16_t type = (uint16_t)osd_rd_be(&r, 2);
+
+	if (r.bad || version != OSD_PROXY_VERSION || type < OSD_JOB_READY || type > OSD_JOB_SHARE)
+		return false;
+	*ret_type = type;
+	*ret_length = osd_rd_left(&r);
+	*ret_body = r.at;
+	return true;
+}
+
+/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 0, be64 job partition,
+ * be64 job object, be64 zone partition, be64 zone object, be32 name, args, code bytes, be32 grace, zeros. */
+void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RUN_BYTES);
+
+	osd_wr_be(&w, OSD_PROXY_VERSION, 2);
+	osd_wr_be(&w, OSD_JOB_RUN, 2);
+	osd_wr_be(&w, run->zone_type, 1);
+	osd_wr_be(&w, run->args_encoding, 1);
+	osd_wr_be(&w, run->in_memfd, 1);
+	osd_wr_zero(&w, 1);
+	osd_wr_be(&w, run->job_partition, 8);
+	osd_wr_be(&w, run->job_object, 8);
+	osd_wr_be(&w, run->zone_partition, 8);
+	osd_wr_be(&w, run->zone_object, 8);
+	osd_wr_be(&w, run->name_bytes, 4);
+	osd_wr_be(&w, run->args_bytes, 4);
+	osd_wr_be(&w, run->code_bytes, 4);
+	osd_wr_be(&w, run->grace_usec, 4);
+	osd_wr_zero(&w, 8);
+}
+
+static bool zone_type_known(uint8_t type)
+{
+	return type == OSD_ROOT || type == OSD_PARTITION || type == OSD_COLLECTION ||
+	       type == OSD_USER_OBJECT;
+}
+
+static bool run_lengths_fit(const struct osd_job_run *run)
+{
+	return run->code_bytes >= 1 && run->code_bytes <= osd_exec_limits[OSD_LIMIT_CODE].maximum &&
+	       run->args_bytes <= osd_exec_limits[OSD_LIMIT_ARGS].maximum &&
+	       run->name_bytes <= osd_exec_limits[OSD_LIMIT_NAME].maximum &&
+	       run->grace_usec <= osd_exec_limits[OSD_LIMIT_GRACE].maximum &&
+	       (run->in_memfd ||
+		(uint64_t)run->code_bytes + run->args_bytes <= OSD_JOB_INLINE_MAX);
+}
+
+bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run)
+{
+	struct osd_rd r = osd_rd_init(bytes, OSD_JOB_RUN_BYTES);
+	struct osd_job_run run;
+	uint8_t in_memfd;
+	bool clean;
+
+	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION || osd_rd_be(&r, 2) != OSD_JOB_RUN)
+		return false;
+	run.zone_type = (uint8_t)osd_rd_be(&r, 1);
+	run.args_encoding = (uint8_t)osd_rd_be(&r, 1);
+	in_memfd = (uint8_t)osd_rd_be(&r, 1);
+	clean = zeros(&r, 1);
+	run.job_partition = osd_rd_be(&r, 8);
+	run.job_object = osd_rd_be(&r, 8);
+	run.zone_partition = osd_rd_be(&r, 8);
+	run.zone_object = osd_rd_be(&r, 8);
+	run.name_bytes = (uint32_t)osd_rd_be(&r, 4);
+	run.args_bytes = (uint32_t)osd_rd_be(&r, 4);
+	run.code_bytes = (uint32_t)osd_rd_be(&r, 4);
+	run.grace_usec = (uint32_t)osd_rd_be(&r, 4);
+	clean &= zeros(&r, 8);
+	run.in_memfd = in_memfd == 1;
+	if (!clean || in_memfd > 1 || run.args_encoding > 2 || !zone_type_known(run.zone_type) ||
+	    !run_lengths_fit(&run))
+		return false;
+	*ret_run = run;
+	return true;
+}
