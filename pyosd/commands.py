@@ -1,0 +1,617 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The OSD-2 commands as methods over any Transport.
+
+Lives here: one typed method per command with its natural result; call() for what a method does not
+say (attributes retrieved with a WRITE, say); execute() for CDBs of one's own.
+Not here: bytes (cdb.py, requests.py), sessions and whole objects (session.py), jobs (jobs.py).
+
+Every method that sends a command raises, beside what it says itself:
+    OSDError or a child: the target refused or failed it; unless said otherwise nothing was changed.
+    SessionLost, Unreachable: no answer came; whether it acted is unknown.
+    ValueError: an argument does not fit its field; nothing was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyosd import requests
+from pyosd.attributes import (
+    CURRENT_APPEND_START,
+    CURRENT_OBJECT_ID,
+    CURRENT_PARTITION_ID,
+    PageForm,
+    Retrieved,
+)
+from pyosd.cdb import (
+    DEFAULT_OPTIONS,
+    LIST_HEADER_LENGTH,
+    AttributeLists,
+    AttributePage,
+    Layout,
+    Options,
+    Request,
+    decode_data_in,
+    encode,
+)
+from pyosd.errors import OSDError, ProtocolError
+from pyosd.exec_params import ExecParams
+from pyosd.list_data import decode_list, decode_query
+from pyosd.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
+from pyosd.transport import Command, Pending, Response, Transport
+from pyosd.types import (
+    AttributeId,
+    AttributeValue,
+    Buffer,
+    ListResult,
+    MutableBuffer,
+    ObjectAttributes,
+    ObjectId,
+    ObjectRef,
+    PartitionId,
+    Sense,
+    ref,
+)
+
+_IDS_PER_LIST = 8192
+_TEST_UNIT_READY, _INQUIRY, _REPORT_LUNS = 0x00, 0x12, 0xA0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a Request, decoded.
+
+    data: command data, only what really arrived (a READ past the end is cut to its length).
+    retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
+    error: the exception the answer means, or None; call() raises it, submit().reply() does not.
+    """
+
+    request: Request
+    response: Response
+    data: memoryview
+    retrieved: Retrieved
+    page: PageForm | None
+    sense: Sense | None
+    error: OSDError | None
+
+    @property
+    def attributes(self) -> tuple[AttributeValue, ...]:
+        """The retrieved attributes in the order asked for."""
+        return self.retrieved.attributes
+
+    def attribute(self, wanted: AttributeId) -> AttributeValue:
+        """One retrieved attribute.  Raises: ProtocolError: it was asked for but did not come."""
+        found = self.retrieved.find(wanted)
+        if found is None:
+            raise ProtocolError(f"the target did not return attribute {wanted}")
+        return found
+
+
+@dataclass(frozen=True)
+class PendingReply:
+    """A request under way."""
+
+    request: Request
+    layout: Layout
+    pending: Pending
+
+    def reply(self, timeout: float | None = None) -> Reply:
+        """Wait for the answer and decode it; a refusal is in Reply.error.
+
+        Raises: SessionLost, Unreachable: no answer will come; nothing else.
+        """
+        return _decode_reply(self.request, self.layout, self.pending.result(timeout))
+
+
+def _decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
+    sense = decode(response.sense)
+    error = error_for(response.status, sense, request.service_action)
+    parts = decode_data_in(request, layout, response.data_in)
+    data = parts.data
+    if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:
+        data = data[: sense.command_information]
+    return Reply(request, response, data, parts.retrieved, parts.page, sense, error)
+
+
+@dataclass(frozen=True)
+class ExecReply:
+    """What EXEC answered.
+
+    job: the surrogate, None when the command was refused before there was one.
+    result: bytes of the inline result area (synchronous only; as long as the allocation, zero
+    padded).
+    still_running: a synchronous wait ended before the job.  error: how the job or the command
+    failed.
+    attributes: further retrieved attributes of the surrogate.
+    """
+
+    job: ObjectRef | None
+    result: memoryview
+    still_running: bool
+    error: OSDError | None
+    attributes: tuple[AttributeValue, ...] = ()
+
+
+def _lists(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> AttributeLists:
+    return AttributeLists(tuple(get), tuple(set_))
+
+
+class Commands:
+    """OSD-2 commands to one logical unit."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @property
+    def transport(self) -> Transport:
+        """What carries the commands."""
+        return self._transport
+
+    # ---- the general way in ----------------------------------------------------------------------
+
+    def execute(
+        self,
+        cdb: bytes,
+        data_out: Buffer = b"",
+        data_in_length: int = 0,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a CDB of one's own (1-260 bytes) with raw Data-Out; nothing is interpreted.
+
+        Returns: SAM status, sense and Data-In as they came; CHECK CONDITION does not raise.
+        """
+        return self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
+
+    def submit(self, request: Request) -> PendingReply:
+        """Send a request without waiting; many may be under way, answers come in any order."""
+        command, layout = encode(request)
+        return PendingReply(request, layout, self._transport.submit(command))
+
+    def call(self, request: Request, timeout: float | None = None) -> Reply:
+        """Send a request (requests.py builds them) and wait.
+
+        Returns: everything that came back, retrieved attributes included.
+        Raises: as the head of this file says.
+        """
+        reply = self.reply(request, timeout)
+        if reply.error:
+            raise reply.error
+        return reply
+
+    def reply(self, request: Request, timeout: float | None = None) -> Reply:
+        """As call(), but a refusal is returned in Reply.error instead of raised."""
+        command, layout = encode(request)
+        return _decode_reply(request, layout, self._transport.execute(command, timeout))
+
+    # ---- SPC commands -------------------------------------------------------------------------
+
+    def _short(self, cdb: bytes, data_in_length: int = 0) -> memoryview:
+        response = self.execute(cdb, b"", data_in_length)
+        error = error_for(response.status, decode(response.sense))
+        if error:
+            raise error
+        return response.data_in
+
+    def test_unit_ready(self) -> None:
+        """TEST UNIT READY (00h)."""
+        self._short(bytes(6))
+
+    def inquiry(self, page: int | None = None, allocation_length: int = 255) -> bytes:
+        """INQUIRY (12h): standard data, or the vital product data page given."""
+        evpd, code = (0, 0) if page is None else (1, page)
+        cdb = bytes([_INQUIRY, evpd, code]) + allocation_length.to_bytes(2, "big") + b"\0"
+        return bytes(self._short(cdb, allocation_length))
+
+    # ---- life cycle ---------------------------------------------------------------------------
+
+    def format_osd(self, capacity_bytes: int = 0, *, name: str = "") -> None:
+        """Destroy everything and start anew (FORMAT OSD, 8881h).
+
+        Args: capacity_bytes: formatted capacity; 0: all there is.  name: OSD NAME, <= 64 bytes.
+        """
+        name_attribute = [AttributeValue(0x9000_0001, 0x9, name.encode())] if name else []
+        self.call(requests.format_osd(capacity_bytes, attributes=_lists((), name_attribute)))
+
+    def create_partition(
+        self,
+        requested_id: int = 0,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+        options: Options = DEFAULT_OPTIONS,
+    ) -> PartitionId:
+        """Make a partition (CREATE PARTITION, 888Bh).
+
+        Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new
+        partition.
+        Returns: its id.  Raises: Conflict: the id is taken or reserved.
+        """
+        lists = _lists([CURRENT_PARTITION_ID], attributes)
+        reply = self.call(
+            requests.create_partition(requested_id, attributes=lists, options=options)
+        )
+        return PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
+
+    def remove_partition(self, partition_id: int, contents: bool = False) -> None:
+        """Remove a partition (REMOVE PARTITION, 888Ch).
+
+        Args: contents: remove everything inside too; else it must be empty.
+        Raises: NotFound; Conflict: not empty, or unfinished jobs stand on it (named in the error).
+        """
+        self.call(requests.remove_partition(partition_id, contents))
+
+    def create(
+        self,
+        partition_id: int,
+        requested_id: int = 0,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+        options: Options = DEFAULT_OPTIONS,
+    ) -> ObjectRef:
+        """Make an empty user object (CREATE, 8882h).
+
+        Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new object.
+        Raises: NotFound: no such partition; Conflict: the id is taken or reserved.
+        """
+        lists = _lists([CURRENT_OBJECT_ID], attributes)
+        request = requests.create(partition_id, requested_id, attributes=lists, options=options)
+        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+
+    def create_many(
+        self,
+        partition_id: int,
+        count: int,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+        options: Options = DEFAULT_OPTIONS,
+    ) -> list[ObjectRef]:
+        """Make count user objects with consecutive ids in one command, all or none (CREATE, 8882h).
+
+        Args: count: 1 to 4,096 (root attribute B000_0001h #3).  attributes: set each of them gets.
+        Returns: count references, ascending.
+        """
+        page = AttributePage(CURRENT_OBJECT_ID.page, 76)
+        values = tuple(attributes)
+        if len(values) == 1:
+            page = AttributePage(CURRENT_OBJECT_ID.page, 76, values[0])
+            request = requests.create(partition_id, 0, count, attributes=page, options=options)
+            highest = _page_object_id(self.call(request).page)
+        elif not values:
+            request = requests.create(partition_id, 0, count, attributes=page, options=options)
+            highest = _page_object_id(self.call(request).page)
+        else:
+            room = 8 + count * (16 + 24)
+            lists = AttributeLists((CURRENT_OBJECT_ID,), values, room)
+            request = requests.create(partition_id, 0, count, attributes=lists, options=options)
+            members = self.call(request).retrieved.members
+            return [ref(partition_id, each.object_id) for each in members]
+        return [ref(partition_id, highest - count + 1 + index) for index in range(count)]
+
+    def create_and_write(
+        self,
+        partition_id: int,
+        data: Buffer,
+        start: int = 0,
+        requested_id: int = 0,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+        options: Options = DEFAULT_OPTIONS,
+    ) -> ObjectRef:
+        """Make a user object and write to it, both or neither (CREATE AND WRITE, 8892h)."""
+        lists = _lists([CURRENT_OBJECT_ID], attributes)
+        request = requests.create_and_write(
+            partition_id, requested_id, start, data, attributes=lists, options=options
+        )
+        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+
+    def remove(self, obj: ObjectRef) -> None:
+        """Remove a user object and its memberships (REMOVE, 888Ah).
+
+        Raises: NotFound; Conflict: it is the surrogate of an unfinished job.
+        """
+        self.call(requests.remove(obj))
+
+    # ---- data ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        obj: ObjectRef,
+        start: int,
+        length: int,
+        *,
+        into: MutableBuffer | None = None,
+        options: Options = DEFAULT_OPTIONS,
+    ) -> memoryview:
+        """Read from a user object in one command (READ, 8885h).
+
+        Args: start: starting byte address, >= 0.  length: bytes wanted, 0 to the target's transfer
+        limit.
+            into: buffer of at least length bytes to receive them, else one is allocated.
+        Returns: view of 0..length bytes; shorter only where the object ends.
+        Raises: NotFound; after SessionLost a READ is safe to repeat.
+        """
+        return self.call(requests.read(obj, start, length, buffer=into, options=options)).data
+
+    def write(
+        self,
+        obj: ObjectRef,
+        start: int,
+        data: Buffer,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+        options: Options = DEFAULT_OPTIONS,
+    ) -> None:
+        """Write to a user object in one command, extending it as needed (WRITE, 8886h).
+
+        Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
+        Raises: NotFound; QuotaExceeded: nothing was written.
+        """
+        lists = _lists((), attributes)
+        self.call(requests.write(obj, start, data, attributes=lists, options=options))
+
+    def append(self, obj: ObjectRef, data: Buffer, *, options: Options = DEFAULT_OPTIONS) -> int:
+        """Write behind the end of a user object (APPEND, 8887h).
+
+        Returns: the address the first byte went to; two APPENDs never overlap.
+        """
+        lists = _lists([CURRENT_APPEND_START], ())
+        reply = self.call(requests.append(obj, data, attributes=lists, options=options))
+        return reply.attribute(CURRENT_APPEND_START).uint
+
+    def clear(
+        self, obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+    ) -> None:
+        """Turn a range into zeros, extending the object as needed (CLEAR, 8889h)."""
+        self.call(requests.clear(obj, start, length, options=options))
+
+    def punch(
+        self, obj: ObjectRef, start: int, length: int, *, options: Options = DEFAULT_OPTIONS
+    ) -> None:
+        """Take a range out and move the tail down (PUNCH, 8884h).
+
+        Raises: OSDError with field_pointer 40: start is beyond the end.
+        """
+        self.call(requests.punch(obj, start, length, options=options))
+
+    def read_pieces(self, obj: ObjectRef, pieces: Sequence[tuple[int, int]]) -> memoryview:
+        """Read (offset, length) pieces in one command, back to back, each in its full slot."""
+        return self.call(requests.read_pieces(obj, pieces)).data
+
+    def write_pieces(self, obj: ObjectRef, pieces: Sequence[tuple[int, int]], data: Buffer) -> None:
+        """Write data, taken back to back, to (offset, length) pieces in one command."""
+        self.call(requests.write_pieces(obj, pieces, data))
+
+    # ---- flush --------------------------------------------------------------------------------
+
+    def flush(self, obj: ObjectRef) -> None:
+        """Make data and attributes of a user object survive power loss (FLUSH, 8888h)."""
+        self.call(requests.flush(obj))
+
+    def flush_collection(self, collection: ObjectRef) -> None:
+        """Flush a collection and its members (FLUSH COLLECTION, 889Ah)."""
+        self.call(requests.flush_collection(collection))
+
+    def flush_partition(self, partition_id: int) -> None:
+        """Flush a partition and everything inside (FLUSH PARTITION, 889Bh)."""
+        self.call(requests.flush_partition(partition_id))
+
+    def flush_osd(self) -> None:
+        """Flush everything (FLUSH OSD, 889Ch)."""
+        self.call(requests.flush_osd())
+
+    # ---- attributes ---------------------------------------------------------------------------
+
+    def get_attributes(
+        self, obj: ObjectRef, wanted: Iterable[AttributeId]
+    ) -> tuple[AttributeValue, ...]:
+        """Read attributes of any object (GET ATTRIBUTES, 888Eh).
+
+        Args: wanted: ids; number ALL: the whole page; page and number ALL: every page.
+        Returns: in the order asked for; an undefined attribute has an empty value.
+        Raises: NotFound; OSDError 26/00: a page does not fit the object (see OSDError.attributes).
+        """
+        ids = tuple(wanted)
+        retrieved = self.call(
+            requests.get_attributes(obj, attributes=AttributeLists(ids))
+        ).retrieved
+        if not retrieved.complete:
+            again = AttributeLists(ids, (), (retrieved.needed + 4096 + 7) & ~7)
+            retrieved = self.call(requests.get_attributes(obj, attributes=again)).retrieved
+        return retrieved.attributes
+
+    def get_attribute(self, obj: ObjectRef, page: int, number: int) -> bytes:
+        """The value of one attribute, b"" when undefined."""
+        found = self.get_attributes(obj, [AttributeId(page, number)])
+        return found[0].value if found else b""
+
+    def set_attributes(
+        self,
+        obj: ObjectRef,
+        values: Iterable[AttributeValue],
+        get: Iterable[AttributeId] = (),
+        *,
+        options: Options = DEFAULT_OPTIONS,
+    ) -> tuple[AttributeValue, ...]:
+        """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
+
+        Args: values: an empty value undefines.  get: what to read in the same command, after
+        setting.
+        """
+        request = requests.set_attributes(obj, attributes=_lists(get, values), options=options)
+        return self.call(request).attributes
+
+    def get_page(self, obj: ObjectRef, page: int, allocation_length: int = 4096) -> PageForm:
+        """Read a page in its fixed form (GET ATTRIBUTES, page format).
+
+        Returns: PageForm; length 0: the page has no fixed form.
+        """
+        attributes = AttributePage(page, allocation_length)
+        form = self.call(requests.get_attributes(obj, attributes=attributes)).page
+        if form is None:
+            raise ProtocolError(f"the target returned no attribute page {page:#x}")
+        return form
+
+    def get_member_attributes(
+        self,
+        collection: ObjectRef,
+        wanted: Iterable[AttributeId],
+        allocation_length: int = 256 << 10,
+    ) -> tuple[ObjectAttributes, ...]:
+        """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
+
+        allocation_length: first guess at the size of the answer; when it was too small the command
+        is
+        repeated with what the target said it needs.
+        """
+        ids = tuple(wanted)
+        request = requests.get_member_attributes(
+            collection, attributes=AttributeLists(ids, (), allocation_length)
+        )
+        retrieved = self.call(request).retrieved
+        while not retrieved.complete:
+            room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
+            request = requests.get_member_attributes(
+                collection, attributes=AttributeLists(ids, (), room)
+            )
+            retrieved = self.call(request).retrieved
+        return retrieved.members
+
+    def set_member_attributes(
+        self, collection: ObjectRef, values: Iterable[AttributeValue]
+    ) -> None:
+        """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
+        atomically.
+        """
+        self.call(requests.set_member_attributes(collection, attributes=_lists((), values)))
+
+    # ---- collections and lists ----------------------------------------------------------------
+
+    def create_collection(
+        self, partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
+    ) -> ObjectRef:
+        """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
+        lists = _lists([CURRENT_OBJECT_ID], attributes)
+        request = requests.create_collection(partition_id, requested_id, attributes=lists)
+        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+
+    def remove_collection(self, collection: ObjectRef, with_members: bool = False) -> None:
+        """Remove a collection (REMOVE COLLECTION, 8896h).
+
+        Args: with_members: drop the memberships first; the member objects stay.
+        Raises: NotFound; Conflict: it has members.
+        """
+        self.call(requests.remove_collection(collection, with_members))
+
+    def remove_member_objects(self, collection: ObjectRef) -> None:
+        """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h)."""
+        self.call(requests.remove_member_objects(collection))
+
+    def list_page(
+        self,
+        obj: ObjectRef,
+        initial_id: int = 0,
+        count: int = _IDS_PER_LIST,
+        *,
+        collections: bool = False,
+    ) -> ListResult:
+        """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
+
+        obj: root: the partitions; a partition: its user objects, or with collections its
+        collections;
+        a collection: its members.
+        """
+        room = LIST_HEADER_LENGTH + 8 * count
+        if collections or obj.object_id:
+            request = requests.list_collection(obj, room, initial_id)
+        else:
+            request = requests.list_objects(obj.partition_id, room, initial_id)
+        try:
+            return decode_list(self.call(request).data)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+
+    def _list_all(self, obj: ObjectRef, collections: bool = False) -> Iterator[int]:
+        initial = 0
+        while True:
+            page = self.list_page(obj, initial, collections=collections)
+            yield from page.ids
+            if page.continuation_id <= initial:
+                return
+            initial = page.continuation_id
+
+    def list_partitions(self) -> list[PartitionId]:
+        """Every partition, ascending (LIST, 8883h, of the root)."""
+        return [PartitionId(each) for each in self._list_all(ref())]
+
+    def list_objects(self, partition_id: int) -> list[ObjectRef]:
+        """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
+        return [ref(partition_id, each) for each in self._list_all(ref(partition_id))]
+
+    def list_collections(self, partition_id: int) -> list[ObjectRef]:
+        """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
+        return [ref(partition_id, each) for each in self._list_all(ref(partition_id), True)]
+
+    def list_members(self, collection: ObjectRef) -> list[ObjectRef]:
+        """Every member of a collection, ascending (LIST COLLECTION, 8897h).  Raises: NotFound."""
+        return [ref(collection.partition_id, each) for each in self._list_all(collection)]
+
+    def query(
+        self,
+        collection: ObjectRef,
+        criteria: Iterable[requests.Criterion],
+        match_all: bool = True,
+        count: int = _IDS_PER_LIST,
+    ) -> list[ObjectRef]:
+        """Members whose attributes match the criteria, at most count (QUERY, 88A0h)."""
+        request = requests.query(collection, criteria, 16 + 8 * count, match_all)
+        try:
+            found: tuple[ObjectId, ...] = decode_query(self.call(request).data)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+        return [ref(collection.partition_id, each) for each in found]
+
+    # ---- jobs ---------------------------------------------------------------------------------
+
+    def exec_code(
+        self,
+        zone: ObjectRef,
+        code: Buffer,
+        params: ExecParams | None = None,
+        *,
+        synchronous: bool = False,
+        result_allocation_length: int = 0,
+        get: Sequence[AttributeId] = (),
+        timeout: float | None = None,
+    ) -> ExecReply:
+        """Run code in a zone (EXEC, 8F81h; design D11).  pyosd.jobs makes Jobs of it.
+
+        Args: code: 1 byte to 16 MiB of source.  synchronous: answer at the job's end.
+            get: further attributes to read of the surrogate.
+        Returns: ExecReply; a job that failed is in ExecReply.error.
+        Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
+        """
+        lists = AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID, *get))
+        request = requests.execute(
+            zone,
+            code,
+            params,
+            synchronous=synchronous,
+            result_allocation_length=result_allocation_length,
+            attributes=lists,
+        )
+        reply = self.reply(request, timeout)
+        partition = reply.retrieved.find(CURRENT_PARTITION_ID)
+        inside = reply.retrieved.find(CURRENT_OBJECT_ID)
+        job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
+        if reply.error and job is None:
+            raise reply.error
+        sense = reply.sense
+        running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
+        return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
+
+
+def _page_object_id(form: PageForm | None) -> int:
+    """OBJECT_ID of a Current Command page in page form: byte 52 of the page."""
+    if form is None or len(form.body) < 52:
+        raise ProtocolError("the target returned no Current Command page")
+    return int.from_bytes(form.body[44:52], "big")

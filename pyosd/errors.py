@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# ruff: noqa: N818 -- these names are the interface people read in tracebacks
+"""Exceptions of the client, and the one place where sense data becomes one of them.
+
+What the target answered is an OSDError; what the caller did wrong before anything was sent is a
+ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
+children say how a job ended.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import BrokenExecutor, CancelledError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyosd.types import AttributeId, ObjectRef, Sense
+
+
+class OSDError(Exception):
+    """The target refused or failed a command.
+
+    sense_key, asc, ascq: the sense code, all 0 where the SAM status says it all.
+    text: what happened, in words.  sense: the decoded sense data with every descriptor, or None.
+    sam_status: the SAM status byte (02h CHECK CONDITION, 08h BUSY, ...).
+    """
+
+    def __init__(
+        self,
+        sense_key: int,
+        asc: int,
+        ascq: int,
+        text: str,
+        *,
+        sense: Sense | None = None,
+        sam_status: int = 0x02,
+    ) -> None:
+        super().__init__(text)
+        self.sense_key = sense_key
+        self.asc = asc
+        self.ascq = ascq
+        self.text = text
+        self.sense = sense
+        self.sam_status = sam_status
+
+    @property
+    def field_pointer(self) -> int | None:
+        """Number of the offending byte of the CDB (or Data-Out, see sense.field_in_data_out)."""
+        return self.sense.field_pointer if self.sense else None
+
+    @property
+    def named_object(self) -> ObjectRef | None:
+        """The object the target named in its sense data."""
+        return self.sense.named_object if self.sense else None
+
+    @property
+    def attributes(self) -> tuple[AttributeId, ...]:
+        """The attributes the target named in its sense data."""
+        return self.sense.attributes if self.sense else ()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        arguments = (self.sense_key, self.asc, self.ascq, self.text)
+        return (type(self), arguments, self.__dict__)
+
+
+class NotFound(OSDError, KeyError):
+    """The partition, collection or user object does not exist."""
+
+
+class PermissionDenied(OSDError, PermissionError):
+    """The capability does not allow it, or is not valid (any more)."""
+
+
+class QuotaExceeded(OSDError):
+    """A quota or the space of the target is used up; nothing was written."""
+
+
+class Conflict(OSDError):
+    """The state of things forbids it: an id is taken, not empty, a job is in the way."""
+
+
+class TaskAborted(OSDError):
+    """A task management function ended the command; whether it acted is unknown."""
+
+
+class TargetBusy(OSDError):
+    """The queue is full or the caller's share is used up; nothing was done.
+
+    retry_after: seconds the target suggests to wait.  queue_depth: jobs it has queued, if it says.
+    hint_run_locally: True: it may be quicker to fetch the data and compute here.
+    """
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds to wait before trying again; 0.1 when the target does not say."""
+        information = self.sense.command_information if self.sense else None
+        return 0.1 if information is None else information / 1000
+
+    @property
+    def queue_depth(self) -> int | None:
+        """Jobs the target has queued, None when it does not say."""
+        return self.sense.information if self.sense else None
+
+    @property
+    def hint_run_locally(self) -> bool:
+        """Whether fetching the data and computing here may be quicker than waiting."""
+        return True
+
+
+class Unreachable(OSDError, ConnectionError):
+    """No session with the target: refused, timed out, rejected at login, or broken protocol."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(0, 0, 0, text, sam_status=0)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.text,))
+
+
+class SessionLost(Unreachable):
+    """The connection ended before the answer came: whether the command acted is unknown."""
+
+
+class CommandTimeout(SessionLost, TimeoutError):
+    """No answer in time; the session was dropped, so whether the command acted is unknown."""
+
+
+class ProtocolError(Unreachable):
+    """The target sent something iSCSI or OSD-2 does not allow; the session was dropped."""
+
+
+class LoginRejected(Unreachable):
+    """The target refused the login: wrong name or secret, unknown target, no access."""
+
+
+class JobError(Exception):
+    """A job ended otherwise than COMPLETED, or cannot be followed.
+
+    job: the job.  reason: its reason number (iosd-reasons).  hint: what to do about it.
+    """
+
+    def __init__(self, job: object, reason: int, hint: str, text: str = "") -> None:
+        super().__init__(text or f"job ended with reason {reason}")
+        self.job = job
+        self.reason = reason
+        self.hint = hint
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text or f"job ended with reason {self.reason}"
+
+
+class ScriptError(JobError):
+    """The script raised or left with a non-zero code.
+
+    remote_traceback: the traceback in the sandbox, as text.  type_name: name of the exception's
+    class.
+    exit_code: what the script returned.
+    """
+
+    def __init__(
+        self,
+        job: object,
+        reason: int,
+        hint: str,
+        text: str = "",
+        *,
+        remote_traceback: str = "",
+        exit_code: int = 1,
+    ) -> None:
+        super().__init__(job, reason, hint, text)
+        self.remote_traceback = remote_traceback
+        self.exit_code = exit_code
+
+    @property
+    def type_name(self) -> str:
+        """Class name of the script's exception, or "" when it only left with a code."""
+        last = self.remote_traceback.rstrip().rpartition("\n")[2]
+        name = last.partition(":")[0].strip()
+        return name if name.replace(".", "").isidentifier() else ""
+
+    def __str__(self) -> str:
+        if not self.remote_traceback:
+            return super().__str__()
+        return f"{super().__str__()}\n\nTraceback in the sandbox:\n{self.remote_traceback}"
+
+
+class JobCancelled(JobError, CancelledError):
+    """The job was cancelled before it started, or killed."""
+
+
+class JobTimeout(JobError, TimeoutError):
+    """The job used up its wall-clock limit."""
+
+
+class JobOutOfMemory(JobError, MemoryError):
+    """The job used up its memory limit."""
+
+
+class LimitExceeded(JobError):
+    """The job ran into another limit: processor time, processes, output, files, I/O."""
+
+
+class SandboxLost(JobError, BrokenExecutor):
+    """The sandbox or the host failed under the job."""
+
+
+class JobExpired(JobError):
+    """The job's record is gone: it expired or was removed."""

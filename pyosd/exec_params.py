@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design D11).
+
+Content: be16 format version 1, be16 count, 4 reserved bytes; then per parameter be16 tag, be16
+flags
+(bit 0 critical), be32 length, value, zero bytes up to a multiple of 8.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import TypeAlias
+
+from pyosd.cdb import Descriptor
+from pyosd.types import ObjectRef
+
+DESCRIPTOR_TYPE = 0xF081
+FORMAT_VERSION = 1
+_CRITICAL = 0x0001
+
+
+class Tag(IntEnum):
+    """Parameter tags."""
+
+    ENGINE = 1
+    ARGS = 2
+    WALL = 3
+    CPU = 4
+    MEMORY = 5
+    PROCESSES = 6
+    OUTPUT = 7
+    OPEN_FILES = 8
+    IO = 9
+    PRIORITY = 10
+    NAME = 11
+    TAG = 12
+    KEY = 13
+    SURROGATE_PARTITION = 14
+    SURROGATE_ID = 15
+    SYNC_WAIT = 16
+    FLAGS = 17
+    AFTER = 18
+    ARRAY = 19
+    POOL = 20
+    EXPIRY = 21
+
+
+class ArgsEncoding(IntEnum):
+    """How the arguments of a job are encoded."""
+
+    NONE = 0
+    BYTES = 1
+    JSON = 2
+
+
+class ExecFlag(IntFlag):
+    """Parameter FLAGS; bits 15-8 hold an exit code to run again for."""
+
+    HOLD = 0x01
+    IDEMPOTENT = 0x02
+    END_ON_ABORT = 0x04
+    RETRY_OOM = 0x08
+
+
+_NO_FLAGS = ExecFlag(0)
+
+Size: TypeAlias = int | str
+"""Bytes as an int, or text with a unit: "256MiB", "1.5GB", "4096"."""
+Duration: TypeAlias = float | str
+"""Seconds as a number, or text with a unit: "30s", "500ms", "2h"."""
+
+_SIZE_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "m": 1 << 20,
+    "g": 1 << 30,
+    "t": 1 << 40,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+}
+_DURATION_UNITS = {
+    "": 1.0,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def _quantity(text: str, units: Mapping[str, float], what: str) -> float:
+    match = _QUANTITY.fullmatch(text)
+    unit = units.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        known = ", ".join(filter(None, units))
+        raise ValueError(f"cannot read {what} '{text}': a number and one of {known}")
+    return float(match[1]) * unit
+
+
+def parse_size(size: Size) -> int:
+    """Bytes of a size.  Raises: ValueError: not a size, or negative."""
+    value = size if isinstance(size, int) else int(_quantity(size, _SIZE_UNITS, "size"))
+    if value < 0:
+        raise ValueError(f"size {size} is negative")
+    return value
+
+
+def parse_duration(duration: Duration) -> float:
+    """Seconds of a duration.  Raises: ValueError: not a duration, or negative."""
+    if isinstance(duration, str):
+        return _quantity(duration, _DURATION_UNITS, "duration")
+    if not duration >= 0:
+        raise ValueError(f"duration {duration} is negative")
+    return float(duration)
+
+
+def _usec(duration: Duration) -> int:
+    return round(parse_duration(duration) * 1e6)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one job; None: the default.  wall, cpu: durations; mem, output, io: sizes."""
+
+    wall: Duration | None = None
+    cpu: Duration | None = None
+    mem: Size | None = None
+    procs: int | None = None
+    output: Size | None = None
+    open_files: int | None = None
+    io: Size | None = None
+
+
+@dataclass(frozen=True)
+class After:
+    """Wait for another job.  completed: start only if it ends COMPLETED, else whatever its end."""
+
+    job: ObjectRef
+    completed: bool = True
+
+
+@dataclass(frozen=True)
+class ExecParams:
+    """Everything an EXEC may say beside its code.  None or empty: not said.
+
+    name: <= 128 bytes.  tags: <= 16, "key=value" <= 128 bytes each.  key: idempotency key, 1-64
+    bytes.
+    wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
+    kept
+    after the end.  surrogate: partition and requested id of the job's object; object id 0: any.
+    """
+
+    engine: str = ""
+    args: bytes = b""
+    args_encoding: ArgsEncoding = ArgsEncoding.NONE
+    limits: Limits = Limits()
+    priority: int | None = None
+    name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    key: bytes = b""
+    surrogate: ObjectRef | None = None
+    wait: Duration | None = None
+    flags: ExecFlag = _NO_FLAGS
+    retry_exit: int = 0
+    after: tuple[After, ...] = ()
+    array: tuple[int, int, int] | None = None
+    pool: str = ""
+    expiry: Duration | None = None
+
+    def _entries(self) -> list[tuple[Tag, bytes]]:
+        """The parameters that were said, in tag order."""
+        found: list[tuple[Tag, bytes]] = []
+
+        def say(tag: Tag, value: bytes) -> None:
+            found.append((tag, value))
+
+        if self.engine:
+            say(Tag.ENGINE, self.engine.encode())
+        if self.args_encoding is not ArgsEncoding.NONE:
+            say(Tag.ARGS, struct.pack(">H", self.args_encoding) + self.args)
+        for tag, number in self._limit_numbers():
+            if number is not None:
+                say(tag, struct.pack(">Q", number))
+        if self.priority is not None:
+            say(Tag.PRIORITY, struct.pack(">h", self.priority))
+        if self.name:
+            say(Tag.NAME, self.name.encode())
+        for key, value in self.tags.items():
+            say(Tag.TAG, f"{key}={value}".encode())
+        if self.key:
+            say(Tag.KEY, self.key)
+        if self.surrogate:
+            say(Tag.SURROGATE_PARTITION, struct.pack(">Q", self.surrogate.partition_id))
+        if self.surrogate and self.surrogate.object_id:
+            say(Tag.SURROGATE_ID, struct.pack(">Q", self.surrogate.object_id))
+        if self.wait is not None:
+            say(Tag.SYNC_WAIT, struct.pack(">Q", _usec(self.wait)))
+        if self.flags or self.retry_exit:
+            say(Tag.FLAGS, struct.pack(">I", self.flags | self.retry_exit << 8))
+        if self.after:
+            jobs = [(a.job.partition_id, a.job.object_id, a.completed, 0) for a in self.after]
+            say(Tag.AFTER, b"".join(struct.pack(">QQII", *each) for each in jobs))
+        if self.array:
+            say(Tag.ARRAY, struct.pack(">III", *self.array))
+        if self.pool:
+            say(Tag.POOL, self.pool.encode())
+        if self.expiry is not None:
+            say(Tag.EXPIRY, struct.pack(">Q", _usec(self.expiry)))
+        return found
+
+    def _limit_numbers(self) -> list[tuple[Tag, int | None]]:
+        limits = self.limits
+        return [
+            (Tag.WALL, None if limits.wall is None else _usec(limits.wall)),
+            (Tag.CPU, None if limits.cpu is None else _usec(limits.cpu)),
+            (Tag.MEMORY, None if limits.mem is None else parse_size(limits.mem)),
+            (Tag.PROCESSES, limits.procs),
+            (Tag.OUTPUT, None if limits.output is None else parse_size(limits.output)),
+            (Tag.OPEN_FILES, limits.open_files),
+            (Tag.IO, None if limits.io is None else parse_size(limits.io)),
+        ]
+
+    def descriptor(self) -> Descriptor | None:
+        """The continuation descriptor, or None when nothing was said (a bare EXEC).
+
+        Raises: ValueError: a number does not fit its field.
+        """
+        try:
+            entries = self._entries()
+        except struct.error as error:
+            raise ValueError(f"EXEC parameter out of range: {error}") from None
+        if not entries:
+            return None
+        content = struct.pack(">HHI", FORMAT_VERSION, len(entries), 0)
+        for tag, value in entries:
+            content += (
+                struct.pack(">HHI", tag, _CRITICAL, len(value)) + value + bytes(-len(value) % 8)
+            )
+        return Descriptor(DESCRIPTOR_TYPE, content)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Descriptor-format sense data: bytes to Sense, Sense to the exception it means.
+
+Source: osd2-wire of the project's docs, section 7; vendor codes 80/xx: design D15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyosd.errors import (
+    Conflict,
+    NotFound,
+    OSDError,
+    PermissionDenied,
+    QuotaExceeded,
+    TargetBusy,
+    TaskAborted,
+)
+from pyosd.types import AttributeId, Sense, ref
+
+GOOD = 0x00
+CHECK_CONDITION = 0x02
+BUSY = 0x08
+TASK_SET_FULL = 0x28
+TASK_ABORTED = 0x40
+
+NO_SENSE = 0x0
+RECOVERED_ERROR = 0x1
+NOT_READY = 0x2
+ILLEGAL_REQUEST = 0x5
+UNIT_ATTENTION = 0x6
+DATA_PROTECT = 0x7
+ABORTED_COMMAND = 0xB
+
+READ_PAST_END = (0x3B, 0x17)
+STILL_RUNNING = (0x80, 0x10)
+
+_TEXTS = {
+    (0x00, 0x00): "no further information",
+    (0x04, 0x04): "format in progress",
+    (0x11, 0x00): "the backing device failed to read or write",
+    (0x1A, 0x00): "parameter list length error",
+    (0x20, 0x00): "operation code or CDB length is not OSD-2",
+    (0x24, 0x00): "invalid field in CDB",
+    (0x24, 0x04): "audit value frozen",
+    (0x24, 0x05): "working key frozen",
+    (0x24, 0x06): "nonce not unique",
+    (0x24, 0x07): "nonce timestamp out of range",
+    (0x25, 0x00): "logical unit not supported",
+    (0x26, 0x00): "invalid field in parameter list",
+    (0x26, 0x0F): "invalid data-out buffer integrity check value",
+    (0x29, 0x00): "power on or reset",
+    (0x2C, 0x00): "command sequence error",
+    (0x2C, 0x0A): "partition or collection contains user objects",
+    (0x3B, 0x17): "read past the end of the object",
+    (0x44, 0x00): "internal failure of the target; the cause is in its log",
+    (0x55, 0x00): "the target is out of memory or another resource",
+    (0x55, 0x07): "quota exceeded or no space left",
+    (0x80, 0x01): "job ended: queue or hold",
+    (0x80, 0x02): "job ended: script",
+    (0x80, 0x03): "job ended: limit",
+    (0x80, 0x04): "job ended: sandbox or host",
+    (0x80, 0x05): "job ended: storage",
+    (0x80, 0x06): "job ended: security",
+    (0x80, 0x09): "job ended: internal failure",
+    (0x80, 0x10): "the wait ended before the job; the job goes on",
+    (0x80, 0x11): "an unfinished job stands in the way; cancel or kill it first",
+    (0x80, 0x12): "idempotency key in use with other content",
+    (0x80, 0x13): "isolation level not available on the target's host",
+    (0x80, 0x14): "not possible in this state of the job",
+}
+_SENSE_KEYS = {
+    0x0: "no sense",
+    0x1: "recovered error",
+    0x2: "not ready",
+    0x3: "medium error",
+    0x4: "hardware error",
+    0x5: "illegal request",
+    0x6: "unit attention",
+    0x7: "data protect",
+    0xB: "aborted command",
+}
+_CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
+_SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F)}
+_FIELD_PARTITION, _FIELD_OBJECT, _FIELD_PERMISSIONS = 16, 24, 129
+# Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
+_REQUESTED_ID_FIELD = {
+    0x8882: _FIELD_OBJECT,
+    0x888B: _FIELD_PARTITION,
+    0x8892: _FIELD_OBJECT,
+    0x8893: _FIELD_OBJECT,
+    0x8894: _FIELD_OBJECT,
+    0x8895: _FIELD_OBJECT,
+}
+
+
+def decode(data: bytes) -> Sense | None:
+    """Decode sense data; None when it is absent or not in descriptor format.
+
+    A descriptor that runs past the end is dropped with all that follows; never raises.
+    """
+    if len(data) < 8 or data[0] & 0x7F not in (0x72, 0x73):
+        return None
+    sense = Sense(data[1] & 0x0F, data[2], data[3], deferred=data[0] & 0x7F == 0x73)
+    end = min(len(data), 8 + data[7])
+    at = 8
+    while at + 2 <= end and at + 2 + data[at + 1] <= end:
+        sense = _descriptor(sense, data[at], data[at : at + 2 + data[at + 1]])
+        at += 2 + data[at + 1]
+    return sense
+
+
+def _be(data: bytes, start: int, width: int) -> int:
+    return int.from_bytes(data[start : start + width], "big")
+
+
+def _descriptor(sense: Sense, kind: int, body: bytes) -> Sense:
+    """Add one descriptor, its two header bytes included, to what is known."""
+    length = len(body)
+    if kind == 0x00 and length >= 12:
+        return replace(sense, information=_be(body, 4, 8))
+    if kind == 0x01 and length >= 12:
+        return replace(sense, command_information=_be(body, 4, 8))
+    if kind == 0x02 and length >= 8 and body[4] & 0x80:
+        in_data_out = not body[4] & 0x40
+        return replace(sense, field_pointer=_be(body, 5, 2), field_in_data_out=in_data_out)
+    if kind == 0x06 and length >= 32:
+        return replace(
+            sense,
+            not_initiated=_be(body, 8, 4),
+            completed=_be(body, 12, 4),
+            named_object=ref(_be(body, 16, 8), _be(body, 24, 8)),
+        )
+    if kind == 0x07 and length >= 34:
+        return replace(sense, response_integrity_check_value=body[2:34])
+    if kind == 0x08:
+        ids = [
+            AttributeId(_be(body, at, 4), _be(body, at + 4, 4)) for at in range(4, length - 7, 8)
+        ]
+        return replace(sense, attributes=sense.attributes + tuple(ids))
+    return sense
+
+
+def describe(sense: Sense) -> str:
+    """One line: the code's meaning and what the descriptors point at."""
+    code = (sense.asc, sense.ascq)
+    key = _SENSE_KEYS.get(sense.sense_key, f"sense key {sense.sense_key:X}h")
+    text = _TEXTS.get(code, key)
+    details = [f"{sense.sense_key:X}h {sense.asc:02X}/{sense.ascq:02X}"]
+    if sense.field_pointer is not None:
+        where = "Data-Out" if sense.field_in_data_out else "CDB"
+        details.append(f"{where} byte {sense.field_pointer}")
+    if sense.named_object is not None:
+        details.append(f"object {sense.named_object}")
+    if sense.attributes:
+        details.append("attribute " + ", ".join(map(str, sense.attributes)))
+    return f"{text} ({'; '.join(details)})"
+
+
+def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> OSDError | None:
+    """The exception an answer means, or None for success.
+
+    Sense key RECOVERED ERROR (and NO SENSE) is success, as Linux has it: data and attributes are
+    there.  service_action: of the command, 0 for others; tells "absent" from "taken".
+    """
+    if sam_status == GOOD:
+        return None
+    if sam_status in (BUSY, TASK_SET_FULL):
+        text = "the target is busy" if sam_status == BUSY else "the target's task set is full"
+        return _make(TargetBusy, sam_status, sense, text)
+    if sam_status == TASK_ABORTED:
+        return _make(TaskAborted, sam_status, sense, "the command was aborted")
+    if sam_status != CHECK_CONDITION or sense is None:
+        text = f"SAM status {sam_status:02X}h without usable sense data"
+        return _make(OSDError, sam_status, sense, text)
+    if sense.sense_key in (NO_SENSE, RECOVERED_ERROR):
+        return None
+    kind = _kind(sense, service_action)
+    text = describe(sense)
+    if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
+        text = f"requested id is taken or reserved ({text})"
+    elif kind is NotFound:
+        text = f"{sense.named_object or 'the object'} does not exist ({text})"
+    return _make(kind, sam_status, sense, text)
+
+
+def _make(kind: type[OSDError], sam_status: int, sense: Sense | None, text: str) -> OSDError:
+    key, asc, ascq = (sense.sense_key, sense.asc, sense.ascq) if sense else (0, 0, 0)
+    return kind(key, asc, ascq, text, sense=sense, sam_status=sam_status)
+
+
+def _kind(sense: Sense, service_action: int) -> type[OSDError]:
+    code = (sense.asc, sense.ascq)
+    if code == (0x55, 0x07):
+        return QuotaExceeded
+    if code in _CONFLICTS:
+        return Conflict
+    if code in _SECURITY:
+        return PermissionDenied
+    if code != (0x24, 0x00) or sense.field_in_data_out:
+        return OSDError
+    if sense.field_pointer == _FIELD_PERMISSIONS:
+        return PermissionDenied
+    if sense.field_pointer in (_FIELD_PARTITION, _FIELD_OBJECT):
+        taken = _REQUESTED_ID_FIELD.get(service_action) == sense.field_pointer
+        return Conflict if taken else NotFound
+    return OSDError

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ids and value classes shared by the whole package.
+
+Lives here: what an object is called, what an attribute is, what a listing gives.  No I/O, no bytes
+of
+the wire (cdb.py, attributes.py), no exceptions (errors.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NewType, TypeAlias
+
+PartitionId = NewType("PartitionId", int)
+"""A partition id: 0 for the root, else at least 1_0000h; unsigned 64 bits."""
+ObjectId = NewType("ObjectId", int)
+"""Id of a user object or collection inside a partition: 0 for the partition itself; unsigned 64
+bits.
+"""
+AttributePageNumber = NewType("AttributePageNumber", int)
+"""Number of an attribute page, unsigned 32 bits."""
+AttributeNumber = NewType("AttributeNumber", int)
+"""Number of an attribute inside its page, unsigned 32 bits."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Bytes to send.  A memoryview must be C-contiguous; item size does not matter."""
+MutableBuffer: TypeAlias = bytearray | memoryview
+"""Where received bytes go.  A memoryview must be writable, C-contiguous, of item size 1."""
+
+FIRST_ID = 0x10000
+"""The lowest id a partition, collection or user object can have."""
+U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class ObjectType(IntEnum):
+    """OSD object types as the capability and the Current Command page spell them."""
+
+    ROOT = 0x01
+    PARTITION = 0x02
+    COLLECTION = 0x40
+    USER_OBJECT = 0x80
+
+
+@dataclass(frozen=True, order=True)
+class ObjectRef:
+    """Names an object: (0, 0) the root, (pid, 0) a partition, (pid, oid) anything inside."""
+
+    partition_id: PartitionId
+    object_id: ObjectId = ObjectId(0)
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.partition_id <= U64_MAX and 0 <= self.object_id <= U64_MAX):
+            raise ValueError(f"ids must fit 64 bits: {self.partition_id}, {self.object_id}")
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectRef:
+        """Read an address: ``root``, ``PID`` or ``PID/OID``, each decimal or 0x.
+
+        Raises: ValueError: the text is none of these; nothing else.
+        """
+        if text == "root":
+            return ROOT
+        partition, slash, inside = text.partition("/")
+        return ref(int(partition, 0), int(inside, 0) if slash else 0)
+
+    def __str__(self) -> str:
+        if not self.partition_id and not self.object_id:
+            return "root"
+        if not self.object_id:
+            return f"{self.partition_id:#x}"
+        return f"{self.partition_id:#x}/{self.object_id:#x}"
+
+
+def ref(partition_id: int = 0, object_id: int = 0) -> ObjectRef:
+    """Shorthand: an ObjectRef of plain integers.  Raises: ValueError: more than 64 bits."""
+    return ObjectRef(PartitionId(partition_id), ObjectId(object_id))
+
+
+ROOT = ref()
+
+
+@dataclass(frozen=True, order=True)
+class AttributeId:
+    """Which attribute: page and number, unsigned 32 bits each."""
+
+    page: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.page:#x}/{self.number:#x}"
+
+
+@dataclass(frozen=True)
+class AttributeValue:
+    """An attribute with its value; an empty value means "undefined" (and undefines it when set)."""
+
+    page: int
+    number: int
+    value: bytes
+
+    @property
+    def id(self) -> AttributeId:
+        """Page and number, without the value."""
+        return AttributeId(self.page, self.number)
+
+    @property
+    def uint(self) -> int:
+        """The value as an unsigned big-endian number; 0 when undefined."""
+        return int.from_bytes(self.value, "big")
+
+    @property
+    def text(self) -> str:
+        """The value as UTF-8 text without NUL padding; undecodable bytes are replaced."""
+        return self.value.rstrip(b"\0").decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class ObjectAttributes:
+    """One member of a multi-object answer: the object and what was retrieved for it."""
+
+    object_id: ObjectId
+    object_type: int
+    attributes: tuple[AttributeValue, ...]
+
+
+@dataclass(frozen=True)
+class ListResult:
+    """Answer of LIST and LIST COLLECTION.
+
+    ids: ascending.  continuation_id: first id that did not fit, 0 when the list is complete.
+    total_count: ids there were from the initial id on, fitted or not.
+    members: one entry per id with its attributes, empty unless attributes were asked for.
+    """
+
+    ids: tuple[ObjectId, ...]
+    continuation_id: ObjectId
+    list_identifier: int
+    total_count: int
+    changed: bool
+    members: tuple[ObjectAttributes, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sense:
+    """Descriptor-format sense data, decoded.  None or empty: no such descriptor."""
+
+    sense_key: int
+    asc: int
+    ascq: int
+    field_pointer: int | None = None
+    field_in_data_out: bool = False
+    information: int | None = None
+    command_information: int | None = None
+    named_object: ObjectRef | None = None
+    not_initiated: int = 0
+    completed: int = 0
+    attributes: tuple[AttributeId, ...] = ()
+    response_integrity_check_value: bytes = b""
+    deferred: bool = False
