@@ -31,6 +31,7 @@
 #include "base/status.h"
 #include "command/request.h"
 #include "object/object.h"
+#include "wire/continuation.h"
 
 struct osd_exec;
 struct osd_command_context;
@@ -42,7 +43,7 @@ enum osd_command_flags {
 	OSD_CMD_CHANGES = 0x0002,      /* changes the addressed object: refused on unfinished surrogates */
 	OSD_CMD_RANGE = 0x0004,        /* STARTING BYTE ADDRESS + LENGTH must fit 64 bits */
 	OSD_CMD_DATA_OUT = 0x0008,     /* LENGTH bytes of Data-Out must be there */
-	OSD_CMD_CONTINUATION = 0x0010, /* CDB bytes 48-51 are the CDB CONTINUATION LENGTH */
+	OSD_CMD_CONTINUATION = 0x0010, /* may carry a CDB continuation segment */
 	OSD_CMD_REQUESTED_ID = 0x0020, /* the ids in the CDB are requested ones, 0 = any */
 	OSD_CMD_ATTRS_FIRST = 0x0040,  /* set, get, then the command (osd2-wire 3.7) */
 	OSD_CMD_GET_FIRST = 0x0080,    /* get, then set */
@@ -50,8 +51,8 @@ enum osd_command_flags {
 	OSD_CMD_EXCLUSIVE = 0x0200,    /* alone in the store: FORMAT OSD */
 	OSD_CMD_INLINE = 0x0400,       /* the engine may try it on the caller's thread */
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
-	OSD_CMD_LIST_ATTR = 0x1000,    /* byte 11 bit 6 (LIST_ATTR) has a meaning */
-	OSD_CMD_LIST_ID = 0x2000,      /* CDB bytes 48-51 are a LIST IDENTIFIER */
+	OSD_CMD_READ_ONLY = 0x1000,    /* changes nothing but what its set attributes change */
+	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
 };
 
 /* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type or'ed. */
@@ -70,9 +71,8 @@ struct osd_command_context {
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
-	struct osd_attr_params *attributes; /* attributes.h; never NULL */
-	const uint8_t *continuation; /* the dispatcher's copy of the CDB continuation segment, or NULL */
-	size_t continuation_length;
+	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
+	struct osd_continuation continuation; /* checked, over the dispatcher's own copy */
 	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
 	unsigned data_flags;         /* enum osd_data_flags for the data calls: FUA, timestamps, NOWAIT */

@@ -38,8 +38,12 @@ struct osd_fault {
 	uint64_t information;
 	bool has_command_information; /* descriptor 01h */
 	uint64_t command_information;
-	uint32_t not_initiated, completed; /* descriptor 06h function bits */
 };
+
+struct osd_attr_params;
+struct osd_command_def;
+struct osd_engine;
+struct osd_exec_wait;
 
 struct osd_request {
 	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until done(). */
@@ -59,21 +63,33 @@ struct osd_request {
 	uint8_t sam_status;
 	uint8_t sense[OSD_SENSE_MAX];
 	size_t sense_length;
-	size_t data_in_length;     /* bytes of data_in that are the answer, gaps zeroed */
-	size_t data_out_used;
+	size_t data_in_length; /* bytes of data_in that are the answer, gaps zeroed */
+	uint64_t data_in_needed; /* what the answer would have been in a Data-In without end */
+	size_t data_out_used;    /* bytes of data_out the command has a use for */
 
-	/* The engine's and the dispatcher's own. */
+	/* The dispatcher's and the command functions'. */
 	struct osd_cdb decoded;
+	const struct osd_command_def *def; /* NULL: not looked up yet */
+	struct osd_attr_params *attributes; /* owned copies of the lists; NULL: none */
 	struct osd_fault fault;
 	struct osd_object_id object; /* addressed or made: Current Command page #3, #4 */
 	enum osd_object_type object_type;
+	uint32_t made_count; /* objects this command made; object is the last of them */
 	uint64_t append_start;
 	int64_t capacity_change;
-	size_t command_data_in;    /* bytes of command data at Data-In offset 0 */
-	struct osd_request *next;  /* queue link, engine's */
+	uint64_t command_data_in;  /* bytes of command data at Data-In offset 0, cut or not */
+	uint64_t retrieved_needed; /* the same of the retrieved attributes, up to their allocation */
+	size_t retrieved_length;   /* what of them is in data_in */
+	uint32_t initiated, completed; /* command functions, wire/sense.h */
+
+	/* The engine's own. */
+	struct osd_engine *engine;
+	struct osd_request *next; /* queue link */
 	uint64_t submitted_ns;
+	unsigned park_votes; /* atomic */
+	bool resumed;
+	bool aborted; /* atomic: a task management function covers it (design D15) */
 	struct osd_exec_wait *exec_wait; /* owned by exec/ while a synchronous EXEC waits */
-	bool aborted;              /* front end: a task management function covers it (design D15) */
 };
 
 #endif
