@@ -15,12 +15,11 @@
  *    data_in_capacity.
  *  - A failure returns its status with details in request->fault (osd_command_fail).
  *
- * OSD_PENDING (only rows with OSD_CMD_MAY_PARK): the dispatcher commits the transaction, runs nothing more,
- * and its thread goes on.  Once the transaction has committed, any thread then calls ctx->resume(request),
- * exactly once, with request->fault.status (and details) saying how the command ended and the command data in
- * place; a worker then does set and get attributes and completes the request.  resume may be called before
- * the dispatcher has finished parking.  When the transaction did not commit, resume must not be called
- * (osd_txn_on_end tells).  The context itself is gone once the function has returned. */
+ * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN): the dispatcher runs nothing more,
+ * and its thread goes on.  Any thread then calls ctx->resume(request), exactly once, with request->fault.status
+ * (and details) saying how the command ended and the command data in place; a worker then does set and get
+ * attributes and completes the request.  resume may be called before the function has returned.  The context
+ * itself is gone once the function has returned. */
 #ifndef OSD_COMMAND_CONTEXT_H
 #define OSD_COMMAND_CONTEXT_H
 

@@ -12,14 +12,11 @@
 #include "command/context.h"
 
 struct osd_dispatcher;
-struct osd_security;
 
 struct osd_dispatcher_config {
 	struct osd_objects *objects;   /* borrowed */
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
-	struct osd_security *security; /* borrowed; NULL: NOSEC */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
-	void (*end_jobs)(struct osd_exec *exec);     /* FORMAT OSD: end all jobs, wait for them; may be NULL */
 };
 
 enum osd_dispatch_result {

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attributes.c -- see attributes.h (osd2-wire 2.5-2.7, 3.7, 5). */
+#include "command/attributes.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "command/context.h"
+#include "wire/cursor.h"
+
+/* CDB bytes that failures point at. */
+enum {
+	FIELD_GET_PAGE = 52,
+	FIELD_SET_ONE_PAGE = 52,
+	FIELD_RETRIEVED_PAGE = 60,
+	FIELD_RETRIEVED_LIST = 64,
+	FIELD_PAGE_SET_LENGTH = 72,
+};
+
+#define CURRENT_COMMAND_ICV   32u
+#define CURRENT_COMMAND_BYTES 76u
+#define IDENTIFICATION_BYTES  40u
+
+/* ---- loading ---------------------------------------------------------------------------------- */
+
+static void load_set_one(const struct osd_cdb_attributes *cdb, const uint8_t *value,
+			 struct osd_attr_params *params)
+{
+	params->set_one = (struct osd_attr){cdb->set_page, cdb->set_number, value,
+					    (uint16_t)cdb->set_length};
+}
+
+/* Copies the parts of Data-Out that hold lists; the dispatcher has checked that they lie inside. */
+static enum osd_status copy_lists(const struct osd_request *request, struct osd_attr_params *params,
+				  const uint8_t **ret_set, const uint8_t **ret_get)
+{
+	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
+	size_t set_length = cdb->format != OSD_CDBFMT_SET_ONE && params->sets ? cdb->set_length : 0;
+	size_t get_length = cdb->get_list_length;
+
+	params->copy = malloc(set_length + get_length + 1);
+	if (!params->copy)
+		return OSD_E_NO_MEMORY;
+	if (set_length)
+		memcpy(params->copy, request->data_out + cdb->set_offset, set_length);
+	if (get_length)
+		memcpy(params->copy + set_length, request->data_out + cdb->get_list_offset, get_length);
+	*ret_set = params->copy;
+	*ret_get = params->copy + set_length;
+	return OSD_OK;
+}
+
+static bool asks_for_current_command(const struct osd_attr_params *params)
+{
+	struct osd_attr_list list = params->get_list;
+	struct osd_attr attr;
+
+	if (params->format != OSD_CDBFMT_LIST)
+		return params->get_page == OSD_PAGE_CURRENT_COMMAND;
+	while (osd_attr_list_next(&list, &attr)) {
+		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
+			return true;
+	}
+	return false;
+}
+
+static enum osd_status load_list_format(struct osd_request *request, struct osd_attr_params *params,
+					const uint8_t *set, const uint8_t *get)
+{
+	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
+	enum osd_status status = OSD_OK;
+
+	if (params->sets)
+		status = osd_attr_list_open(set, cdb->set_length, OSD_LIST_SET, &params->set_list);
+	if (status == OSD_OK && params->gets)
+		status = osd_attr_list_open(get, cdb->get_list_length, OSD_LIST_GET, &params->get_list);
+	return status;
+}
+
+/* Retrieved attributes must not lie inside the command data. */
+static enum osd_status check_retrieved_offset(struct osd_request *request)
+{
+	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
+
+	if (!cdb->get_allocation_length ||
+	    cdb->retrieved_offset >= osd_cdb_command_data_in(&request->decoded))
+		return OSD_OK;
+	return osd_command_fail(request, OSD_E_CDB_FIELD,
+				cdb->format == OSD_CDBFMT_PAGE ? FIELD_RETRIEVED_PAGE
+							       : FIELD_RETRIEVED_LIST);
+}
+
+static enum osd_status load(struct osd_request *request, struct osd_attr_params *params)
+{
+	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
+	const uint8_t *set, *get;
+	enum osd_status status;
+
+	if (params->gets) {
+		status = check_retrieved_offset(request);
+		if (status != OSD_OK)
+			return status;
+	}
+	if (cdb->format == OSD_CDBFMT_PAGE && params->sets && cdb->set_length > OSD_ATTRIBUTE_MAX)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_PAGE_SET_LENGTH);
+	status = copy_lists(request, params, &set, &get);
+	if (status != OSD_OK)
+		return status;
+	if (cdb->format == OSD_CDBFMT_LIST) {
+		status = load_list_format(request, params, set, get);
+	} else {
+		params->get_page = cdb->get_page;
+		load_set_one(cdb, cdb->format == OSD_CDBFMT_PAGE ? set : cdb->set_value, params);
+	}
+	if (status == OSD_OK && params->gets)
+		params->wants_capacity_change = asks_for_current_command(params);
+	return status;
+}
+
+enum osd_status osd_attributes_load(struct osd_request *request, struct osd_attr_params **ret_params)
+{
+	struct osd_attr_params *params;
+	enum osd_status status;
+
+	*ret_params = NULL;
+	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
+		return OSD_OK;
+	params = calloc(1, sizeof(*params));
+	if (!params)
+		return OSD_E_NO_MEMORY;
+	params->format = request->decoded.attributes.format;
+	params->sets = osd_cdb_sets(&request->decoded);
+	params->gets = osd_cdb_gets(&request->decoded);
+	status = load(request, params);
+	if (status != OSD_OK) {
+		osd_attributes_free(params);
+		return status;
+	}
+	*ret_params = params;
+	return OSD_OK;
+}
+
+void osd_attributes_free(struct osd_attr_params *params)
+{
+	if (!params)
+		return;
+	free(params->copy);
+	free(params);
+}
+
+/* ---- set -------------------------------------------------------------------------------------- */
+
+/* A refused attribute is a fault of the parameter list, or of the CDB where it stood there. */
+static enum osd_status set_failed(struct osd_request *request, enum osd_status status,
+				  const struct osd_attr *attr)
+{
+	if (status == OSD_E_RETRY)
+		return status;
+	if (status == OSD_E_PARAM_FIELD && request->attributes->format == OSD_CDBFMT_SET_ONE)
+		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
+	return osd_command_fail_attribute(request, status, attr->page, attr->number);
+}
+
+static enum osd_status set_attribute(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, bool unfinished,
+				     const struct osd_attr *attr)
+{
+	enum osd_status status = OSD_E_PARAM_FIELD;
+
+	if (unfinished && attr->page != OSD_PAGE_JOB_CONTROL)
+		status = OSD_E_JOB_IN_WAY;
+	else if (attr->page != OSD_PAGE_CURRENT_COMMAND && attr->page != OSD_PAGE_ALL &&
+		 attr->number != OSD_NUMBER_ALL)
+		status = osd_attr_set(txn, id, attr->page, attr->number, attr->value, attr->length);
+	return status == OSD_OK ? OSD_OK : set_failed(request, status, attr);
+}
+
+enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
+				   struct osd_object_id id, bool unfinished)
+{
+	const struct osd_attr_params *params = request->attributes;
+	struct osd_attr_list list;
+	struct osd_attr attr;
+	enum osd_status status = OSD_OK;
+
+	if (!params || !params->sets)
+		return OSD_OK;
+	if (params->format != OSD_CDBFMT_LIST)
+		return set_attribute(request, txn, id, unfinished, &params->set_one);
+	list = params->set_list;
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+		status = set_attribute(request, txn, id, unfinished, &attr);
+	return status;
+}
+
+/* ---- Current Command page ------------------------------------------------------------------------ */
+
+static size_t current_command_get(const struct osd_request *request, uint32_t number,
+				  uint8_t value[IDENTIFICATION_BYTES])
+{
+	static const char identification[IDENTIFICATION_BYTES] = "INCITS  T10 Current Command";
+
+	switch (number) {
+	case 0:
+		memcpy(value, identification, IDENTIFICATION_BYTES);
+		return IDENTIFICATION_BYTES;
+	case 1: /* response integrity check value: zero under NOSEC */
+		memset(value, 0, CURRENT_COMMAND_ICV);
+		return CURRENT_COMMAND_ICV;
+	case OSD_CURRENT_TYPE:
+		value[0] = (uint8_t)request->object_type;
+		return 1;
+	case OSD_CURRENT_PARTITION_ID:
+		osd_put_be(value, request->object.partition_id, 8);
+		return 8;
+	case OSD_CURRENT_OBJECT_ID:
+		osd_put_be(value, request->object.object_id, 8);
+		return 8;
+	case OSD_CURRENT_APPEND_START:
+		osd_put_be(value, request->append_start, 8);
+		return 8;
+	case OSD_CURRENT_CAPACITY:
+		osd_put_be(value, (uint64_t)request->capacity_change, 8);
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+static void current_command_page(const struct osd_request *request,
+				 uint8_t page[CURRENT_COMMAND_BYTES])
+{
+	struct osd_wr w = osd_wr_init(page, CURRENT_COMMAND_BYTES);
+
+	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4);		/* 0-3 */
+	osd_wr_be(&w, CURRENT_COMMAND_BYTES - 8, 4);		/* 4-7 */
+	osd_wr_zero(&w, CURRENT_COMMAND_ICV);			/* 8-39 */
+	osd_wr_be(&w, (uint64_t)request->object_type, 1);	/* 40 */
+	osd_wr_zero(&w, 3);					/* 41-43 */
+	osd_wr_be(&w, request->object.partition_id, 8);		/* 44-51 */
+	osd_wr_be(&w, request->object.object_id, 8);		/* 52-59 */
+	osd_wr_be(&w, request->append_start, 8);		/* 60-67 */
+	osd_wr_be(&w, (uint64_t)request->capacity_change, 8);	/* 68-75 */
+}
+
+static enum osd_status current_command_entries(const struct osd_request *request, uint32_t number,
+					       struct osd_attr_writer *writer)
+{
+	uint8_t value[IDENTIFICATION_BYTES];
+	bool all = number == OSD_NUMBER_ALL;
+	uint32_t last = all ? OSD_CURRENT_CAPACITY : number;
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t i = all ? 0 : number; status == OSD_OK && i <= last; i++) {
+		size_t length = current_command_get(request, i, value);
+
+		status = osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, i, value, length);
+		if (i == last)
+			break; /* last may be the largest number there is */
+	}
+	return status;
+}
+
+/* ---- get -------------------------------------------------------------------------------------- */
+
+static enum osd_status add_entry(void *argument, uint32_t page, uint32_t number,
+				 const uint8_t *value, size_t length)
+{
+	return osd_attr_writer_add(argument, page, number, value, length);
+}
+
+static enum osd_status get_entry(struct osd_request *request, struct osd_txn *txn,
+				 struct osd_object_id id, const struct osd_attr *attr,
+				 uint8_t buffer[OSD_ATTRIBUTE_MAX], struct osd_attr_writer *writer)
+{
+	enum osd_status status;
+	size_t length;
+
+	if (attr->page == OSD_PAGE_CURRENT_COMMAND)
+		return current_command_entries(request, attr->number, writer);
+	if (attr->page == OSD_PAGE_ALL && attr->number != OSD_NUMBER_ALL)
+		return OSD_E_PARAM_FIELD;
+	if (attr->number == OSD_NUMBER_ALL)
+		return osd_attr_each(txn, id, attr->page, add_entry, writer);
+	status = osd_attr_get(txn, id, attr->page, attr->number, buffer, OSD_ATTRIBUTE_MAX, &length);
+	if (status != OSD_OK)
+		return status;
+	return osd_attr_writer_add(writer, attr->page, attr->number, buffer, length);
+}
+
+enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, bool (*filter)(uint32_t page),
+				       struct osd_attr_writer *writer)
+{
+	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
+	struct osd_attr_list list = request->attributes->get_list;
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	if (!buffer)
+		return OSD_E_NO_MEMORY;
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr)) {
+		if (filter && !filter(attr.page))
+			continue;
+		status = get_entry(request, txn, id, &attr, buffer, writer);
+		if (status != OSD_OK && status != OSD_E_RETRY)
+			return osd_command_fail_attribute(request, status, attr.page, attr.number);
+	}
+	return status;
+}
+
+/* The retrieved attributes segment, as far as Data-In reaches. */
+static uint8_t *retrieved_segment(const struct osd_request *request, size_t *ret_capacity)
+{
+	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
+
+	*ret_capacity = 0;
+	if (!cdb->get_allocation_length || cdb->retrieved_offset >= request->data_in_capacity)
+		return NULL;
+	*ret_capacity = OSD_MIN((size_t)cdb->get_allocation_length,
+				request->data_in_capacity - (size_t)cdb->retrieved_offset);
+	return request->data_in + cdb->retrieved_offset;
+}
+
+/* What the segment holds now, and would hold if Data-In had no end. */
+static void set_retrieved(struct osd_request *request, size_t placed, uint64_t needed)
+{
+	uint64_t allocation = request->decoded.attributes.get_allocation_length;
+
+	request->retrieved_length = placed;
+	request->retrieved_needed = OSD_MIN(needed, allocation);
+}
+
+static enum osd_status get_page_form(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id)
+{
+	OSD_CLEANUP_FREE uint8_t *page = malloc(OSD_ATTRIBUTE_MAX);
+	uint32_t number = request->attributes->get_page;
+	size_t length = CURRENT_COMMAND_BYTES, capacity;
+	uint8_t *segment = retrieved_segment(request, &capacity);
+	enum osd_status status = OSD_OK;
+
+	if (!page)
+		return OSD_E_NO_MEMORY;
+	if (number == OSD_PAGE_CURRENT_COMMAND)
+		current_command_page(request, page);
+	else
+		status = osd_attr_page_form(txn, id, number, page, OSD_ATTRIBUTE_MAX, &length);
+	if (status == OSD_E_PARAM_FIELD)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
+	if (status == OSD_OK)
+		set_retrieved(request, osd_page_place(page, length, segment, capacity), length);
+	return status;
+}
+
+enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
+					    struct osd_object_id id, bool (*filter)(uint32_t page))
+{
+	struct osd_attr_writer writer;
+	enum osd_status status;
+	size_t capacity;
+	uint8_t *segment = retrieved_segment(request, &capacity);
+
+	osd_attr_writer_init(&writer, segment, capacity, OSD_LIST_SET);
+	status = osd_attributes_collect(request, txn, id, filter, &writer);
+	if (status == OSD_OK)
+		set_retrieved(request, osd_attr_writer_finish(&writer), writer.needed);
+	return status;
+}
+
+enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
+				   struct osd_object_id id)
+{
+	const struct osd_attr_params *params = request->attributes;
+
+	if (!params || !params->gets)
+		return OSD_OK;
+	if (params->format == OSD_CDBFMT_PAGE)
+		return get_page_form(request, txn, id);
+	return osd_attributes_get_filtered(request, txn, id, NULL);
+}
+
+void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
+{
+	size_t capacity;
+	uint8_t *segment = retrieved_segment(request, &capacity);
+
+	osd_attr_writer_init(ret_writer, segment, capacity, OSD_LIST_MULTI_OBJECT);
+}
+
+enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, struct osd_attr_writer *writer)
+{
+	enum osd_status status;
+
+	osd_attr_writer_begin_group(writer, id.object_id, OSD_USER_OBJECT);
+	status = osd_attributes_collect(request, txn, id, NULL, writer);
+	osd_attr_writer_end_group(writer);
+	return status;
+}
+
+void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer)
+{
+	set_retrieved(request, osd_attr_writer_finish(writer), writer->needed);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attributes.h -- the get and set attributes parameters of a command: all three formats (CDBFMT 1, 2, 3),
+ * set and get in one command, the Current Command page, all-attributes requests, truncation.
+ *
+ * osd_attributes_load copies the lists out of Data-Out, which an initiator may change while a command runs,
+ * and checks their form; only then anything is executed.  Set and get run inside the caller's transaction
+ * and may run again after OSD_E_RETRY: get starts afresh each time. */
+#ifndef OSD_COMMAND_ATTRIBUTES_H
+#define OSD_COMMAND_ATTRIBUTES_H
+
+#include "base/status.h"
+#include "command/request.h"
+#include "object/object.h"
+#include "wire/attr_list.h"
+
+struct osd_attr_params {
+	uint8_t format; /* OSD_CDBFMT_SET_ONE, _PAGE or _LIST */
+	bool sets, gets;
+	bool wants_capacity_change;  /* the get half asks for the Current Command page */
+	struct osd_attr_list set_list; /* LIST; over copy */
+	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
+	struct osd_attr_list get_list; /* LIST; over copy */
+	uint32_t get_page;             /* PAGE */
+	uint8_t *copy;                 /* owned */
+};
+
+/* *ret_params NULL: the command has no attributes to set or get. */
+enum osd_status osd_attributes_load(struct osd_request *request, struct osd_attr_params **ret_params);
+void osd_attributes_free(struct osd_attr_params *params);
+
+/* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which takes
+ * the job control page only (OSD_E_JOB_IN_WAY for others). */
+enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
+				   struct osd_object_id id, bool unfinished);
+/* The get half, about one object, into the retrieved attributes segment of Data-In. */
+enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
+				   struct osd_object_id id);
+
+/* For commands about many objects: one group for each, type Eh. */
+void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
+enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, struct osd_attr_writer *writer);
+void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer);
+
+/* The entries of the get list that the filter accepts, about one object, through an open writer.  For LIST
+ * with attributes; filter NULL: all. */
+enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, bool (*filter)(uint32_t page),
+				       struct osd_attr_writer *writer);
+/* A retrieved list (type 9) of the entries the filter accepts, in the retrieved attributes segment. */
+enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
+					    struct osd_object_id id, bool (*filter)(uint32_t page));
+
+#endif

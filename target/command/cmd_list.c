@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_list.c -- LIST and LIST COLLECTION, with and without attributes, with continuation
+ * (osd2-wire 3.8). */
+#include <string.h>
+
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/commands.h"
+#include "wire/list_data.h"
+
+#define ENTRIES_MAX 65536u /* ids or id blocks in one command (design D26) */
+
+enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
+
+/* What one LIST lists, as its ids say. */
+struct listing {
+	struct osd_list_request request;
+	enum osd_descriptor_format format, format_with_attributes;
+	enum osd_object_type type; /* of the objects listed */
+	bool (*object_page)(uint32_t page); /* belongs to the objects listed */
+};
+
+static bool is_user_page(uint32_t page)
+{
+	return page < OSD_PAGE_PARTITION_BASE;
+}
+
+static bool is_partition_page(uint32_t page)
+{
+	return page >= OSD_PAGE_PARTITION_BASE && page < OSD_PAGE_COLLECTION_BASE;
+}
+
+static bool is_collection_page(uint32_t page)
+{
+	return page >= OSD_PAGE_COLLECTION_BASE && page < OSD_PAGE_ROOT_BASE;
+}
+
+static bool is_not_user_page(uint32_t page)
+{
+	return !is_user_page(page);
+}
+
+static bool is_not_partition_page(uint32_t page)
+{
+	return !is_partition_page(page);
+}
+
+static bool is_not_collection_page(uint32_t page)
+{
+	return !is_collection_page(page);
+}
+
+static const struct listing partitions = {
+	{OSD_LIST_PARTITIONS, {0, 0}, 0}, OSD_ODF_PARTITIONS, OSD_ODF_PARTITION_ATTRS, OSD_PARTITION,
+	is_partition_page};
+static const struct listing user_objects = {
+	{OSD_LIST_USER_OBJECTS, {0, 0}, 0}, OSD_ODF_USER_OBJECTS, OSD_ODF_USER_OBJECT_ATTRS,
+	OSD_USER_OBJECT, is_user_page};
+static const struct listing collections = {
+	{OSD_LIST_COLLECTIONS, {0, 0}, 0}, OSD_ODF_COLLECTIONS, OSD_ODF_COLLECTION_ATTRS,
+	OSD_COLLECTION, is_collection_page};
+static const struct listing members = {
+	{OSD_LIST_MEMBERS, {0, 0}, 0}, OSD_ODF_USER_OBJECTS, OSD_ODF_USER_OBJECT_ATTRS,
+	OSD_USER_OBJECT, is_user_page};
+
+static struct osd_object_id listed_object(const struct listing *listing, uint64_t id)
+{
+	if (listing->type == OSD_PARTITION)
+		return (struct osd_object_id){id, 0};
+	return (struct osd_object_id){listing->request.in.partition_id, id};
+}
+
+/* The list's state in one number, so that a later call can tell whether anything has changed since.  It
+ * counts all commits of the store: it may say "changed" too often, never too seldom. */
+static uint32_t list_identifier(struct osd_objects *objects)
+{
+	struct osd_objects_stats stats;
+	uint32_t identifier;
+
+	osd_objects_stats(objects, &stats);
+	identifier = (uint32_t)(stats.commits + 1);
+	return identifier ? identifier : 1;
+}
+
+/* ---- with attributes: id blocks ------------------------------------------------------------------- */
+
+struct blocks {
+	struct osd_command_context *ctx;
+	const struct listing *listing;
+	struct osd_list_writer *writer;
+	uint8_t *entries; /* OSD_ATTR_GROUP_MAX bytes */
+};
+
+static enum osd_status put_block(const struct blocks *blocks, uint64_t id)
+{
+	struct osd_attr_writer writer;
+	enum osd_status status;
+
+	osd_attr_writer_init(&writer, blocks->entries, OSD_ATTR_GROUP_MAX, OSD_LIST_BARE);
+	status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn,
+					listed_object(blocks->listing, id),
+					blocks->listing->object_page, &writer);
+	if (status == OSD_OK && writer.full)
+		return OSD_E_NO_MEMORY; /* more than the 16-bit length of a block can say */
+	if (status == OSD_OK)
+		osd_list_writer_block(blocks->writer, id, (uint8_t)blocks->listing->type,
+				      blocks->entries, osd_attr_writer_finish(&writer));
+	return status;
+}
+
+/* ---- both commands ---------------------------------------------------------------------------------- */
+
+static enum osd_status put_ids(struct osd_command_context *ctx, const struct listing *listing,
+			       struct osd_list_writer *writer, const uint64_t *ids, size_t count)
+{
+	OSD_CLEANUP_FREE uint8_t *entries = NULL;
+	struct blocks blocks = {ctx, listing, writer, NULL};
+	enum osd_status status = OSD_OK;
+
+	if (!ctx->request->decoded.list_attr) {
+		for (size_t i = 0; i < count; i++)
+			osd_list_writer_id(writer, ids[i]);
+		return OSD_OK;
+	}
+	entries = malloc(OSD_ATTR_GROUP_MAX);
+	if (!entries)
+		return OSD_E_NO_MEMORY;
+	blocks.entries = entries;
+	for (size_t i = 0; status == OSD_OK && i < count && !writer->first_left_out; i++)
+		status = put_block(&blocks, ids[i]);
+	return status;
+}
+
+static enum osd_status list_ids(struct osd_command_context *ctx, const struct listing *listing,
+				struct osd_list_writer *writer)
+{
+	size_t block = ctx->request->decoded.list_attr ? OSD_LIST_BLOCK : sizeof(uint64_t);
+	size_t room = OSD_MIN(osd_list_writer_room(writer, block), (size_t)ENTRIES_MAX);
+	OSD_CLEANUP_FREE uint64_t *ids = malloc((room + 1) * sizeof(*ids));
+	struct osd_list_result result;
+	uint64_t offered;
+	enum osd_status status;
+
+	if (!ids)
+		return OSD_E_NO_MEMORY;
+	status = osd_list(ctx->txn, &listing->request, ids, room, &result);
+	if (status != OSD_OK)
+		return status;
+	status = put_ids(ctx, listing, writer, ids, result.count);
+	if (status != OSD_OK)
+		return status;
+	offered = result.count;
+	if (result.next_id)
+		osd_list_writer_left_out(writer, (result.total_count - offered) * block, result.next_id);
+	return OSD_OK;
+}
+
+/* Attributes of what contains the objects listed; of the objects themselves go into their blocks. */
+static enum osd_status get_container_attributes(struct osd_command_context *ctx,
+						const struct listing *listing)
+{
+	bool (*filter)(uint32_t page) = NULL;
+
+	if (!ctx->attributes || !ctx->attributes->gets)
+		return OSD_OK;
+	if (!ctx->request->decoded.list_attr || ctx->attributes->format != OSD_CDBFMT_LIST)
+		return osd_attributes_get(ctx->request, ctx->txn, ctx->request->object);
+	if (listing->type == OSD_USER_OBJECT)
+		filter = is_not_user_page;
+	else if (listing->type == OSD_PARTITION)
+		filter = is_not_partition_page;
+	else
+		filter = is_not_collection_page;
+	return osd_attributes_get_filtered(ctx->request, ctx->txn, ctx->request->object, filter);
+}
+
+static enum osd_status check(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_cdb *cdb = &request->decoded;
+
+	if (cdb->command_bits != 0) /* sort order: ascending id only */
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	if (cdb->allocation_length && cdb->allocation_length < OSD_LIST_DATA_HEADER)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
+	if (cdb->list_attr && !(ctx->attributes && ctx->attributes->gets &&
+				ctx->attributes->format == OSD_CDBFMT_LIST))
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	return OSD_OK;
+}
+
+static enum osd_status run_list(struct osd_command_context *ctx, struct listing listing)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_cdb *cdb = &request->decoded;
+	uint32_t identifier = list_identifier(ctx->objects);
+	size_t capacity = (size_t)OSD_MIN(cdb->allocation_length, (uint64_t)request->data_in_capacity);
+	struct osd_list_writer writer;
+	enum osd_status status = check(ctx);
+
+	if (status != OSD_OK)
+		return status;
+	listing.request.in = request->object;
+	listing.request.initial_id = cdb->initial_object_id;
+	if (capacity < OSD_LIST_DATA_HEADER)
+		capacity = 0;
+	osd_list_writer_init(&writer, request->data_in, capacity);
+	if (capacity) {
+		status = list_ids(ctx, &listing, &writer);
+		if (status != OSD_OK)
+			return status;
+		request->command_data_in = osd_list_writer_finish(
+			&writer, cdb->list_attr ? listing.format_with_attributes : listing.format,
+			identifier, cdb->list_identifier && cdb->list_identifier != identifier);
+	}
+	status = osd_attributes_set(request, ctx->txn, request->object, false);
+	return status == OSD_OK ? get_container_attributes(ctx, &listing) : status;
+}
+
+enum osd_status osd_cmd_list(struct osd_command_context *ctx)
+{
+	return run_list(ctx, ctx->request->object.partition_id ? user_objects : partitions);
+}
+
+enum osd_status osd_cmd_list_collection(struct osd_command_context *ctx)
+{
+	return run_list(ctx, ctx->request->object.object_id ? members : collections);
+}

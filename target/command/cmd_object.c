@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_object.c -- life of user objects: CREATE, CREATE AND WRITE, REMOVE; and the commands that consist of
+ * attributes only (osd2-wire 3.2, 3.7). */
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/commands.h"
+
+enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
+
+/* CREATE of many: the target chooses the ids, and one page cannot tell about many objects. */
+static enum osd_status check_count(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_cdb *cdb = &request->decoded;
+
+	if (cdb->create_count > OSD_CREATE_MAX)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CREATE_COUNT);
+	if (cdb->create_count == 1)
+		return OSD_OK;
+	if (cdb->object_id != 0)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
+	if (ctx->attributes && ctx->attributes->get_page &&
+	    ctx->attributes->get_page != OSD_PAGE_CURRENT_COMMAND)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
+	return OSD_OK;
+}
+
+enum osd_status osd_cmd_create(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	uint32_t count = request->decoded.create_count;
+	enum osd_status status = check_count(ctx);
+	uint64_t first;
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_user_object_create(ctx->txn, request->object.partition_id,
+					request->decoded.object_id, count, &first);
+	if (status != OSD_OK)
+		return status;
+	request->object.object_id = first + count - 1;
+	request->made_count = count;
+	return OSD_OK;
+}
+
+static enum osd_status create_one(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	enum osd_status status = OSD_E_RETRY;
+	struct osd_txn *txn;
+	uint64_t id;
+
+	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
+		status = osd_txn_begin(ctx->objects, 0, &txn);
+		if (status != OSD_OK)
+			return status;
+		status = osd_user_object_create(txn, request->object.partition_id,
+						request->decoded.object_id, 1, &id);
+		if (status != OSD_OK)
+			osd_txn_abort(txn);
+		else
+			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	}
+	if (status == OSD_OK)
+		request->object.object_id = id;
+	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+}
+
+static enum osd_status write_new(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+
+	return status == OSD_OK ? osd_command_write_data(ctx, object) : status;
+}
+
+static void remove_again(struct osd_command_context *ctx)
+{
+	struct osd_txn *txn;
+
+	if (osd_txn_begin(ctx->objects, 0, &txn) != OSD_OK)
+		return;
+	if (osd_user_object_remove(txn, ctx->request->object) == OSD_OK)
+		osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	else
+		osd_txn_abort(txn);
+}
+
+/* Data calls need an object that exists for everybody, so the object is committed first and taken back
+ * when the data or, in the dispatcher, the attributes fail.  A crash in between leaves an object that was
+ * never acknowledged. */
+enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
+{
+	enum osd_status status = create_one(ctx);
+
+	if (status != OSD_OK)
+		return status;
+	status = write_new(ctx);
+	if (status != OSD_OK)
+		remove_again(ctx);
+	else
+		ctx->request->made_count = 1;
+	return status;
+}
+
+enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
+{
+	return osd_user_object_remove(ctx->txn, ctx->request->object);
+}
+
+/* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */
+enum osd_status osd_cmd_attributes(struct osd_command_context *ctx)
+{
+	(void)ctx;
+	return OSD_OK;
+}

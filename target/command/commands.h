@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* commands.h -- the command functions, one for each supported service action; only table.c calls for
+ * them by name. */
+#ifndef OSD_COMMAND_COMMANDS_H
+#define OSD_COMMAND_COMMANDS_H
+
+#include "command/context.h"
+
+/* cmd_object.c */
+osd_command_fn osd_cmd_create, osd_cmd_create_and_write, osd_cmd_remove;
+/* cmd_data.c */
+osd_command_fn osd_cmd_read, osd_cmd_write, osd_cmd_append, osd_cmd_clear, osd_cmd_punch;
+osd_command_fn osd_cmd_flush, osd_cmd_flush_collection, osd_cmd_flush_partition, osd_cmd_flush_osd;
+/* cmd_partition.c */
+osd_command_fn osd_cmd_format_osd, osd_cmd_create_partition, osd_cmd_remove_partition;
+/* cmd_collection.c */
+osd_command_fn osd_cmd_create_collection, osd_cmd_remove_collection;
+osd_command_fn osd_cmd_get_member_attributes, osd_cmd_set_member_attributes;
+osd_command_fn osd_cmd_remove_member_objects;
+/* cmd_list.c */
+osd_command_fn osd_cmd_list, osd_cmd_list_collection;
+/* attributes only: the dispatcher does the work */
+osd_command_fn osd_cmd_attributes;
+
+/* Writes Data-Out, one piece or the scatter/gather list's, to an open object (cmd_data.c). */
+enum osd_status osd_command_write_data(struct osd_command_context *ctx, struct osd_object *object);
+
+#endif

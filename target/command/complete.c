@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* complete.c -- see complete.h (osd2-wire 2.12, 7). */
+#include "command/complete.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/context.h"
+#include "wire/sense.h"
+
+#define LOG_LINES_PER_SECOND 20
+
+enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,
+				 uint16_t field_pointer)
+{
+	request->fault.has_field = true;
+	request->fault.field_pointer = field_pointer;
+	return status;
+}
+
+enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
+					   uint32_t page, uint32_t number)
+{
+	request->fault.has_attribute = true;
+	request->fault.page = page;
+	request->fault.number = number;
+	return status;
+}
+
+void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)
+{
+	uint64_t at = request->command_data_in;
+
+	if (at < request->data_in_capacity && length)
+		memcpy(request->data_in + at, bytes,
+		       OSD_MIN(length, request->data_in_capacity - (size_t)at));
+	request->command_data_in += length;
+}
+
+bool osd_status_keeps_data(enum osd_status status)
+{
+	return status == OSD_E_SHORT_READ || status == OSD_E_STILL_RUNNING ||
+	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
+}
+
+/* ---- log -------------------------------------------------------------------------------------- */
+
+/* An initiator that fails all the time must not fill the disk with log: after LOG_LINES_PER_SECOND lines
+ * in one second the rest is counted. */
+static bool may_log(unsigned *ret_suppressed)
+{
+	static time_t second;
+	static unsigned lines, suppressed;
+	time_t now = time(NULL);
+
+	*ret_suppressed = 0;
+	if (__atomic_exchange_n(&second, now, __ATOMIC_RELAXED) != now) {
+		__atomic_store_n(&lines, 0, __ATOMIC_RELAXED);
+		*ret_suppressed = __atomic_exchange_n(&suppressed, 0, __ATOMIC_RELAXED);
+	}
+	if (__atomic_add_fetch(&lines, 1, __ATOMIC_RELAXED) <= LOG_LINES_PER_SECOND)
+		return true;
+	__atomic_add_fetch(&suppressed, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void log_failure(const struct osd_request *request, enum osd_status status)
+{
+	const char *name = osd_service_action_name(request->decoded.service_action);
+	char initiator[128], field[32] = "", attribute[48] = "";
+	unsigned suppressed;
+
+	if (!may_log(&suppressed))
+		return;
+	if (suppressed)
+		osd_warning("%u failed commands were not logged", suppressed);
+	if (request->fault.has_field)
+		snprintf(field, sizeof(field), " field %u", request->fault.field_pointer);
+	if (request->fault.has_attribute)
+		snprintf(attribute, sizeof(attribute), " attribute %08" PRIX32 "h #%" PRIX32 "h",
+			 request->fault.page, request->fault.number);
+	osd_log_quote(initiator, sizeof(initiator), request->nexus.initiator_name,
+		      strlen(request->nexus.initiator_name));
+	osd_log(osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR ? OSD_LOG_ERROR
+									    : OSD_LOG_INFO,
+		"lun %u nexus %" PRIu64 " '%s' tag %" PRIx64 " %s (0x%" PRIx64 "/0x%" PRIx64
+		"): %s%s%s",
+		request->lun, request->nexus.id, initiator, request->task_tag, name ? name : "?",
+		request->object.partition_id, request->object.object_id,
+		osd_status_info(status)->meaning, field, attribute);
+}
+
+/* ---- sense data --------------------------------------------------------------------------------- */
+
+/* Where the sense data points when the failing function named no field. */
+static void default_field(struct osd_request *request, enum osd_status status)
+{
+	uint16_t field;
+
+	if (request->fault.has_field)
+		return;
+	switch (status) {
+	case OSD_E_NO_PARTITION:
+		field = 16;
+		break;
+	case OSD_E_NO_OBJECT:
+		field = 24;
+		break;
+	case OSD_E_EXISTS:
+		field = request->object_type == OSD_PARTITION ? 16 : 24;
+		break;
+	case OSD_E_BEYOND_END:
+		field = 40;
+		break;
+	case OSD_E_PERMISSION:
+		field = 129;
+		break;
+	default:
+		return;
+	}
+	osd_command_fail(request, status, field);
+}
+
+/* Failures that are found while looking for the object count as found before anything was initiated,
+ * as real initiators expect of a missing object. */
+static bool is_validation(const struct osd_request *request, enum osd_status status)
+{
+	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT || status == OSD_E_EXISTS ||
+	       (status == OSD_E_CDB_FIELD && !(request->completed & OSD_FN_COMMAND));
+}
+
+static void build_sense(struct osd_request *request, enum osd_status status)
+{
+	const struct osd_status_info *info = osd_status_info(status);
+	const struct osd_fault *fault = &request->fault;
+	bool nothing = is_validation(request, status);
+	struct osd_sense sense = {
+		.sense_key = (uint8_t)info->sense_key,
+		.asc_ascq = info->asc_ascq,
+		.has_object = status != OSD_E_OPCODE,
+		.partition_id = request->object.partition_id,
+		.object_id = request->object.object_id,
+		.not_initiated = nothing ? OSD_FN_ALL : OSD_FN_ALL & ~request->initiated,
+		.completed = nothing ? 0 : request->completed,
+		.has_field = fault->has_field,
+		.field_in_data_out = fault->field_in_data_out,
+		.field_pointer = fault->field_pointer,
+		.has_command_information = fault->has_command_information,
+		.command_information = fault->command_information,
+		.has_information = fault->has_information,
+		.information = fault->information,
+		.has_attribute = fault->has_attribute,
+		.page = fault->page,
+		.number = fault->number,
+	};
+
+	request->sense_length = osd_sense_encode(&sense, request->sense);
+}
+
+static void set_status(struct osd_request *request, enum osd_status status)
+{
+	request->fault.status = status;
+	if (status == OSD_OK) {
+		request->sam_status = OSD_SAM_GOOD;
+	} else if (status == OSD_E_TASK_ABORTED) {
+		request->sam_status = OSD_SAM_TASK_ABORTED;
+	} else if (status == OSD_E_BUSY) {
+		request->sam_status = OSD_SAM_BUSY;
+		if (request->fault.has_information || request->fault.has_command_information)
+			build_sense(request, status);
+	} else {
+		request->sam_status = OSD_SAM_CHECK_CONDITION;
+		default_field(request, status);
+		build_sense(request, status);
+	}
+}
+
+/* ---- lengths ---------------------------------------------------------------------------------- */
+
+/* Data-In is command data, a gap, retrieved attributes; the gap is uninitialised memory until now. */
+static void set_data_in(struct osd_request *request)
+{
+	size_t command = (size_t)OSD_MIN(request->command_data_in,
+					 (uint64_t)request->data_in_capacity);
+	uint64_t at = request->decoded.attributes.retrieved_offset;
+
+	request->data_in_length = command;
+	request->data_in_needed = request->command_data_in;
+	if (!request->retrieved_needed)
+		return;
+	request->data_in_needed = at + request->retrieved_needed;
+	if (at >= request->data_in_capacity)
+		at = request->data_in_capacity;
+	if (at > command)
+		memset(request->data_in + command, 0, (size_t)at - command);
+	request->data_in_length = (size_t)at + request->retrieved_length;
+}
+
+/* Data-Out the CDB makes use of; what lies behind is surplus, which real initiators do send. */
+static size_t data_out_used(const struct osd_request *request)
+{
+	const struct osd_cdb_attributes *a = &request->decoded.attributes;
+	uint64_t used = request->decoded.continuation_length +
+			osd_cdb_command_data_out(&request->decoded);
+
+	if (a->get_list_length)
+		used = OSD_MAX(used, a->get_list_offset + a->get_list_length);
+	if (osd_cdb_sets(&request->decoded) && a->format != OSD_CDBFMT_SET_ONE)
+		used = OSD_MAX(used, a->set_offset + a->set_length);
+	return (size_t)OSD_MIN(used, (uint64_t)request->data_out_length);
+}
+
+void osd_complete(struct osd_request *request, enum osd_status status)
+{
+	set_status(request, status);
+	if (status == OSD_OK || osd_status_keeps_data(status)) {
+		set_data_in(request);
+		request->data_out_used = data_out_used(request);
+	}
+	if (status != OSD_OK && status != OSD_E_SHORT_READ)
+		log_failure(request, status);
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* dispatch.c -- see dispatch.h.
+ * Lives here: the order of phases, transactions with their retries, attributes before or after, FORMAT's
+ * quiescence.  Not here: single checks (validate.c), attribute lists (attributes.c), the answer's bytes
+ * (complete.c), what a command does (cmd_*.c). */
+#include "command/dispatch.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/complete.h"
+#include "command/table.h"
+#include "command/validate.h"
+#include "security/security.h"
+#include "wire/cursor.h"
+#include "wire/sense.h"
+
+#define INLINE_READ_MAX (64u << 10)
+
+struct osd_dispatcher {
+	struct osd_dispatcher_config config;
+
+	/* FORMAT OSD runs alone: it closes the gate, and waits until it is the only one inside.  active
+	 * and formatting are atomic; the order "enter, then look" against "close, then count" makes sure
+	 * that a command and a format cannot both go on.  The lock is for waiting only. */
+	size_t active;
+	bool formatting;
+	pthread_mutex_t lock;
+	pthread_cond_t left;
+};
+
+/* ---- the gate ----------------------------------------------------------------------------------- */
+
+static void gate_leave(struct osd_dispatcher *dispatcher)
+{
+	__atomic_sub_fetch(&dispatcher->active, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&dispatcher->formatting, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&dispatcher->lock);
+	pthread_cond_broadcast(&dispatcher->left);
+	pthread_mutex_unlock(&dispatcher->lock);
+}
+
+static enum osd_status gate_enter(struct osd_dispatcher *dispatcher)
+{
+	__atomic_add_fetch(&dispatcher->active, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&dispatcher->formatting, __ATOMIC_SEQ_CST))
+		return OSD_OK;
+	gate_leave(dispatcher);
+	return OSD_E_NOT_READY;
+}
+
+static enum osd_status gate_close(struct osd_dispatcher *dispatcher)
+{
+	if (__atomic_exchange_n(&dispatcher->formatting, true, __ATOMIC_SEQ_CST))
+		return OSD_E_NOT_READY;
+	pthread_mutex_lock(&dispatcher->lock);
+	while (__atomic_load_n(&dispatcher->active, __ATOMIC_SEQ_CST) != 0)
+		pthread_cond_wait(&dispatcher->left, &dispatcher->lock);
+	pthread_mutex_unlock(&dispatcher->lock);
+	return OSD_OK;
+}
+
+static void gate_open(struct osd_dispatcher *dispatcher)
+{
+	__atomic_store_n(&dispatcher->formatting, false, __ATOMIC_SEQ_CST);
+}
+
+static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
+{
+	return def->flags & OSD_CMD_EXCLUSIVE ? gate_close(dispatcher) : gate_enter(dispatcher);
+}
+
+static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
+{
+	if (def->flags & OSD_CMD_EXCLUSIVE)
+		gate_open(dispatcher);
+	else
+		gate_leave(dispatcher);
+}
+
+/* ---- before execution --------------------------------------------------------------------------- */
+
+static void reset(struct osd_request *request)
+{
+	request->sam_status = OSD_SAM_GOOD;
+	request->sense_length = 0;
+	request->data_in_length = 0;
+	request->data_in_needed = 0;
+	request->data_out_used = 0;
+	memset(&request->decoded, 0, sizeof(request->decoded));
+	memset(&request->fault, 0, sizeof(request->fault));
+	request->def = NULL;
+	request->attributes = NULL;
+	request->object = (struct osd_object_id){0, 0};
+	request->object_type = OSD_ROOT;
+	request->made_count = 0;
+	request->append_start = 0;
+	request->capacity_change = 0;
+	request->command_data_in = 0;
+	request->retrieved_needed = 0;
+	request->retrieved_length = 0;
+	request->initiated = 0;
+	request->completed = 0;
+}
+
+static enum osd_status decode(struct osd_request *request)
+{
+	uint16_t field = OSD_NO_FIELD;
+	enum osd_status status =
+		osd_cdb_decode(request->cdb, request->cdb_length, &request->decoded, &field);
+
+	if (status == OSD_OK)
+		request->def = osd_command_find(request->decoded.service_action);
+	request->object = (struct osd_object_id){request->decoded.partition_id,
+						 request->decoded.object_id};
+	if (status != OSD_OK)
+		return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
+	if (!request->def)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, 8);
+	return OSD_OK;
+}
+
+/* Permissions the attributes parameters add to those of the row.  Reading the Current Command page needs
+ * none (osd2-wire 6.3), but a list may name others too. */
+static uint16_t permissions_of(const struct osd_request *request)
+{
+	uint16_t permissions = request->def->permissions;
+
+	if (osd_cdb_sets(&request->decoded))
+		permissions |= OSD_PERM_SET_ATTR;
+	if (request->decoded.attributes.get_list_length ||
+	    (request->decoded.attributes.get_page &&
+	     request->decoded.attributes.get_page != OSD_PAGE_CURRENT_COMMAND))
+		permissions |= OSD_PERM_GET_ATTR;
+	return permissions;
+}
+
+static enum osd_status authorise(struct osd_request *request)
+{
+	struct osd_capability capability;
+	struct osd_access access = {
+		.type = request->object_type,
+		.object = request->object,
+		.permissions = permissions_of(request),
+		.start = request->def->flags & OSD_CMD_RANGE ? request->decoded.starting_byte_address : 0,
+		.length = request->def->flags & OSD_CMD_RANGE ? request->decoded.length : 0,
+	};
+	uint16_t field = OSD_NO_FIELD;
+	enum osd_status status;
+
+	osd_capability_decode(request->decoded.capability, &capability);
+	status = osd_security_check(&capability, &access, &field);
+	if (status != OSD_OK && field != OSD_NO_FIELD)
+		return osd_command_fail(request, status, field);
+	return status;
+}
+
+/* Everything that can be checked before acting, without looking into the store. */
+static enum osd_status prepare(struct osd_request *request)
+{
+	enum osd_status status = decode(request);
+
+	if (status == OSD_OK)
+		status = osd_validate(request);
+	if (status == OSD_OK)
+		status = authorise(request);
+	if (status == OSD_OK)
+		status = osd_attributes_load(request, &request->attributes);
+	if (status == OSD_OK) {
+		request->initiated = OSD_FN_VALIDATION | OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP;
+		request->completed = request->initiated;
+	}
+	return status;
+}
+
+/* The private copy of the continuation segment lives as long as the command function runs. */
+static enum osd_status load_continuation(struct osd_command_context *ctx, uint8_t **ret_copy)
+{
+	struct osd_request *request = ctx->request;
+	size_t length = request->decoded.continuation_length;
+	enum osd_status status;
+
+	*ret_copy = NULL;
+	if (length) {
+		*ret_copy = malloc(length);
+		if (!*ret_copy)
+			return OSD_E_NO_MEMORY;
+		memcpy(*ret_copy, request->data_out, length);
+	}
+	status = osd_continuation_open(*ret_copy, length, request->decoded.service_action,
+				       &ctx->continuation);
+	return status == OSD_OK ? OSD_OK
+				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
+}
+
+static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_request *request,
+			 struct osd_command_context *ctx)
+{
+	*ctx = (struct osd_command_context){
+		.request = request,
+		.def = request->def,
+		.objects = dispatcher->config.objects,
+		.exec = dispatcher->config.exec,
+		.attributes = request->attributes,
+		.resume = dispatcher->config.resume,
+	};
+	if (request->def->flags & OSD_CMD_DATA_OUT) {
+		ctx->command_data = request->data_out + request->decoded.continuation_length;
+		ctx->command_data_length = request->decoded.length;
+	}
+	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
+		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
+	if (request->decoded.fua)
+		ctx->data_flags |= OSD_DATA_FUA;
+}
+
+/* ---- attributes around a command ---------------------------------------------------------------- */
+
+static unsigned txn_flags(const struct osd_request *request)
+{
+	unsigned flags = 0;
+
+	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
+		flags |= OSD_TXN_NO_TIMESTAMPS;
+	if ((request->def->flags & OSD_CMD_READ_ONLY || !(request->def->flags & OSD_CMD_TXN)) &&
+	    !(request->attributes && request->attributes->sets))
+		flags |= OSD_TXN_READ_ONLY;
+	return flags;
+}
+
+static struct osd_object_id made_object(const struct osd_request *request, uint32_t index)
+{
+	struct osd_object_id id = request->object;
+
+	id.object_id -= request->made_count - 1 - index;
+	return id;
+}
+
+/* Objects the command made take any attribute; others none but job control while unfinished. */
+static enum osd_status set_attributes(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (!request->attributes || !request->attributes->sets)
+		return OSD_OK;
+	request->initiated |= OSD_FN_SET_ATTR;
+	if (request->made_count) {
+		for (uint32_t i = 0; i < request->made_count; i++) {
+			status = osd_attributes_set(request, txn, made_object(request, i), false);
+			if (status != OSD_OK)
+				return status;
+		}
+	} else {
+		status = osd_validate_unmarked(txn, request->object, request->object_type);
+		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
+			return status;
+		status = osd_attributes_set(request, txn, request->object, status == OSD_E_JOB_IN_WAY);
+		if (status != OSD_OK)
+			return status;
+	}
+	request->completed |= OSD_FN_SET_ATTR;
+	return OSD_OK;
+}
+
+static enum osd_status get_groups(struct osd_request *request, struct osd_txn *txn)
+{
+	struct osd_attr_writer writer;
+	enum osd_status status = OSD_OK;
+
+	osd_attributes_groups_begin(request, &writer);
+	for (uint32_t i = 0; status == OSD_OK && i < request->made_count; i++)
+		status = osd_attributes_group(request, txn, made_object(request, i), &writer);
+	if (status == OSD_OK)
+		osd_attributes_groups_end(request, &writer);
+	return status;
+}
+
+static enum osd_status get_attributes(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (!request->attributes || !request->attributes->gets)
+		return OSD_OK;
+	request->initiated |= OSD_FN_GET_ATTR;
+	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
+		status = get_groups(request, txn);
+	else
+		status = osd_attributes_get(request, txn, request->object);
+	if (status == OSD_OK)
+		request->completed |= OSD_FN_GET_ATTR;
+	return status;
+}
+
+static enum osd_status set_then_get(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status = set_attributes(request, txn);
+
+	return status == OSD_OK ? get_attributes(request, txn) : status;
+}
+
+/* ---- execution ---------------------------------------------------------------------------------- */
+
+/* Commits what phases have done, unless one of them failed. */
+static enum osd_status end_txn(const struct osd_request *request, struct osd_txn *txn,
+			       enum osd_status status)
+{
+	if (status != OSD_OK) {
+		osd_txn_abort(txn);
+		return status;
+	}
+	return osd_txn_commit(txn, request->decoded.fua ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
+}
+
+/* What an attempt that is repeated, or came to nothing, must not leave in the request. */
+static void forget_attempt(struct osd_request *request)
+{
+	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
+	request->command_data_in = 0;
+	request->retrieved_length = 0;
+	request->retrieved_needed = 0;
+	request->made_count = 0;
+	request->capacity_change = 0;
+}
+
+static enum osd_status execute(struct osd_command_context *ctx)
+{
+	enum osd_status status;
+
+	ctx->request->initiated |= OSD_FN_COMMAND;
+	status = ctx->def->execute(ctx);
+	if (status == OSD_OK || osd_status_keeps_data(status))
+		ctx->request->completed |= OSD_FN_COMMAND;
+	return status;
+}
+
+/* All phases of a command whose row says OSD_CMD_TXN. */
+static enum osd_status phases(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	uint16_t flags = ctx->def->flags;
+	enum osd_status status = OSD_OK;
+
+	if (!(flags & OSD_CMD_REQUESTED_ID))
+		status = osd_validate_exists(request, ctx->txn);
+	if (status == OSD_OK && flags & OSD_CMD_CHANGES)
+		status = osd_validate_unmarked(ctx->txn, request->object, request->object_type);
+	if (status != OSD_OK || flags & OSD_CMD_OWN_ATTRS)
+		return status == OSD_OK ? execute(ctx) : status;
+	if (flags & OSD_CMD_GET_FIRST) {
+		status = get_attributes(request, ctx->txn);
+		if (status == OSD_OK)
+			status = set_attributes(request, ctx->txn);
+		return status == OSD_OK ? execute(ctx) : status;
+	}
+	if (flags & OSD_CMD_ATTRS_FIRST) {
+		status = set_then_get(request, ctx->txn);
+		return status == OSD_OK ? execute(ctx) : status;
+	}
+	status = execute(ctx);
+	return status == OSD_OK ? set_then_get(request, ctx->txn) : status;
+}
+
+static enum osd_status run_in_txn(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	struct osd_object_id addressed = request->object;
+	enum osd_status status;
+
+	for (int attempt = 0; attempt <= OSD_TXN_RETRIES; attempt++) {
+		request->object = addressed;
+		status = osd_txn_begin(ctx->objects, txn_flags(request), &ctx->txn);
+		if (status != OSD_OK)
+			return status;
+		status = end_txn(request, ctx->txn, phases(ctx));
+		ctx->txn = NULL;
+		if (status == OSD_OK)
+			return status;
+		forget_attempt(request);
+		if (status != OSD_E_RETRY) {
+			request->object = addressed;
+			return status;
+		}
+	}
+	return OSD_E_BUSY; /* ten deadlocks in a row: let the initiator come back */
+}
+
+/* Set and get in a transaction of their own, after a command that had none or was parked. */
+static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	if (!request->attributes)
+		return OSD_OK;
+	for (int attempt = 0; attempt <= OSD_TXN_RETRIES; attempt++) {
+		status = osd_txn_begin(dispatcher->config.objects, txn_flags(request), &txn);
+		if (status != OSD_OK)
+			return status;
+		status = end_txn(request, txn, set_then_get(request, txn));
+		if (status != OSD_E_RETRY)
+			return status;
+	}
+	return OSD_E_BUSY;
+}
+
+/* Before a data command: is the object free to change, and how much does it use? */
+static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t *ret_used)
+{
+	struct osd_request *request = ctx->request;
+	uint8_t value[8];
+	size_t length = 0;
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
+
+	*ret_used = 0;
+	if (status != OSD_OK)
+		return status;
+	if (ctx->def->flags & OSD_CMD_CHANGES)
+		status = osd_validate_unmarked(txn, request->object, request->object_type);
+	if (status == OSD_OK && ctx->attributes && ctx->attributes->wants_capacity_change &&
+	    request->object_type == OSD_USER_OBJECT)
+		status = osd_attr_get(txn, request->object, OSD_REL_INFORMATION,
+				      OSD_INFO_USED_CAPACITY, value, sizeof(value), &length);
+	if (status == OSD_OK && length == sizeof(value))
+		*ret_used = osd_get_be(value, sizeof(value));
+	osd_txn_abort(txn);
+	return status;
+}
+
+/* CREATE AND WRITE whose attributes were refused: nothing must stay behind. */
+static void undo_made(struct osd_command_context *ctx)
+{
+	struct osd_txn *txn;
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
+		status = osd_txn_begin(ctx->objects, 0, &txn);
+		if (status == OSD_OK)
+			status = end_txn(ctx->request, txn,
+					 osd_user_object_remove(txn, ctx->request->object));
+	}
+	if (status != OSD_OK)
+		osd_error("cannot remove the object of a failed CREATE AND WRITE: %s",
+			  osd_status_info(status)->meaning);
+	ctx->request->made_count = 0;
+}
+
+/* Commands that move data or run transactions of their own. */
+static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	bool looks = ctx->def->flags & OSD_CMD_CHANGES ||
+		     (ctx->attributes && ctx->attributes->wants_capacity_change);
+	bool existing = !(ctx->def->flags & (OSD_CMD_REQUESTED_ID | OSD_CMD_EXCLUSIVE));
+	uint64_t before = 0, after = 0;
+	enum osd_status status = OSD_OK, outcome;
+
+	if (looks && existing)
+		status = look_at_object(ctx, &before);
+	if (status != OSD_OK)
+		return status;
+	outcome = execute(ctx);
+	if (outcome == OSD_PENDING)
+		return outcome; /* from here on the request may be somebody else's */
+	if (outcome != OSD_OK && !osd_status_keeps_data(outcome))
+		return outcome;
+	if (looks && ctx->attributes && look_at_object(ctx, &after) == OSD_OK)
+		request->capacity_change = (int64_t)(after - before);
+	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
+		status = attributes_phase(dispatcher, request);
+	if (status != OSD_OK && request->made_count)
+		undo_made(ctx);
+	return status == OSD_OK ? outcome : status;
+}
+
+static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	OSD_CLEANUP_FREE uint8_t *copy = NULL;
+	struct osd_command_context ctx;
+	enum osd_status status;
+
+	fill_context(dispatcher, request, &ctx);
+	status = load_continuation(&ctx, &copy);
+	if (status != OSD_OK)
+		return status;
+	return ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
+}
+
+/* ---- entry points ------------------------------------------------------------------------------- */
+
+static void finish(struct osd_request *request, enum osd_status status)
+{
+	osd_complete(request, status);
+	osd_attributes_free(request->attributes);
+	request->attributes = NULL;
+}
+
+enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	enum osd_status status;
+
+	reset(request);
+	status = prepare(request);
+	if (status == OSD_OK)
+		status = enter(dispatcher, request->def);
+	if (status == OSD_OK) {
+		status = run(dispatcher, request);
+		if (status == OSD_PENDING)
+			return OSD_DISPATCH_PARKED; /* and stays inside the gate */
+		leave(dispatcher, request->def);
+	}
+	finish(request, status);
+	return OSD_DISPATCH_DONE;
+}
+
+/* Cheap enough to say no before decoding: most requests are not small READs. */
+static bool may_run_inline(const struct osd_request *request)
+{
+	const struct osd_command_def *def;
+
+	if (request->cdb_length != OSD_CDB_LENGTH || request->data_out_length != 0 ||
+	    osd_get_be(request->cdb + 32, 8) > INLINE_READ_MAX)
+		return false;
+	def = osd_command_find((uint16_t)osd_get_be(request->cdb + 8, 2));
+	return def && def->flags & OSD_CMD_INLINE;
+}
+
+enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
+					     struct osd_request *request)
+{
+	struct osd_command_context ctx;
+	enum osd_status status;
+
+	if (!may_run_inline(request))
+		return OSD_DISPATCH_QUEUE;
+	reset(request);
+	status = prepare(request);
+	if (status != OSD_OK || request->attributes || request->decoded.continuation_length) {
+		osd_attributes_free(request->attributes);
+		request->attributes = NULL;
+		return OSD_DISPATCH_QUEUE; /* the worker says what is wrong with it */
+	}
+	if (gate_enter(dispatcher) != OSD_OK)
+		return OSD_DISPATCH_QUEUE;
+	fill_context(dispatcher, request, &ctx);
+	ctx.data_flags |= OSD_DATA_NOWAIT;
+	status = execute(&ctx);
+	gate_leave(dispatcher);
+	if (status == OSD_E_RETRY)
+		return OSD_DISPATCH_QUEUE;
+	finish(request, status);
+	return OSD_DISPATCH_DONE;
+}
+
+void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	enum osd_status outcome = request->fault.status, status = OSD_OK;
+
+	request->completed |= OSD_FN_COMMAND;
+	if (outcome == OSD_OK || osd_status_keeps_data(outcome))
+		status = attributes_phase(dispatcher, request);
+	gate_leave(dispatcher);
+	finish(request, status == OSD_OK ? outcome : status);
+}
+
+void osd_dispatch_refuse(struct osd_request *request, enum osd_status status)
+{
+	reset(request);
+	finish(request, status);
+}
+
+enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
+				      struct osd_dispatcher **ret_dispatcher)
+{
+	struct osd_dispatcher *dispatcher = calloc(1, sizeof(*dispatcher));
+
+	if (!dispatcher)
+		return OSD_E_NO_MEMORY;
+	dispatcher->config = *config;
+	pthread_mutex_init(&dispatcher->lock, NULL);
+	pthread_cond_init(&dispatcher->left, NULL);
+	*ret_dispatcher = dispatcher;
+	return OSD_OK;
+}
+
+void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
+{
+	if (!dispatcher)
+		return;
+	pthread_cond_destroy(&dispatcher->left);
+	pthread_mutex_destroy(&dispatcher->lock);
+	free(dispatcher);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* table.c -- see table.h.  Permissions: osd2-wire 6.3. */
+#include "command/table.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "command/commands.h"
+
+#define R  OSD_ROOT
+#define P  OSD_PARTITION
+#define C  OSD_COLLECTION
+#define U  OSD_USER_OBJECT
+#define NO_OBJECT_ID OSD_CMD_PARTITION_OR_ROOT
+
+static const struct osd_command_def commands[] = {
+	{OSD_SA_FORMAT_OSD, "FORMAT OSD", R, OSD_PERM_OBJ_MGMT | OSD_PERM_GLOBAL,
+	 OSD_CMD_EXCLUSIVE | NO_OBJECT_ID, osd_cmd_format_osd},
+	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE, OSD_CMD_TXN | OSD_CMD_REQUESTED_ID,
+	 osd_cmd_create},
+	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ,
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | NO_OBJECT_ID, osd_cmd_list},
+	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE, OSD_CMD_CHANGES, osd_cmd_punch},
+	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
+	 OSD_CMD_RANGE | OSD_CMD_CONTINUATION | OSD_CMD_INLINE, osd_cmd_read},
+	{OSD_SA_WRITE, "WRITE", U, OSD_PERM_WRITE,
+	 OSD_CMD_RANGE | OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_CHANGES, osd_cmd_write},
+	{OSD_SA_APPEND, "APPEND", U, OSD_PERM_APPEND, OSD_CMD_DATA_OUT | OSD_CMD_CHANGES,
+	 osd_cmd_append},
+	{OSD_SA_FLUSH, "FLUSH", U, OSD_PERM_OBJ_MGMT, 0, osd_cmd_flush},
+	{OSD_SA_CLEAR, "CLEAR", U, OSD_PERM_WRITE, OSD_CMD_RANGE | OSD_CMD_CHANGES, osd_cmd_clear},
+	{OSD_SA_REMOVE, "REMOVE", U, OSD_PERM_REMOVE,
+	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_CHANGES, osd_cmd_remove},
+	{OSD_SA_CREATE_PARTITION, "CREATE PARTITION", P, OSD_PERM_CREATE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | NO_OBJECT_ID, osd_cmd_create_partition},
+	{OSD_SA_REMOVE_PARTITION, "REMOVE PARTITION", P, OSD_PERM_REMOVE,
+	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | NO_OBJECT_ID, osd_cmd_remove_partition},
+	{OSD_SA_GET_ATTRIBUTES, "GET ATTRIBUTES", R | P | C | U, OSD_PERM_GET_ATTR,
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_GET_FIRST, osd_cmd_attributes},
+	{OSD_SA_SET_ATTRIBUTES, "SET ATTRIBUTES", R | P | C | U, OSD_PERM_SET_ATTR,
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY, osd_cmd_attributes},
+	{OSD_SA_CREATE_AND_WRITE, "CREATE AND WRITE", U, OSD_PERM_CREATE | OSD_PERM_WRITE,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_RANGE | OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION,
+	 osd_cmd_create_and_write},
+	{OSD_SA_CREATE_COLLECTION, "CREATE COLLECTION", C, OSD_PERM_CREATE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID, osd_cmd_create_collection},
+	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE, OSD_CMD_OWN_ATTRS,
+	 osd_cmd_remove_collection},
+	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ,
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS, osd_cmd_list_collection},
+	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, 0,
+	 osd_cmd_flush_collection},
+	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT, NO_OBJECT_ID,
+	 osd_cmd_flush_partition},
+	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, NO_OBJECT_ID, osd_cmd_flush_osd},
+	{OSD_SA_REMOVE_MEMBER_OBJECTS, "REMOVE MEMBER OBJECTS", C, OSD_PERM_REMOVE | OSD_PERM_M_OBJECT,
+	 OSD_CMD_OWN_ATTRS, osd_cmd_remove_member_objects},
+	{OSD_SA_GET_MEMBER_ATTRIBUTES, "GET MEMBER ATTRIBUTES", C,
+	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_get_member_attributes},
+	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
+	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_set_member_attributes},
+};
+
+const struct osd_command_def *osd_command_find(uint16_t service_action)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(commands); i++) {
+		if (commands[i].service_action == service_action)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static void print_types(FILE *out, uint8_t types)
+{
+	static const struct {
+		uint8_t bit;
+		const char *name;
+	} names[] = {{R, "root"}, {P, "partition"}, {C, "collection"}, {U, "user object"}};
+	const char *separator = "";
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(names); i++) {
+		if (!(types & names[i].bit))
+			continue;
+		fprintf(out, "%s%s", separator, names[i].name);
+		separator = ", ";
+	}
+}
+
+static void print_permissions(FILE *out, uint16_t permissions)
+{
+	static const struct {
+		uint16_t bit;
+		const char *name;
+	} names[] = {
+		{OSD_PERM_READ, "READ"},	 {OSD_PERM_WRITE, "WRITE"},
+		{OSD_PERM_GET_ATTR, "GET_ATTR"}, {OSD_PERM_SET_ATTR, "SET_ATTR"},
+		{OSD_PERM_CREATE, "CREATE"},	 {OSD_PERM_REMOVE, "REMOVE"},
+		{OSD_PERM_OBJ_MGMT, "OBJ_MGMT"}, {OSD_PERM_APPEND, "APPEND"},
+		{OSD_PERM_DEV_MGMT, "DEV_MGMT"}, {OSD_PERM_GLOBAL, "GLOBAL"},
+		{OSD_PERM_POL_SEC, "POL/SEC"},	 {OSD_PERM_M_OBJECT, "M_OBJECT"},
+		{OSD_PERM_QUERY, "QUERY"},	 {OSD_PERM_GBL_REM, "GBL_REM"},
+		{OSD_PERM_FUN_EXE, "FUN_EXE"},
+	};
+	const char *separator = "";
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(names); i++) {
+		if (!(permissions & names[i].bit))
+			continue;
+		fprintf(out, "%s%s", separator, names[i].name);
+		separator = " + ";
+	}
+}
+
+void osd_command_list(FILE *out)
+{
+	static const uint16_t actions[] = {
+#define X(code, symbol, name) code,
+		OSD_SERVICE_ACTIONS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(actions); i++) {
+		const struct osd_command_def *def = osd_command_find(actions[i]);
+
+		fprintf(out, "%04X\t%s\t%s\t", actions[i], osd_service_action_name(actions[i]),
+			def ? "yes" : "no");
+		if (def) {
+			print_types(out, def->object_types);
+			fputc('\t', out);
+			print_permissions(out, def->permissions);
+		} else {
+			fputc('\t', out);
+		}
+		fputc('\n', out);
+	}
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* validate.h -- the checks a command's row asks for, all before anything is done. */
+#ifndef OSD_COMMAND_VALIDATE_H
+#define OSD_COMMAND_VALIDATE_H
+
+#include "command/context.h"
+
+/* Ids, their type, ranges, Data-Out, bits without meaning.  Sets request->object and ->object_type. */
+enum osd_status osd_validate(struct osd_request *request);
+/* The type of object the ids name, checked against what exists; for rows whose ids must exist. */
+enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn *txn);
+/* OSD_E_JOB_IN_WAY when the object is an unfinished surrogate, else OSD_OK. */
+enum osd_status osd_validate_unmarked(struct osd_txn *txn, struct osd_object_id id,
+				      enum osd_object_type type);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* config.c -- see config.h.  One table of options; the parser and the help text both read it. */
+#include "engine/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/util.h"
+
+enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SIZE, OPTION_BOOL, OPTION_DURABILITY };
+
+struct option {
+	const char *name;
+	enum option_kind kind;
+	size_t offset; /* in struct osd_config */
+	uint64_t min, max; /* numbers and sizes: range; text: max is the longest, in bytes */
+	const char *value;  /* default, as a person would write it; NULL: none */
+	const char *meaning;
+};
+
+#define AT(member) offsetof(struct osd_config, member)
+
+static const struct option options[] = {
+	{"dir", OPTION_TEXT, AT(directory), 1, 4000, NULL, "data directory"},
+	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second data directory, for heads of objects"},
+	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
+	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
+	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
+	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
+	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
+	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0", "bytes, 0: the file system's"},
+	{"cache", OPTION_SIZE, AT(cache_bytes), 0, UINT64_C(1) << 40, "0", "database cache, 0: 256 MiB"},
+	{"durability", OPTION_DURABILITY, AT(durability), 0, 0, "process",
+	 "process: acknowledged changes survive kill -9; sync: power loss too"},
+	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
+	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0", "refuse unassigned attribute pages 8h-7Fh"},
+	{"memory", OPTION_BOOL, AT(memory), 0, 1, "0", "keep everything in memory, for tests"},
+	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0", "the N-th store call fails, for tests"},
+	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
+	 "lose acknowledged changes on kill -9, for tests"},
+};
+
+static const struct option *find_option(const char *name, size_t length)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
+		if (strlen(options[i].name) == length && !memcmp(options[i].name, name, length))
+			return &options[i];
+	}
+	return NULL;
+}
+
+/* "17", "64KiB", "2MiB", "1GiB", "1TiB"; units only where the option is a size. */
+static bool parse_number(const char *text, bool units, uint64_t *ret_value)
+{
+	static const struct {
+		const char *name;
+		uint64_t factor;
+	} unit[] = {{"", 1},
+		    {"KiB", UINT64_C(1) << 10},
+		    {"MiB", UINT64_C(1) << 20},
+		    {"GiB", UINT64_C(1) << 30},
+		    {"TiB", UINT64_C(1) << 40}};
+	char *end;
+	uint64_t value;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	for (size_t i = 0; i < (units ? OSD_ARRAY_SIZE(unit) : 1); i++) {
+		if (!strcmp(end, unit[i].name))
+			return osd_mul_u64(value, unit[i].factor, ret_value);
+	}
+	return false;
+}
+
+static enum osd_status bad_value(char message[256], const struct option *option, const char *value)
+{
+	switch (option->kind) {
+	case OPTION_TEXT:
+		snprintf(message, 256, "option '%s' must be 1 to %" PRIu64 " bytes of text", option->name,
+			 option->max);
+		break;
+	case OPTION_BOOL:
+		snprintf(message, 256, "option '%s' must be 0 or 1, not '%.80s'", option->name, value);
+		break;
+	case OPTION_DURABILITY:
+		snprintf(message, 256, "option '%s' must be process or sync, not '%.80s'", option->name,
+			 value);
+		break;
+	case OPTION_NUMBER:
+	case OPTION_SIZE:
+		snprintf(message, 256, "option '%s' must be a number from %" PRIu64 " to %" PRIu64
+			 "%s, not '%.80s'", option->name, option->min, option->max,
+			 option->kind == OPTION_SIZE ? " (KiB, MiB, GiB, TiB allowed)" : "", value);
+		break;
+	}
+	return OSD_E_PARAM_FIELD;
+}
+
+static enum osd_status set_text(struct osd_config *config, const struct option *option,
+				const char *value, char message[256])
+{
+	char **at = (char **)((char *)config + option->offset);
+	size_t length = strlen(value);
+	char *copy;
+
+	if (length < option->min || length > option->max)
+		return bad_value(message, option, value);
+	copy = strdup(value);
+	if (!copy) {
+		snprintf(message, 256, "out of memory");
+		return OSD_E_NO_MEMORY;
+	}
+	free(*at);
+	*at = copy;
+	return OSD_OK;
+}
+
+static enum osd_status set_option(struct osd_config *config, const struct option *option,
+				  const char *value, char message[256])
+{
+	void *at = (char *)config + option->offset;
+	uint64_t number;
+
+	switch (option->kind) {
+	case OPTION_TEXT:
+		return set_text(config, option, value, message);
+	case OPTION_DURABILITY:
+		if (strcmp(value, "process") && strcmp(value, "sync"))
+			return bad_value(message, option, value);
+		*(enum osd_durability *)at =
+			value[0] == 's' ? OSD_DURABILITY_SYNC : OSD_DURABILITY_PROCESS;
+		return OSD_OK;
+	case OPTION_BOOL:
+		if (strcmp(value, "0") && strcmp(value, "1"))
+			return bad_value(message, option, value);
+		*(bool *)at = value[0] == '1';
+		return OSD_OK;
+	case OPTION_NUMBER:
+	case OPTION_SIZE:
+		if (!parse_number(value, option->kind == OPTION_SIZE, &number) ||
+		    number < option->min || number > option->max)
+			return bad_value(message, option, value);
+		*(uint64_t *)at = number;
+		return OSD_OK;
+	}
+	return OSD_E_INTERNAL;
+}
+
+/* text: "name=value", changed in place. */
+static enum osd_status parse_option(struct osd_config *config, char *text, char message[256])
+{
+	char *value = strchr(text, '=');
+	const struct option *option;
+
+	if (!value) {
+		snprintf(message, 256, "option '%.80s' has no value: write name=value, separated by ';'",
+			 text);
+		return OSD_E_PARAM_FIELD;
+	}
+	option = find_option(text, (size_t)(value - text));
+	*value++ = '\0';
+	if (!option) {
+		snprintf(message, 256, "option '%.80s' is unknown", text);
+		return OSD_E_PARAM_FIELD;
+	}
+	return set_option(config, option, value, message);
+}
+
+static enum osd_status check_together(const struct osd_config *config, char message[256])
+{
+	if (config->memory && (config->directory || config->ssd_directory)) {
+		snprintf(message, 256, "options 'memory' and 'dir' or 'ssd' exclude each other");
+		return OSD_E_PARAM_FIELD;
+	}
+	if (!config->memory && !config->directory) {
+		snprintf(message, 256, "option 'dir' is missing: name the data directory");
+		return OSD_E_PARAM_FIELD;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_config_parse(const char *text, char message[256], struct osd_config *ret_config)
+{
+	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
+	OSD_CLEANUP_FREE char *copy = strdup(text ? text : "");
+	enum osd_status status;
+	char *rest;
+
+	if (!copy) {
+		snprintf(message, 256, "out of memory");
+		return OSD_E_NO_MEMORY;
+	}
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
+		if (!options[i].value)
+			continue;
+		status = set_option(&config, &options[i], options[i].value, message);
+		if (status != OSD_OK)
+			return status;
+	}
+	for (char *word = strtok_r(copy, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
+		status = parse_option(&config, word, message);
+		if (status != OSD_OK)
+			return status;
+	}
+	status = check_together(&config, message);
+	if (status != OSD_OK)
+		return status;
+	*ret_config = config;
+	config = (struct osd_config){0};
+	return OSD_OK;
+}
+
+void osd_config_release(struct osd_config *config)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
+		char **at = (char **)((char *)config + options[i].offset);
+
+		if (options[i].kind != OPTION_TEXT)
+			continue;
+		free(*at);
+		*at = NULL;
+	}
+}
+
+void osd_config_help(FILE *out)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(options); i++) {
+		const struct option *option = &options[i];
+
+		fprintf(out, "  %-14s %s", option->name, option->meaning);
+		if (option->kind == OPTION_NUMBER)
+			fprintf(out, " (%" PRIu64 "-%" PRIu64 ")", option->min, option->max);
+		if (option->value)
+			fprintf(out, " [%s]", option->value);
+		fputc('\n', out);
+	}
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* engine.c -- see engine.h.
+ * Lives here: the queue, the pool of workers, parking and resuming, the order of opening and closing.
+ * Not here: what a request means (command/dispatch.c).
+ *
+ * Locks: engine->lock guards the queue, the pool and the counters and is held for a few instructions
+ * only, never across a dispatch. */
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/dispatch.h"
+
+#define INLINE_WINDOW_NS UINT64_C(100000)
+#define INLINE_BUDGET_NS UINT64_C(50000)
+
+enum worker_state { WORKER_FREE, WORKER_RUNNING, WORKER_ENDED /* to be joined */ };
+
+struct worker {
+	struct osd_engine *engine;
+	pthread_t thread;
+	unsigned index;
+	enum worker_state state; /* under engine->lock */
+};
+
+struct osd_engine {
+	struct osd_objects *objects;
+	struct osd_dispatcher *dispatcher;
+
+	pthread_mutex_t lock;
+	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
+	pthread_cond_t idle;  /* outstanding became 0 */
+	struct osd_request *head, **tail; /* under lock; linked by request->next */
+	size_t outstanding;               /* under lock; submitted and not done, parked ones too */
+	unsigned wanted;                  /* under lock; workers with an index below stay */
+	struct worker workers[OSD_WORKERS_MAX];
+
+	/* Of the thread that calls osd_engine_try, which is one. */
+	uint64_t window_start_ns, window_spent_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- queue ------------------------------------------------------------------------------------ */
+
+/* Under lock. */
+static void push(struct osd_engine *engine, struct osd_request *request)
+{
+	request->next = NULL;
+	*engine->tail = request;
+	engine->tail = &request->next;
+	pthread_cond_signal(&engine->ready);
+}
+
+/* Under lock; the queue is not empty. */
+static struct osd_request *pop(struct osd_engine *engine)
+{
+	struct osd_request *request = engine->head;
+
+	engine->head = request->next;
+	if (!engine->head)
+		engine->tail = &engine->head;
+	request->next = NULL;
+	return request;
+}
+
+/* A request is resumed when both its dispatcher has finished parking it and its resumer has called: the
+ * second of the two queues it. */
+static void park_vote(struct osd_request *request)
+{
+	struct osd_engine *engine = request->engine;
+
+	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	pthread_mutex_lock(&engine->lock);
+	request->resumed = true;
+	push(engine, request);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void finish(struct osd_engine *engine, struct osd_request *request)
+{
+	request->done(request); /* the front end may free it */
+	pthread_mutex_lock(&engine->lock);
+	if (--engine->outstanding == 0)
+		pthread_cond_broadcast(&engine->idle);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void run(struct osd_engine *engine, struct osd_request *request)
+{
+	if (request->resumed) {
+		osd_dispatch_resumed(engine->dispatcher, request);
+		finish(engine, request);
+	} else if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
+		park_vote(request);
+	} else {
+		finish(engine, request);
+	}
+}
+
+/* ---- workers ---------------------------------------------------------------------------------- */
+
+static void *worker_main(void *argument)
+{
+	struct worker *worker = argument;
+	struct osd_engine *engine = worker->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	while (worker->index < engine->wanted) {
+		if (!engine->head) {
+			pthread_cond_wait(&engine->ready, &engine->lock);
+			continue;
+		}
+		struct osd_request *request = pop(engine);
+
+		pthread_mutex_unlock(&engine->lock);
+		run(engine, request);
+		pthread_mutex_lock(&engine->lock);
+	}
+	worker->state = WORKER_ENDED;
+	pthread_mutex_unlock(&engine->lock);
+	return NULL;
+}
+
+/* Starts the worker with all signals blocked: they are the host's business. */
+static bool start_worker(struct osd_engine *engine, unsigned index)
+{
+	struct worker *worker = &engine->workers[index];
+	sigset_t all, old;
+	int error;
+
+	worker->engine = engine;
+	worker->index = index;
+	worker->state = WORKER_RUNNING;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&worker->thread, NULL, worker_main, worker);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		worker->state = WORKER_FREE;
+	return !error;
+}
+
+/* Under lock; drops it while joining threads that have left their loop. */
+static void join_ended(struct osd_engine *engine)
+{
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
+		struct worker *worker = &engine->workers[i];
+
+		if (worker->state != WORKER_ENDED)
+			continue;
+		worker->state = WORKER_FREE;
+		pthread_mutex_unlock(&engine->lock);
+		pthread_join(worker->thread, NULL);
+		pthread_mutex_lock(&engine->lock);
+	}
+}
+
+unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers)
+{
+	workers = OSD_MAX(1u, OSD_MIN(workers, (unsigned)OSD_WORKERS_MAX));
+	pthread_mutex_lock(&engine->lock);
+	engine->wanted = workers;
+	join_ended(engine);
+	for (unsigned i = 0; i < workers; i++) {
+		if (engine->workers[i].state != WORKER_FREE)
+			continue;
+		if (!start_worker(engine, i)) {
+			engine->wanted = i;
+			break;
+		}
+	}
+	workers = engine->wanted;
+	pthread_cond_broadcast(&engine->ready);
+	pthread_mutex_unlock(&engine->lock);
+	return workers;
+}
+
+static void stop_workers(struct osd_engine *engine)
+{
+	pthread_mutex_lock(&engine->lock);
+	engine->wanted = 0;
+	pthread_cond_broadcast(&engine->ready);
+	pthread_mutex_unlock(&engine->lock);
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
+		if (engine->workers[i].state == WORKER_FREE)
+			continue;
+		pthread_join(engine->workers[i].thread, NULL);
+		engine->workers[i].state = WORKER_FREE;
+	}
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
+{
+	request->engine = engine;
+	request->resumed = false;
+	request->park_votes = 2;
+	request->submitted_ns = now_ns();
+	pthread_mutex_lock(&engine->lock);
+	engine->outstanding++;
+	push(engine, request);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+bool osd_engine_try(struct osd_engine *engine, struct osd_request *request)
+{
+	uint64_t start = now_ns();
+	bool done;
+
+	if (start - engine->window_start_ns > INLINE_WINDOW_NS) {
+		engine->window_start_ns = start;
+		engine->window_spent_ns = 0;
+	}
+	if (engine->window_spent_ns >= INLINE_BUDGET_NS)
+		return false;
+	request->engine = engine;
+	request->submitted_ns = start;
+	done = osd_dispatch_inline(engine->dispatcher, request) == OSD_DISPATCH_DONE;
+	engine->window_spent_ns += now_ns() - start;
+	return done;
+}
+
+void osd_engine_resume(struct osd_request *request)
+{
+	park_vote(request);
+}
+
+void osd_engine_abort(struct osd_engine *engine, struct osd_request *request)
+{
+	__atomic_store_n(&request->aborted, true, __ATOMIC_RELEASE);
+	(void)engine;
+}
+
+/* ---- open and close --------------------------------------------------------------------------- */
+
+static enum osd_status open_objects(struct osd_engine *engine, const struct osd_config *config,
+				    char message[256])
+{
+	struct osd_objects_config objects = {
+		.directory = config->memory ? NULL : config->directory,
+		.ssd_directory = config->ssd_directory,
+		.create = config->create,
+		.capacity_bytes = config->capacity_bytes,
+		.cache_bytes = config->cache_bytes,
+		.durability = config->durability,
+		.strict = config->strict,
+		.unsafe_nosync = config->unsafe_nosync,
+		.product_serial = config->serial,
+	};
+
+	return osd_objects_open(&objects, message, &engine->objects);
+}
+
+static enum osd_status open_dispatcher(struct osd_engine *engine)
+{
+	struct osd_dispatcher_config dispatcher = {
+		.objects = engine->objects,
+		.resume = osd_engine_resume,
+	};
+
+	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
+}
+
+static struct osd_engine *engine_create(void)
+{
+	struct osd_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return NULL;
+	pthread_mutex_init(&engine->lock, NULL);
+	pthread_cond_init(&engine->ready, NULL);
+	pthread_cond_init(&engine->idle, NULL);
+	engine->tail = &engine->head;
+	return engine;
+}
+
+static void engine_closep(struct osd_engine **engine)
+{
+	osd_engine_close(*engine);
+}
+
+enum osd_status osd_engine_open(const struct osd_config *config, char message[256],
+				struct osd_engine **ret_engine)
+{
+	OSD_CLEANUP(engine_closep) struct osd_engine *engine = engine_create();
+	enum osd_status status;
+
+	snprintf(message, 256, "out of memory");
+	if (!engine)
+		return OSD_E_NO_MEMORY;
+	status = open_objects(engine, config, message);
+	if (status != OSD_OK)
+		return status;
+	status = open_dispatcher(engine);
+	if (status != OSD_OK)
+		return status;
+	if (osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {
+		snprintf(message, 256, "cannot start worker threads");
+		return OSD_E_NO_MEMORY;
+	}
+	message[0] = '\0';
+	*ret_engine = OSD_STEAL(engine);
+	return OSD_OK;
+}
+
+void osd_engine_close(struct osd_engine *engine)
+{
+	if (!engine)
+		return;
+	pthread_mutex_lock(&engine->lock);
+	while (engine->outstanding)
+		pthread_cond_wait(&engine->idle, &engine->lock);
+	pthread_mutex_unlock(&engine->lock);
+	stop_workers(engine);
+	osd_dispatcher_free(engine->dispatcher);
+	osd_objects_close(engine->objects);
+	pthread_cond_destroy(&engine->idle);
+	pthread_cond_destroy(&engine->ready);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+}
