@@ -127,7 +127,7 @@ bool osd_offset_encode(uint64_t wanted, uint32_t *ret_code, uint64_t *ret_offset
 		code = (uint32_t)(shift - 8) << 28 | (uint32_t)mantissa;
 		if (code == OSD_OFFSET_UNUSED)
 			continue; /* (2^28 - 1) x 2^7 has no code of its own */
-		*ret_code = code;
+		*ret_code = mantissa ? code : 0; /* 0 is written plainly, as everyone does */
 		*ret_offset = mantissa << shift;
 		return true;
 	}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test.h -- for test_*.c only: checks that stay on in release builds and end the program on failure. */
+#ifndef OSD_BASE_TEST_H
+#define OSD_BASE_TEST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* Both as unsigned 64-bit numbers, shown when they differ. */
+#define CHECK_EQ(got, wanted)                                                                      \
+	do {                                                                                       \
+		unsigned long long got_ = (unsigned long long)(got);                               \
+		unsigned long long wanted_ = (unsigned long long)(wanted);                         \
+		if (got_ != wanted_) {                                                             \
+			fprintf(stderr, "%s:%d: %s is 0x%llx, not 0x%llx\n", __FILE__, __LINE__,   \
+				#got, got_, wanted_);                                              \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* The same bytes, both lengths given; shows the first that differs. */
+static inline void osd_check_bytes(const char *file, int line, const void *got, size_t got_length,
+				   const void *wanted, size_t wanted_length)
+{
+	const unsigned char *a = got, *b = wanted;
+
+	for (size_t i = 0; i < got_length && i < wanted_length; i++) {
+		if (a[i] == b[i])
+			continue;
+		fprintf(stderr, "%s:%d: byte %zu is %02x, not %02x\n", file, line, i, a[i], b[i]);
+		exit(1);
+	}
+	if (got_length != wanted_length) {
+		fprintf(stderr, "%s:%d: %zu bytes, not %zu\n", file, line, got_length, wanted_length);
+		exit(1);
+	}
+}
+
+#define CHECK_BYTES(got, got_length, wanted, wanted_length)                                        \
+	osd_check_bytes(__FILE__, __LINE__, got, got_length, wanted, wanted_length)
+
+#endif
