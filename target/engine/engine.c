@@ -245,6 +245,14 @@ void osd_engine_abort(struct osd_engine *engine, struct osd_request *request)
 	(void)engine;
 }
 
+uint64_t osd_engine_capacity(struct osd_engine *engine)
+{
+	struct osd_objects_stats stats;
+
+	osd_objects_stats(engine->objects, &stats);
+	return stats.capacity_bytes;
+}
+
 /* ---- open and close --------------------------------------------------------------------------- */
 
 static enum osd_status open_objects(struct osd_engine *engine, const struct osd_config *config,

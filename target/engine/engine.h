@@ -27,6 +27,9 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 /* Waits for every request, stops the workers, closes the store.  NULL is fine. */
 void osd_engine_close(struct osd_engine *engine);
 
+/* Bytes the store may hold. */
+uint64_t osd_engine_capacity(struct osd_engine *engine);
+
 /* Queues the request; returns at once. */
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request);
 /* For a master thread that must not wait: true when the request was finished at once, on this thread,

@@ -14,6 +14,11 @@
 #define OSD_FIRST_ID              UINT64_C(0x10000) /* first partition, object and collection id */
 #define OSD_OFFSET_UNUSED         0xffffffffu
 
+/* Who we are, in INQUIRY data and in the Root Information page (8, 16 and 4 bytes, space padded). */
+#define OSD_VENDOR_ID   "IOSD"
+#define OSD_PRODUCT_ID  "OBJECT STORE"
+#define OSD_PRODUCT_REV "0001"
+
 /* Every service action the standard names (osd2-wire 3.1) and ours (design D11). */
 #define OSD_SERVICE_ACTIONS(X)                                                                     \
 	X(0x8880, OBJECT_STRUCTURE_CHECK, "OBJECT STRUCTURE CHECK")                                \

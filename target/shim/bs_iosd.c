@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* bs_iosd.c -- the module as stock tgtd sees it: registration, opening and closing of logical units, INQUIRY
+ * identity.  Works both ways: loaded from tgtd's backing-store directory (register_bs_module) and preloaded
+ * (the constructor).  One logical unit is one store with its own engine.
+ *
+ * In the constructor tgtd has no event loop yet and may still fork: threads and descriptors start at
+ * bs_open.  tgtd calls bs_close and bs_exit only when a unit is deleted, never when it is killed: the store
+ * does not count on them. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "shim/shim.h"
+#include "wire/cursor.h"
+#include "wire/osd2.h"
+
+#define VERSION_OSD2  0x0440
+#define VERSION_ISCSI 0x0960
+#define VERSION_SPC3  0x0300
+
+enum { VPD_OSD_INFORMATION = 0xb0, VPD_SECURITY_TOKEN = 0xb1, VPD_UNUSED = 0xb2 };
+
+#define OSD_INFORMATION_BYTES 8u
+#define SECURITY_TOKEN_BYTES  16u
+#define VPD_ROOM              0x3cu /* tgtd writes into the first bytes of page B0h when told to tune it */
+
+static struct shim_lu *units; /* main thread only */
+
+struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
+{
+	struct shim_lu *unit = units;
+
+	while (unit && unit->lu != lu)
+		unit = unit->next;
+	return unit;
+}
+
+/* ---- INQUIRY identity --------------------------------------------------------------------------- */
+
+static void keep_page(struct tgt_lu *lu, void *data)
+{
+	(void)lu;
+	(void)data;
+}
+
+/* Replaces a page tgtd has filled for block devices.  Never leaves NULL: tgtd follows the pointers. */
+static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, uint16_t length)
+{
+	struct tgt_vpd *vpd = alloc_vpd(VPD_ROOM);
+
+	if (!vpd)
+		return false;
+	vpd->size = length;
+	vpd->update = keep_page;
+	if (length)
+		memcpy(vpd->data, bytes, length);
+	free(lu->attrs.lu_vpd[TGT_VPD(page)]);
+	lu->attrs.lu_vpd[TGT_VPD(page)] = vpd;
+	return true;
+}
+
+/* A new token for each unit and boot, so that a credential recorded earlier is worth nothing. */
+static bool set_security_pages(struct tgt_lu *lu)
+{
+	uint8_t information[OSD_INFORMATION_BYTES] = {0}, token[SECURITY_TOKEN_BYTES];
+
+	if (getrandom(token, sizeof(token), 0) != (ssize_t)sizeof(token))
+		return false;
+	osd_put_be(information, 1u << 0, 2); /* security methods: NOSEC */
+	return replace_vpd(lu, VPD_OSD_INFORMATION, information, sizeof(information)) &&
+	       replace_vpd(lu, VPD_SECURITY_TOKEN, token, sizeof(token)) &&
+	       replace_vpd(lu, VPD_UNUSED, NULL, 0);
+}
+
+static bool set_identity(struct tgt_lu *lu)
+{
+	struct tgt_lu_attributes *attrs = &lu->attrs;
+
+	snprintf(attrs->vendor_id, sizeof(attrs->vendor_id), "%s", OSD_VENDOR_ID);
+	snprintf(attrs->product_id, sizeof(attrs->product_id), "%s", OSD_PRODUCT_ID);
+	snprintf(attrs->product_rev, sizeof(attrs->product_rev), "%s", OSD_PRODUCT_REV);
+	memset(attrs->version_desc, 0, sizeof(attrs->version_desc));
+	attrs->version_desc[0] = VERSION_OSD2;
+	attrs->version_desc[1] = VERSION_ISCSI;
+	attrs->version_desc[2] = VERSION_SPC3;
+	attrs->sense_format = 1; /* descriptor format */
+	return set_security_pages(lu);
+}
+
+/* ---- logical units -------------------------------------------------------------------------------- */
+
+/* Is this the structure we believe it is?  All of it is what tgtd itself has just filled in. */
+static bool layout_is_ours(const struct tgt_lu *lu)
+{
+	const struct tgt_lu_attributes *attrs = &lu->attrs;
+
+	return lu->bst == &shim_backing_store && attrs->device_type == TGT_DEVICE_TYPE_OSD &&
+	       !memcmp(attrs->vendor_id, "IET", 4) && attrs->version_desc[0] == 0x0340 &&
+	       attrs->lu_vpd[TGT_VPD(0x80)] && attrs->lu_vpd[TGT_VPD(0x83)] &&
+	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)] &&
+	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)]->size == VPD_ROOM;
+}
+
+static void unit_free(struct shim_lu *unit)
+{
+	for (struct shim_lu **at = &units; *at; at = &(*at)->next) {
+		if (*at == unit) {
+			*at = unit->next;
+			break;
+		}
+	}
+	free(unit->options);
+	free(unit);
+}
+
+static int shim_init(struct tgt_lu *lu, char *bsopts)
+{
+	struct shim_lu *unit;
+
+	if (lu->bst != &shim_backing_store || lu->attrs.device_type != TGT_DEVICE_TYPE_OSD) {
+		osd_error("not an OSD unit, or structures that differ from those of " TGT_ABI_VERSIONS
+			  ": create the unit with --device-type osd --bstype iosd");
+		return TGTADM_INVALID_REQUEST;
+	}
+	if (!layout_is_ours(lu)) {
+		osd_error("this tgtd's structures differ from those of " TGT_ABI_VERSIONS
+			  ": install the tgt package this module was built for");
+		return TGTADM_UNSUPPORTED_OPERATION;
+	}
+	unit = calloc(1, sizeof(*unit));
+	if (!unit)
+		return TGTADM_NOMEM;
+	unit->lu = lu;
+	unit->next = units;
+	units = unit;
+	unit->options = strdup(bsopts ? bsopts : "");
+	if (!unit->options || !set_identity(lu)) {
+		unit_free(unit);
+		return TGTADM_NOMEM;
+	}
+	return TGTADM_SUCCESS;
+}
+
+static void shim_exit(struct tgt_lu *lu)
+{
+	struct shim_lu *unit = shim_lu_find(lu);
+
+	if (unit)
+		unit_free(unit);
+}
+
+/* The path of the unit is the data directory, unless the options keep everything in memory. */
+static char *join_options(const struct shim_lu *unit, const char *path)
+{
+	bool memory = strstr(unit->options, "memory=1") != NULL;
+	char *options = NULL;
+
+	if (memory)
+		return strdup(unit->options);
+	if (asprintf(&options, "dir=%s;%s", path, unit->options) < 0)
+		return NULL;
+	return options;
+}
+
+static int open_unit(struct shim_lu *unit, const char *path)
+{
+	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
+	OSD_CLEANUP_FREE char *options = join_options(unit, path);
+	char message[256] = "out of memory";
+
+	if (!options || osd_config_parse(options, message, &config) != OSD_OK ||
+	    osd_engine_open(&config, message, &unit->engine) != OSD_OK) {
+		osd_error("lun %u: %s", (unsigned)unit->lu->lun, message);
+		return -EINVAL;
+	}
+	unit->completions = shim_completions_create(&unit->engine);
+	if (!unit->completions) {
+		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)unit->lu->lun);
+		osd_engine_close(unit->engine);
+		unit->engine = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int shim_open(struct tgt_lu *lu, char *path, int *fd, uint64_t *size)
+{
+	struct shim_lu *unit = shim_lu_find(lu);
+	int error = unit ? open_unit(unit, path) : -EINVAL;
+
+	if (error)
+		return error;
+	*fd = -1;
+	*size = osd_engine_capacity(unit->engine);
+	osd_info("lun %u: %s is open", (unsigned)lu->lun, path);
+	return 0;
+}
+
+/* tgtd comes here with no command under way (rule: a unit with commands is refused as active). */
+static void shim_close(struct tgt_lu *lu)
+{
+	struct shim_lu *unit = shim_lu_find(lu);
+
+	if (!unit || !unit->engine)
+		return;
+	osd_engine_close(unit->engine);
+	unit->engine = NULL;
+	shim_completions_free(unit->completions);
+	unit->completions = NULL;
+	shim_commands_free(unit);
+}
+
+struct tgt_backing_store shim_backing_store = {
+	.bs_name = "iosd",
+	.bs_open = shim_open,
+	.bs_close = shim_close,
+	.bs_init = shim_init,
+	.bs_exit = shim_exit,
+	.bs_cmd_submit = shim_cmd_submit,
+};
+
+/* ---- registration --------------------------------------------------------------------------------- */
+
+/* tgtd allocates and frees the data buffer of every command; without this glibc maps and unmaps each large
+ * one, which costs a third of the throughput at 4 MiB. */
+static void tune_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	mallopt(M_TOP_PAD, 64 << 20);
+}
+
+static bool symbols_resolve(void)
+{
+	return target_cmd_io_done && tgt_event_add && tgt_event_del && alloc_vpd && iscsi_transportid;
+}
+
+static void register_once(void)
+{
+	static bool registered;
+
+	if (registered)
+		return;
+	registered = true;
+	osd_log_init(STDERR_FILENO, "iosd", OSD_LOG_INFO);
+	if (!symbols_resolve()) {
+		osd_error("this tgtd lacks functions of " TGT_ABI_VERSIONS
+			  ": install the tgt package this module was built for");
+		return;
+	}
+	tune_malloc();
+	register_backingstore_template(&shim_backing_store);
+}
+
+/* The symbol tgtd looks up in modules of its backing-store directory. */
+__attribute__((visibility("default"))) void register_bs_module(void);
+void register_bs_module(void)
+{
+	if (register_backingstore_template)
+		register_once();
+}
+
+/* Preloaded into another program than tgtd the symbol is absent, and nothing happens. */
+__attribute__((constructor)) static void preload(void)
+{
+	if (register_backingstore_template)
+		register_once();
+}

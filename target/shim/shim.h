@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* shim.h -- what the three files of the tgt module share.
+ * Threads: everything here runs on tgtd's main thread, but shim_done(), which workers call. */
+#ifndef OSD_SHIM_SHIM_H
+#define OSD_SHIM_SHIM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/request.h"
+#include "engine/engine.h"
+#include "shim/tgt_abi.h"
+
+#define SHIM_CDB_MAX 260 /* the longest CDB tgtd passes on */
+
+/* One logical unit of ours.  Found by tgtd's lu pointer: nothing of ours lives in tgtd's memory. */
+struct shim_lu {
+	struct shim_lu *next;
+	struct tgt_lu *lu;
+	char *options; /* owned; as given at bs_init */
+	struct osd_engine *engine; /* NULL until bs_open */
+	struct shim_completions *completions; /* NULL until bs_open */
+	struct shim_command *free_commands;
+	unsigned free_count;
+};
+
+/* One command between bs_cmd_submit and target_cmd_io_done. */
+struct shim_command {
+	struct osd_request request;
+	struct shim_lu *lu;
+	struct tgt_cmd *cmd;
+	struct shim_command *next; /* in the done list, or among free ones */
+	struct shim_command *watch_next, **watch_at; /* among waiting EXECs; watch_at NULL: not there */
+	uint8_t cdb[SHIM_CDB_MAX];
+	char initiator_name[256];
+};
+
+/* tgt_cmd.c */
+/* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with async set. */
+int shim_cmd_submit(struct tgt_cmd *cmd);
+/* Hands the answer to tgtd and frees the command. */
+void shim_cmd_finish(struct shim_command *command);
+void shim_commands_free(struct shim_lu *lu);
+
+/* tgt_complete.c: from workers back to tgtd's loop. */
+struct shim_completions;
+struct shim_completions *shim_completions_create(struct osd_engine **engine);
+void shim_completions_free(struct shim_completions *completions);
+/* osd_request.done; any thread. */
+void shim_done(struct osd_request *request);
+/* Looks every 20 ms whether a task management request covers the command (design D15). */
+void shim_watch(struct shim_completions *completions, struct shim_command *command);
+void shim_unwatch(struct shim_command *command);
+
+/* bs_iosd.c */
+extern struct tgt_backing_store shim_backing_store;
+struct shim_lu *shim_lu_find(const struct tgt_lu *lu);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* tgt_cmd.c -- scsi_cmd to osd_request and back: checks of what tgtd hands over, buffers, status, sense data
+ * and residuals.
+ *
+ * tgtd's buffers come uninitialised and, by default, count as wholly transferred: every way out of here sets
+ * both residuals, also after an error, or another session's memory would be sent. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "command/dispatch.h"
+#include "shim/shim.h"
+#include "wire/cursor.h"
+#include "wire/osd2.h"
+
+#define SAM_CHECK_CONDITION 0x02
+#define FREE_COMMANDS_MAX   256u
+#define TRANSPORT_ID_NAME   4 /* where the name begins in an iSCSI TransportID */
+
+#define ASC_INVALID_OPCODE       0x2000
+#define ASC_INVALID_FIELD_IN_CDB 0x2400
+#define ASC_LOGICAL_UNIT_NOT_READY 0x0400
+
+/* ---- answers -------------------------------------------------------------------------------------- */
+
+static void set_transferred(struct tgt_data_buffer *buffer, uint64_t actual)
+{
+	if (actual <= buffer->length) {
+		buffer->resid = (int32_t)(buffer->length - (uint32_t)actual);
+		buffer->transfer_len = (uint32_t)actual;
+	} else {
+		buffer->resid = (int32_t)-(int64_t)OSD_MIN(actual - buffer->length,
+							   (uint64_t)INT32_MAX);
+		buffer->transfer_len = buffer->length;
+	}
+}
+
+/* Data-In that was never produced was cut to what the buffer holds: the difference is the overflow. */
+static int put_answer(struct tgt_cmd *cmd, const struct osd_request *request)
+{
+	set_transferred(&cmd->in_sdb, request->data_in_needed);
+	if (cmd->in_sdb.transfer_len > request->data_in_length)
+		cmd->in_sdb.transfer_len = (uint32_t)request->data_in_length;
+	set_transferred(&cmd->out_sdb, request->data_out_used);
+	memcpy(cmd->sense_buffer, request->sense, request->sense_length);
+	cmd->sense_len = (int)request->sense_length;
+	return request->sam_status;
+}
+
+/* A command that cannot even be wrapped: bare sense data, nothing transferred. */
+static int refuse(struct tgt_cmd *cmd, enum osd_sense_key key, uint16_t asc_ascq)
+{
+	struct osd_wr w = osd_wr_init(cmd->sense_buffer, sizeof(cmd->sense_buffer));
+
+	osd_wr_be(&w, 0x72, 1);
+	osd_wr_be(&w, (uint64_t)key, 1);
+	osd_wr_be(&w, asc_ascq, 2);
+	osd_wr_zero(&w, 4);
+	cmd->sense_len = (int)osd_wr_used(&w);
+	set_transferred(&cmd->in_sdb, 0);
+	set_transferred(&cmd->out_sdb, 0);
+	return SAM_CHECK_CONDITION;
+}
+
+/* ---- commands ------------------------------------------------------------------------------------- */
+
+static struct shim_command *command_get(struct shim_lu *lu)
+{
+	struct shim_command *command = lu->free_commands;
+
+	if (!command)
+		return calloc(1, sizeof(*command));
+	lu->free_commands = command->next;
+	lu->free_count--;
+	command->next = NULL;
+	return command;
+}
+
+static void command_put(struct shim_command *command)
+{
+	struct shim_lu *lu = command->lu;
+
+	if (lu->free_count == FREE_COMMANDS_MAX) {
+		free(command);
+		return;
+	}
+	command->next = lu->free_commands;
+	lu->free_commands = command;
+	lu->free_count++;
+}
+
+void shim_commands_free(struct shim_lu *lu)
+{
+	while (lu->free_commands) {
+		struct shim_command *command = lu->free_commands;
+
+		lu->free_commands = command->next;
+		free(command);
+	}
+	lu->free_count = 0;
+}
+
+/* The initiator's name, which no tgt structure we pin holds; "" where tgtd does not know it. */
+static void find_initiator_name(struct shim_command *command)
+{
+	char id[TRANSPORT_ID_NAME + sizeof(command->initiator_name) + 16];
+	int length = iscsi_transportid(0, command->cmd->cmd_itn_id, id, sizeof(id));
+
+	command->initiator_name[0] = '\0';
+	if (length > TRANSPORT_ID_NAME && length <= (int)sizeof(id))
+		snprintf(command->initiator_name, sizeof(command->initiator_name), "%.*s",
+			 length - TRANSPORT_ID_NAME, id + TRANSPORT_ID_NAME);
+}
+
+static void fill_request(struct shim_command *command)
+{
+	struct tgt_cmd *cmd = command->cmd;
+	struct osd_request *request = &command->request;
+	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
+
+	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
+	find_initiator_name(command);
+	request->cdb = command->cdb;
+	request->cdb_length = (size_t)cmd->scb_len;
+	request->data_out = writes ? (const uint8_t *)(uintptr_t)cmd->out_sdb.buffer : NULL;
+	request->data_out_length = writes ? cmd->out_sdb.length : 0;
+	request->data_in = reads ? (uint8_t *)(uintptr_t)cmd->in_sdb.buffer : NULL;
+	request->data_in_capacity = reads ? cmd->in_sdb.length : 0;
+	request->nexus = (struct osd_nexus){.id = cmd->cmd_itn_id,
+					    .initiator_name = command->initiator_name,
+					    .address = ""};
+	request->task_tag = cmd->tag;
+	request->lun = (uint16_t)command->lu->lu->lun;
+	request->aborted = false;
+	request->done = shim_done;
+	request->front_end = command;
+}
+
+static bool buffer_is_sound(const struct tgt_data_buffer *buffer, bool used)
+{
+	return !used || buffer->length == 0 ||
+	       (buffer->buffer != 0 && buffer->length <= OSD_TRANSFER_MAX);
+}
+
+/* What tgtd does not check itself.  0: fine. */
+static uint16_t check_cmd(const struct tgt_cmd *cmd)
+{
+	if (!cmd->scb || cmd->scb_len < 10 || cmd->scb_len > SHIM_CDB_MAX || cmd->scb[0] != OSD_OPCODE ||
+	    cmd->scb_len < 8 + cmd->scb[7])
+		return ASC_INVALID_OPCODE;
+	if (cmd->data_dir < TGT_DATA_NONE || cmd->data_dir > TGT_DATA_BIDIRECTIONAL ||
+	    !buffer_is_sound(&cmd->in_sdb, cmd->data_dir & TGT_DATA_READ) ||
+	    !buffer_is_sound(&cmd->out_sdb, cmd->data_dir & TGT_DATA_WRITE))
+		return ASC_INVALID_FIELD_IN_CDB;
+	return 0;
+}
+
+static bool is_exec(const struct shim_command *command)
+{
+	return osd_get_be(command->cdb + 8, 2) == OSD_SA_EXEC && command->request.cdb_length > 11 &&
+	       !(command->cdb[11] & OSD_IMMED_TR);
+}
+
+int shim_cmd_submit(struct tgt_cmd *cmd)
+{
+	struct shim_lu *lu = cmd->dev->bst == &shim_backing_store ? shim_lu_find(cmd->dev) : NULL;
+	struct shim_command *command;
+	uint16_t asc_ascq;
+	int result;
+
+	if (!lu || !lu->engine)
+		return refuse(cmd, OSD_SK_NOT_READY, ASC_LOGICAL_UNIT_NOT_READY);
+	asc_ascq = check_cmd(cmd);
+	if (asc_ascq)
+		return refuse(cmd, OSD_SK_ILLEGAL_REQUEST, asc_ascq);
+	command = command_get(lu);
+	if (!command)
+		return refuse(cmd, OSD_SK_HARDWARE_ERROR, 0x5500);
+	command->lu = lu;
+	command->cmd = cmd;
+	fill_request(command);
+	if (osd_engine_try(lu->engine, &command->request)) {
+		result = put_answer(cmd, &command->request);
+		command_put(command);
+		return result;
+	}
+	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
+	if (is_exec(command))
+		shim_watch(lu->completions, command);
+	osd_engine_submit(lu->engine, &command->request);
+	return 0;
+}
+
+void shim_cmd_finish(struct shim_command *command)
+{
+	struct tgt_cmd *cmd = command->cmd;
+	int result = put_answer(cmd, &command->request);
+
+	shim_unwatch(command);
+	command_put(command);
+	target_cmd_io_done(cmd, result); /* may free cmd and its buffers */
+}
