@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fuzz_continuation.c -- invariant: a continuation segment that opens is walked inside its bytes; a
+ * scatter/gather list that opens adds up and does not wrap; EXEC parameters that decode are within the hard
+ * limits and encode to a form that no longer changes. */
+#include "fuzz.h"
+#include "wire/continuation.h"
+#include "wire/cursor.h"
+#include "wire/exec_param.h"
+
+static void fuzz_pieces(const struct osd_descriptor *descriptor)
+{
+	struct osd_sg_list list;
+	uint64_t offset, length, sum = 0, total = 0;
+
+	for (uint32_t at = 8; at + 8 <= descriptor->length; at += OSD_SG_ENTRY)
+		total += osd_get_be(descriptor->content + at, 8);
+	if (osd_sg_list_open(descriptor, total, total, &list) != OSD_OK)
+		return;
+	while (osd_sg_list_next(&list, &offset, &length)) {
+		HOLDS(offset >= list.base && offset + length >= offset);
+		sum += length;
+	}
+	HOLDS(sum == total);
+}
+
+static void fuzz_params(const uint8_t *content, size_t length)
+{
+	struct osd_exec_params params, again;
+	size_t capacity = length + 64 * 16; /* room for the canonical form */
+	uint8_t *once = malloc(2 * capacity), *twice = once + capacity;
+	size_t used;
+
+	HOLDS(once);
+	if (osd_exec_params_decode(content, length, &params, NULL) == OSD_OK) {
+		HOLDS(params.args.length <= osd_exec_limits[OSD_LIMIT_ARGS].maximum);
+		HOLDS(params.wall_usec <= osd_exec_limits[OSD_LIMIT_WALL].maximum);
+		HOLDS(params.tag_count <= OSD_EXEC_TAGS_MAX && params.after_count <= OSD_EXEC_AFTER_MAX);
+		touch(params.args.bytes, params.args.length);
+		touch(params.name.bytes, params.name.length);
+		used = osd_exec_params_encode(&params, once, capacity);
+		HOLDS(used && used <= length);
+		HOLDS(osd_exec_params_decode(once, used, &again, NULL) == OSD_OK);
+		HOLDS(again.present == params.present);
+		HOLDS(osd_exec_params_encode(&again, twice, capacity) == used);
+		HOLDS(!memcmp(once, twice, used));
+	}
+	free(once);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint16_t service_action = size < 4 ? 0 : (uint16_t)osd_get_be(data + 2, 2);
+	struct osd_continuation continuation;
+	struct osd_descriptor descriptor;
+
+	fuzz_params(data, size);
+	if (osd_continuation_open(data, size, service_action, &continuation) != OSD_OK)
+		return 0;
+	while (osd_continuation_next(&continuation, &descriptor)) {
+		touch(descriptor.content, descriptor.length);
+		if (descriptor.type == OSD_DESC_SG_LIST)
+			fuzz_pieces(&descriptor);
+		if (descriptor.type == OSD_DESC_EXEC_PARAMS)
+			fuzz_params(descriptor.content, descriptor.length);
+	}
+	HOLDS(continuation.at == continuation.end);
+	return 0;
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
+
+    tests/fuzz/run.py [--seconds 60] [--build DIR] [--target NAME]...
+
+Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps inputs
+that once broke something.  Ends with 1 when a target does not build, crashes, leaks or hangs; the input
+that did it is left in the build folder and its path is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MAX_LENGTH = 4096
+UNIT_TIMEOUT = 10  # seconds one input may take
+
+# Which golden frames a target starts from, by prefix of their names; None: those of all.
+SEEDS: dict[str, tuple[str, ...] | None] = {
+    "fuzz_cdb": ("cdb.", "capability."),
+    "fuzz_attr_list": ("attrs.", "list.", "data_out."),
+    "fuzz_continuation": ("continuation.", "exec_params.", "data_out."),
+    "fuzz_sense": ("sense.",),
+}
+
+# Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.
+LOCAL_SEEDS: dict[str, list[str]] = {
+    "fuzz_proxy_frame": [
+        "0001002100000000000000090000000000000000000100000000000000010002" + "00" * 32,
+        "0001000000030003000000000000000000000000000000000000000000000000" + "00" * 32,
+        "0001000340020100000000000001000000000000000100090000000000010000"
+        "0000000000010002000000040000000800010000" + "00004e20" + "00" * 8,
+        "00010001",
+        "000100026e6f",
+    ],
+    "fuzz_sandboxd_frame": [
+        "0001000200000014" + "0000000000000007" + "0000000010000000" + "0000003c0000000200000100",
+        "000100130000001d" + "0000000000000007" + "00000009" + "00" * 24 + "01",
+        "0001000400000000" + "0000000000000007",
+        "0001000100000004" + "0000000000000000" + "00000004",
+    ],
+}
+
+
+def golden_frames() -> dict[str, bytes]:
+    """Names and bytes of the golden file."""
+    frames = {}
+    for line in (HERE / "golden").read_text(encoding="ascii").splitlines():
+        if line and not line.startswith("#"):
+            name, digits = line.split()
+            frames[name] = bytes.fromhex(digits)
+    return frames
+
+
+def request_input(cdb: bytes, data_out: bytes) -> bytes:
+    """One request as fuzz_dispatch reads it: be16 length of Data-Out, CDB, Data-Out."""
+    return len(data_out).to_bytes(2, "big") + cdb + data_out
+
+
+def seeds_of(target: str) -> list[bytes]:
+    """The inputs a target starts from."""
+    frames = golden_frames()
+    if target == "fuzz_dispatch":
+        return dispatch_seeds(frames)
+    local = [bytes.fromhex(digits) for digits in LOCAL_SEEDS.get(target, [])]
+    prefixes = SEEDS.get(target, ())
+    return local + [
+        frame for name, frame in frames.items() if prefixes is None or name.startswith(prefixes)
+    ]
+
+
+def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
+    """Each golden CDB as a request of its own, and all of them one after the other."""
+    data_out = {
+        "cdb.get_attributes": frames["attrs.get"],
+        "cdb.write": frames["data_out.write"],
+        "cdb.read_pieces": frames["continuation.read_pieces"],
+        "cdb.list": frames["attrs.get"],
+        "cdb.exec": frames["data_out.exec"],
+    }
+    single = [
+        request_input(frame, data_out.get(name, bytes(32)))
+        for name, frame in frames.items()
+        if name.startswith("cdb.")
+    ]
+    return [*single, b"".join(single)]
+
+
+def write_seeds(target: str, folder: Path) -> None:
+    """Fills a folder with a target's seeds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds_of(target)):
+        (folder / f"seed-{number:03}").write_bytes(seed)
+
+
+def build(folder: Path) -> None:
+    """Configures and builds the fuzz targets."""
+    configure = [
+        "cmake", "-S", str(ROOT / "target"), "-B", str(folder), "-G", "Ninja",
+        "-DIOSD_FUZZ=ON", "-DCMAKE_C_COMPILER=clang-14",
+    ]  # fmt: skip
+    for command in (configure, ["cmake", "--build", str(folder), "--target", "fuzz_targets"]):
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode:
+            sys.exit(f"fuzz: {' '.join(command)} failed:\n{done.stdout[-4000:]}")
+
+
+def fuzz(program: Path, work: Path, seconds: int, replay: bool) -> bool:
+    """Replays a target's inputs, or fuzzes on from them; False when something broke."""
+    corpus, kept = work / "corpus", HERE / "corpus" / program.name
+    corpus.mkdir(parents=True, exist_ok=True)
+    options = [
+        f"-max_len={MAX_LENGTH}", f"-timeout={UNIT_TIMEOUT}", "-rss_limit_mb=2048",
+        f"-artifact_prefix={work}/", "-print_final_stats=0", "-verbosity=0",
+        "-runs=0" if replay else f"-max_total_time={seconds}",
+    ]  # fmt: skip
+    folders = [corpus, work / "seeds", *([kept] if kept.is_dir() else [])]
+    done = subprocess.run(
+        [str(program), *options, *map(str, folders)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=seconds + 120,
+        check=False,
+    )
+    if done.returncode:
+        print(f"{program.name}: broken, inputs in {work}\n{done.stdout[-6000:]}", flush=True)
+    return done.returncode == 0
+
+
+def run_target(program: Path, build_folder: Path, seconds: int) -> bool:
+    """Everything for one target."""
+    work = build_folder / "fuzz" / program.name
+    write_seeds(program.name, work / "seeds")
+    good = fuzz(program, work, 0, replay=True)
+    if good and seconds:
+        good = fuzz(program, work, seconds, replay=False)
+    inputs = sum(1 for _ in (work / "corpus").iterdir())
+    print(f"{program.name}: {'ok' if good else 'BROKEN'}, {seconds} s, {inputs} inputs kept", flush=True)
+    return good
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=int, default=60, help="fresh fuzzing in all (60)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "fuzz", help="build folder")
+    parser.add_argument("--target", action="append", help="only this target; may repeat")
+    arguments = parser.parse_args()
+    build(arguments.build)
+    programs = [
+        arguments.build / source.stem
+        for source in sorted(HERE.glob("fuzz_*.c"))
+        if not arguments.target or source.stem in arguments.target
+    ]
+    os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    share = max(1, arguments.seconds // len(programs)) if arguments.seconds else 0
+    results = [run_target(program, arguments.build, share) for program in programs]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
