@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dispatch.c -- see dispatch.h.
- * Lives here: the order of phases, transactions with their retries, attributes before or after, FORMAT's
- * quiescence.  Not here: single checks (validate.c), attribute lists (attributes.c), the answer's bytes
- * (complete.c), what a command does (cmd_*.c). */
+ * Lives here: the order of phases, transactions with their retries, attributes before or after.
+ * Not here: single checks (validate.c), attribute lists (attributes.c), FORMAT's quiescence (gate.c), the
+ * answer's bytes (complete.c), what a command does (cmd_*.c). */
 #include "command/dispatch.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/complete.h"
+#include "command/gate.h"
 #include "command/table.h"
 #include "command/validate.h"
 #include "security/security.h"
@@ -22,64 +22,29 @@
 
 struct osd_dispatcher {
 	struct osd_dispatcher_config config;
-
-	/* FORMAT OSD runs alone: it closes the gate, and waits until it is the only one inside.  active
-	 * and formatting are atomic; the order "enter, then look" against "close, then count" makes sure
-	 * that a command and a format cannot both go on.  The lock is for waiting only. */
-	size_t active;
-	bool formatting;
-	pthread_mutex_t lock;
-	pthread_cond_t left;
+	struct osd_gate gate;
 };
 
 /* ---- the gate ----------------------------------------------------------------------------------- */
 
-static void gate_leave(struct osd_dispatcher *dispatcher)
-{
-	__atomic_sub_fetch(&dispatcher->active, 1, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&dispatcher->formatting, __ATOMIC_SEQ_CST))
-		return;
-	pthread_mutex_lock(&dispatcher->lock);
-	pthread_cond_broadcast(&dispatcher->left);
-	pthread_mutex_unlock(&dispatcher->lock);
-}
-
-static enum osd_status gate_enter(struct osd_dispatcher *dispatcher)
-{
-	__atomic_add_fetch(&dispatcher->active, 1, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&dispatcher->formatting, __ATOMIC_SEQ_CST))
-		return OSD_OK;
-	gate_leave(dispatcher);
-	return OSD_E_NOT_READY;
-}
-
-static enum osd_status gate_close(struct osd_dispatcher *dispatcher)
-{
-	if (__atomic_exchange_n(&dispatcher->formatting, true, __ATOMIC_SEQ_CST))
-		return OSD_E_NOT_READY;
-	pthread_mutex_lock(&dispatcher->lock);
-	while (__atomic_load_n(&dispatcher->active, __ATOMIC_SEQ_CST) != 0)
-		pthread_cond_wait(&dispatcher->left, &dispatcher->lock);
-	pthread_mutex_unlock(&dispatcher->lock);
-	return OSD_OK;
-}
-
-static void gate_open(struct osd_dispatcher *dispatcher)
-{
-	__atomic_store_n(&dispatcher->formatting, false, __ATOMIC_SEQ_CST);
-}
-
 static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
 {
-	return def->flags & OSD_CMD_EXCLUSIVE ? gate_close(dispatcher) : gate_enter(dispatcher);
+	enum osd_status status;
+
+	if (!(def->flags & OSD_CMD_EXCLUSIVE))
+		return osd_gate_enter(&dispatcher->gate);
+	status = osd_gate_close(&dispatcher->gate);
+	if (status == OSD_OK)
+		osd_gate_drain(&dispatcher->gate);
+	return status;
 }
 
 static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
 {
 	if (def->flags & OSD_CMD_EXCLUSIVE)
-		gate_open(dispatcher);
+		osd_gate_open(&dispatcher->gate);
 	else
-		gate_leave(dispatcher);
+		osd_gate_leave(&dispatcher->gate);
 }
 
 /* ---- before execution --------------------------------------------------------------------------- */
@@ -407,7 +372,14 @@ static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher, struc
 	return OSD_E_BUSY;
 }
 
-/* Before a data command: is the object free to change, and how much does it use? */
+/* The change in used capacity is looked for only when the Current Command page is asked for. */
+static bool measures_capacity(const struct osd_command_context *ctx)
+{
+	return ctx->attributes && ctx->attributes->wants_capacity_change &&
+	       ctx->def->object_types == OSD_USER_OBJECT;
+}
+
+/* Around a data command: is the object free to change, and how much does it use? */
 static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t *ret_used)
 {
 	struct osd_request *request = ctx->request;
@@ -421,8 +393,7 @@ static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t 
 		return status;
 	if (ctx->def->flags & OSD_CMD_CHANGES)
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
-	if (status == OSD_OK && ctx->attributes && ctx->attributes->wants_capacity_change &&
-	    request->object_type == OSD_USER_OBJECT)
+	if (status == OSD_OK && measures_capacity(ctx))
 		status = osd_attr_get(txn, request->object, OSD_REL_INFORMATION,
 				      OSD_INFO_USED_CAPACITY, value, sizeof(value), &length);
 	if (status == OSD_OK && length == sizeof(value))
@@ -453,13 +424,12 @@ static void undo_made(struct osd_command_context *ctx)
 static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	bool looks = ctx->def->flags & OSD_CMD_CHANGES ||
-		     (ctx->attributes && ctx->attributes->wants_capacity_change);
-	bool existing = !(ctx->def->flags & (OSD_CMD_REQUESTED_ID | OSD_CMD_EXCLUSIVE));
+	bool measures = measures_capacity(ctx);
 	uint64_t before = 0, after = 0;
 	enum osd_status status = OSD_OK, outcome;
 
-	if (looks && existing)
+	if (!(ctx->def->flags & OSD_CMD_REQUESTED_ID) &&
+	    (measures || ctx->def->flags & OSD_CMD_CHANGES))
 		status = look_at_object(ctx, &before);
 	if (status != OSD_OK)
 		return status;
@@ -468,7 +438,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 		return outcome; /* from here on the request may be somebody else's */
 	if (outcome != OSD_OK && !osd_status_keeps_data(outcome))
 		return outcome;
-	if (looks && ctx->attributes && look_at_object(ctx, &after) == OSD_OK)
+	if (measures && look_at_object(ctx, &after) == OSD_OK)
 		request->capacity_change = (int64_t)(after - before);
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
 		status = attributes_phase(dispatcher, request);
@@ -501,6 +471,7 @@ static void finish(struct osd_request *request, enum osd_status status)
 
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
+	const struct osd_command_def *def;
 	enum osd_status status;
 
 	reset(request);
@@ -508,10 +479,11 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct 
 	if (status == OSD_OK)
 		status = enter(dispatcher, request->def);
 	if (status == OSD_OK) {
+		def = request->def;
 		status = run(dispatcher, request);
+		leave(dispatcher, def);
 		if (status == OSD_PENDING)
-			return OSD_DISPATCH_PARKED; /* and stays inside the gate */
-		leave(dispatcher, request->def);
+			return OSD_DISPATCH_PARKED;
 	}
 	finish(request, status);
 	return OSD_DISPATCH_DONE;
@@ -544,12 +516,12 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 		request->attributes = NULL;
 		return OSD_DISPATCH_QUEUE; /* the worker says what is wrong with it */
 	}
-	if (gate_enter(dispatcher) != OSD_OK)
+	if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
 		return OSD_DISPATCH_QUEUE;
 	fill_context(dispatcher, request, &ctx);
 	ctx.data_flags |= OSD_DATA_NOWAIT;
 	status = execute(&ctx);
-	gate_leave(dispatcher);
+	osd_gate_leave(&dispatcher->gate);
 	if (status == OSD_E_RETRY)
 		return OSD_DISPATCH_QUEUE;
 	finish(request, status);
@@ -561,10 +533,13 @@ void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request 
 	enum osd_status outcome = request->fault.status, status = OSD_OK;
 
 	request->completed |= OSD_FN_COMMAND;
-	if (outcome == OSD_OK || osd_status_keeps_data(outcome))
+	if (outcome == OSD_OK || osd_status_keeps_data(outcome)) {
+		osd_gate_return(&dispatcher->gate);
 		status = attributes_phase(dispatcher, request);
-	gate_leave(dispatcher);
-	finish(request, status == OSD_OK ? outcome : status);
+		osd_gate_leave(&dispatcher->gate);
+	}
+	/* How the job ended says more than that its attributes are gone with a formatted store. */
+	finish(request, outcome == OSD_OK ? status : outcome);
 }
 
 void osd_dispatch_refuse(struct osd_request *request, enum osd_status status)
@@ -581,8 +556,7 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 	if (!dispatcher)
 		return OSD_E_NO_MEMORY;
 	dispatcher->config = *config;
-	pthread_mutex_init(&dispatcher->lock, NULL);
-	pthread_cond_init(&dispatcher->left, NULL);
+	osd_gate_init(&dispatcher->gate);
 	*ret_dispatcher = dispatcher;
 	return OSD_OK;
 }
@@ -591,7 +565,6 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
 {
 	if (!dispatcher)
 		return;
-	pthread_cond_destroy(&dispatcher->left);
-	pthread_mutex_destroy(&dispatcher->lock);
+	osd_gate_release(&dispatcher->gate);
 	free(dispatcher);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_config.c -- option strings: defaults, every kind of value, every kind of refusal. */
+#include "base/test.h"
+#include "engine/config.h"
+
+static struct osd_config parse_ok(const char *text)
+{
+	struct osd_config config;
+	char message[256] = "";
+
+	if (osd_config_parse(text, message, &config) != OSD_OK) {
+		fprintf(stderr, "'%s' was refused: %s\n", text, message);
+		exit(1);
+	}
+	return config;
+}
+
+/* Refused, and the message names what is wrong. */
+static void parse_bad(const char *text, const char *named)
+{
+	struct osd_config config;
+	char message[256] = "";
+
+	CHECK_EQ(osd_config_parse(text, message, &config), OSD_E_PARAM_FIELD);
+	if (!strstr(message, named)) {
+		fprintf(stderr, "'%s': message '%s' does not name '%s'\n", text, message, named);
+		exit(1);
+	}
+}
+
+static void test_defaults(void)
+{
+	struct osd_config config = parse_ok("dir=/srv/osd");
+
+	CHECK(!strcmp(config.directory, "/srv/osd"));
+	CHECK(!config.ssd_directory && !config.sandboxd && !config.serial);
+	CHECK(!strcmp(config.isolation, "full"));
+	CHECK_EQ(config.workers, 4);
+	CHECK_EQ(config.slots, 0);
+	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);
+	CHECK(config.create && !config.strict && !config.memory && !config.unsafe_nosync);
+	osd_config_release(&config);
+	CHECK(!config.directory);
+	osd_config_release(&config); /* twice does no harm */
+}
+
+static void test_values(void)
+{
+	struct osd_config config =
+		parse_ok("dir=/a b;workers=64;durability=sync;capacity=3GiB;cache=65536;strict=1;"
+			 "create=0;sandboxd=/run/s;fault=7;workers=2;;serial=SN 1");
+
+	CHECK(!strcmp(config.directory, "/a b"));
+	CHECK_EQ(config.workers, 2); /* the last one counts */
+	CHECK_EQ(config.durability, OSD_DURABILITY_SYNC);
+	CHECK_EQ(config.capacity_bytes, UINT64_C(3) << 30);
+	CHECK_EQ(config.cache_bytes, 65536);
+	CHECK_EQ(config.fault, 7);
+	CHECK(config.strict && !config.create);
+	CHECK(!strcmp(config.sandboxd, "/run/s"));
+	CHECK(!strcmp(config.serial, "SN 1"));
+	osd_config_release(&config);
+
+	config = parse_ok("memory=1");
+	CHECK(config.memory && !config.directory);
+	osd_config_release(&config);
+}
+
+static void test_refusals(void)
+{
+	parse_bad("", "dir");
+	parse_bad("dir=", "dir");
+	parse_bad("dir=/a;wokers=2", "wokers");
+	parse_bad("dir=/a;workers", "workers");
+	parse_bad("dir=/a;workers=", "workers");
+	parse_bad("dir=/a;workers=0", "workers");
+	parse_bad("dir=/a;workers=65", "1 to 64");
+	parse_bad("dir=/a;workers=-1", "workers");
+	parse_bad("dir=/a;workers=2KiB", "workers");
+	parse_bad("dir=/a;workers=99999999999999999999", "workers");
+	parse_bad("dir=/a;capacity=8388608TiB", "capacity");
+	parse_bad("dir=/a;capacity=99999999TiB", "capacity");
+	parse_bad("dir=/a;capacity=1kb", "KiB");
+	parse_bad("dir=/a;durability=always", "process or sync");
+	parse_bad("dir=/a;strict=yes", "0 or 1");
+	parse_bad("dir=/a;memory=1", "memory");
+	parse_bad("=1;dir=/a", "unknown");
+}
+
+int main(void)
+{
+	test_defaults();
+	test_values();
+	test_refusals();
+	return 0;
+}
