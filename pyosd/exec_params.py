@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design D11).
 
-Content: be16 format version 1, be16 count, 4 reserved bytes; then per parameter be16 tag, be16
-flags
-(bit 0 critical), be32 length, value, zero bytes up to a multiple of 8.
+Content: be16 format version 1, be16 count; then per parameter be16 tag, be16 flags (bit 0 critical),
+be32 length, value, zero bytes until the value is a multiple of 8.
 """
 
 from __future__ import annotations
@@ -245,7 +244,7 @@ class ExecParams:
             raise ValueError(f"EXEC parameter out of range: {error}") from None
         if not entries:
             return None
-        content = struct.pack(">HHI", FORMAT_VERSION, len(entries), 0)
+        content = struct.pack(">HH", FORMAT_VERSION, len(entries))
         for tag, value in entries:
             content += (
                 struct.pack(">HHI", tag, _CRITICAL, len(value)) + value + bytes(-len(value) % 8)

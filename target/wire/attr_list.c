@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "wire/cursor.h"
+#include "wire/exec_limits.h"
 
 #define LENGTH_AT 14 /* in a value entry, and in a group header */
 
@@ -33,13 +34,14 @@ enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8
 				      struct osd_attr_list *ret_list)
 {
 	const uint8_t *at = bytes, *end = bytes + length;
+	uint64_t count = 0;
 
 	if (length % 8)
 		return OSD_E_PARAM_LENGTH;
 	while (at < end) {
 		size_t entry = entry_bytes(at, (size_t)(end - at), type);
 
-		if (!entry)
+		if (!entry || ++count > osd_exec_limits[OSD_LIMIT_LIST_ENTRIES].maximum)
 			return OSD_E_PARAM_LENGTH;
 		if (type == OSD_LIST_SET && osd_get_be(at + LENGTH_AT, 2) > OSD_ATTRIBUTE_MAX)
 			return OSD_E_PARAM_FIELD;

@@ -67,6 +67,15 @@ static void test_longest_value(void)
 	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_SET, &list), OSD_OK);
 }
 
+static void test_most_entries(void)
+{
+	static uint8_t bytes[8 * (65536 + 1)];
+	struct osd_attr_list list;
+
+	CHECK_EQ(osd_attr_entries_open(bytes, 8 * 65536, OSD_LIST_GET, &list), OSD_OK);
+	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_GET, &list), OSD_E_PARAM_LENGTH);
+}
+
 static size_t write_retrieved(uint8_t *buffer, size_t capacity)
 {
 	struct osd_attr_writer writer;
@@ -205,6 +214,7 @@ int main(void)
 	test_read_set_list();
 	test_lists_that_lie();
 	test_longest_value();
+	test_most_entries();
 	test_write_truncated();
 	test_read_retrieved();
 	test_write_lists_to_send();

@@ -290,7 +290,7 @@ def test_exec_params() -> None:
     descriptor = params.descriptor()
     assert descriptor is not None and descriptor.type == 0xF081
     expected = (
-        "0001 0005 00000000"
+        "0001 0005"
         "0002 0001 00000005 0002 5b315d 000000"
         "0003 0001 00000008 0000000001c9c380"
         "0005 0001 00000008 0000000010000000"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Python codec against the golden frames, which the C codecs' unit tests read too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyosd import attributes as attr
+from pyosd import requests, sense
+from pyosd.cdb import AttributeLists, AttributePage, Options, Request, SetOne, encode
+from pyosd.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
+from pyosd.list_data import decode_list
+from pyosd.types import AttributeId, AttributeValue, ref
+
+CURRENT_COMMAND = 0xFFFF_FFFE
+ROOT_INFORMATION = 0x9000_0001
+OBJECT = ref(0x10000, 0x10001)
+
+
+def golden() -> dict[str, bytes]:
+    """Frames by name."""
+    lines = Path(__file__).with_name("golden").read_text(encoding="ascii").splitlines()
+    named = (line.split() for line in lines if line and not line.startswith("#"))
+    return {name: bytes.fromhex(digits) for name, digits in named}
+
+
+FRAMES = golden()
+SMALL = ExecParams(engine="python", limits=Limits(wall="5s"), name="count requests")
+FULL = ExecParams(
+    engine="python",
+    args=b'{"n": 7}',
+    args_encoding=ArgsEncoding.JSON,
+    limits=Limits("10s", "5s", "64MiB", 1, "1MiB", 32, "1GiB"),
+    priority=-5,
+    name="job1",
+    tags={"team": "blue", "a": "b"},
+    key=b"key-1",
+    surrogate=ref(0x10000, 0x20000),
+    wait="2s",
+    flags=ExecFlag.HOLD | ExecFlag.IDEMPOTENT | ExecFlag.END_ON_ABORT,
+    retry_exit=75,
+    after=(
+        After(ref(0x10000, 0x10005)),
+        After(ref(0x7FFF_FFFF_0000_0000, 0x10006), completed=False),
+    ),
+    array=(0, 15, 4),
+    pool="bulk",
+    expiry="1h",
+)
+
+
+def ids(page: int, *numbers: int) -> tuple[AttributeId, ...]:
+    return tuple(AttributeId(page, number) for number in numbers)
+
+
+REQUESTS: dict[str, Request] = {
+    "cdb.get_attributes": requests.get_attributes(
+        ref(0), attributes=AttributeLists(get=ids(ROOT_INFORMATION, 4, 0xC0), allocation=56)
+    ),
+    "cdb.write": requests.write(
+        OBJECT,
+        100,
+        b"hello",
+        attributes=AttributeLists(set=(AttributeValue(0x10000, 1, bytes([1, 2, 3, 4])),)),
+    ),
+    "cdb.read_pieces": requests.read_pieces(OBJECT, [(0, 4096), (65536, 8192)]),
+    "cdb.create": requests.create(
+        0x10000,
+        count=3,
+        attributes=AttributePage(CURRENT_COMMAND, 76),
+        options=Options(fua=True, no_timestamps=True),
+    ),
+    "cdb.set_one": requests.set_attributes(
+        OBJECT, attributes=SetOne(AttributeValue(0x10000, 2, b"\xca\xfe"))
+    ),
+    "cdb.remove_collection": requests.remove_collection(ref(0x10000, 0x10002), True),
+    "cdb.exec": requests.execute(
+        ref(0x10000),
+        b'print("hi")',
+        SMALL,
+        result_allocation_length=4096,
+        attributes=AttributeLists(get=ids(CURRENT_COMMAND, 2, 3, 4), allocation=80),
+    ),
+}
+DATA_OUT = {
+    "cdb.get_attributes": "attrs.get",
+    "cdb.write": "data_out.write",
+    "cdb.read_pieces": "continuation.read_pieces",
+    "cdb.exec": "data_out.exec",
+}
+
+
+def without_list_length(data_out: bytes, frame: bytes) -> bytes:
+    """Initiators may leave a list's own length 0, as the frames do; the target ignores it."""
+    return bytes(
+        0 if wanted == 0 and at >= 4 and frame[at - at % 8] in (1, 9) and 4 <= at % 8 else got
+        for at, (got, wanted) in enumerate(zip(data_out, frame, strict=True))
+    )
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_requests(name: str) -> None:
+    command, _ = encode(REQUESTS[name])
+    assert command.cdb.hex() == FRAMES[name].hex()
+    frame = FRAMES.get(DATA_OUT.get(name, ""), b"")
+    assert without_list_length(bytes(command.data_out), frame).hex() == frame.hex()
+
+
+@pytest.mark.parametrize(
+    ("params", "name"), [(SMALL, "exec_params.small"), (FULL, "exec_params.full")]
+)
+def test_exec_params(params: ExecParams, name: str) -> None:
+    descriptor = params.descriptor()
+    assert descriptor is not None
+    assert descriptor.content.hex() == FRAMES[name].hex()
+
+
+def test_retrieved() -> None:
+    found = attr.decode_retrieved(FRAMES["attrs.retrieved"])
+    assert found.complete
+    assert [(each.number, each.value) for each in found.attributes] == [
+        (4, b"ACME    "),
+        (0xC0, (1).to_bytes(8, "big")),
+    ]
+
+
+def test_groups() -> None:
+    members = attr.decode_retrieved(FRAMES["attrs.groups"]).members
+    assert [member.object_id for member in members] == [0x10000, 0x10001]
+    assert [each.value for member in members for each in member.attributes] == [b"\xca\xfe", b""]
+
+
+def test_lists() -> None:
+    whole = decode_list(FRAMES["list.objects"])
+    assert list(whole.ids) == [0x10000, 0x10001, 0x10005]
+    assert decode_list(FRAMES["list.partitions_cut"]).continuation_id == 0x10001
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "code", "field", "command_information"),
+    [
+        ("sense.no_object", 5, (0x24, 0x00), 24, None),
+        ("sense.short_read", 1, (0x3B, 0x17), None, 3),
+        ("sense.read_only", 5, (0x26, 0x00), 8, None),
+        ("sense.opcode", 5, (0x20, 0x00), None, None),
+        ("sense.job_failed", 0xB, (0x80, 0x02), None, 202),
+    ],
+)
+def test_sense(
+    name: str, key: int, code: tuple[int, int], field: int | None, command_information: int | None
+) -> None:
+    got = sense.decode(FRAMES[name])
+    assert got is not None
+    assert (got.sense_key, (got.asc, got.ascq)) == (key, code)
+    assert got.field_pointer == field
+    assert got.command_information == command_information
