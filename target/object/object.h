@@ -188,7 +188,9 @@ struct osd_share {
 	int head_fd;         /* bytes [0, head_bytes); -1: the object has no data yet */
 	int tail_fd;         /* bytes [head_bytes, ...), or -1 */
 	int version_fd;      /* 4 KiB memfd: be-free native uint64 at 0, even = stable, odd = writing;
-				at 8 the logical length; at 16 nonzero once removed */
+				at 8 the logical length; at 16 nonzero once removed;
+				at 24 a number that changes when these files stop being the
+				object's (next generation): holders then ask again */
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
 };

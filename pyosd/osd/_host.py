@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Python half of a sandbox's host (sandbox/py_host.c): what is imported ahead of need, how a job's
+code is run, how its end is put in words.  Loaded in the zygote only.
+
+Whatever the script does to modules it shares with us, a report comes out: functions used after it ran
+are bound here before, and py_host.c has words of its own should even that fail.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import gc
+import importlib
+import json
+import linecache
+import os
+import signal
+import sys
+import threading
+import traceback
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ._errors import Ended
+from ._sandbox import SandboxTransport, core
+from ._transport import Context, use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+
+__all__ = ["preload", "run"]
+
+# What scripts find already imported.  Other pure Python modules of the standard library can still be
+# imported; extension modules cannot (no executable memory behind the filter).
+PRELOAD = """
+    abc array ast base64 binascii bisect bz2 calendar cmath codecs collections collections.abc
+    contextlib copy csv dataclasses datetime decimal difflib enum errno fnmatch fractions functools
+    gzip hashlib heapq hmac io ipaddress itertools json linecache locale lzma math mmap numbers
+    operator os os.path pathlib pickle pprint queue random re secrets shlex stat statistics string
+    stringprep struct textwrap threading time timeit tokenize traceback types typing unicodedata
+    urllib.parse uuid warnings weakref zlib zoneinfo _strptime encodings.ascii encodings.idna
+    encodings.latin_1 encodings.utf_16 encodings.utf_8 encodings.utf_8_sig
+""".split()
+
+FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
+ARGS_BYTES, ARGS_JSON = 1, 2
+TRACEBACK_HEAD, TRACEBACK_TAIL = 8 << 10, 48 << 10  # bytes kept of a longer one
+RESERVE_BYTES = 256 << 10  # given back when memory runs out, so that there is some to say so
+
+Report = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
+
+format_exception = traceback.format_exception
+format_exception_only = traceback.format_exception_only
+clear_frames = traceback.clear_frames
+write = os.write
+wait_for_threads: Callable[[], None] = threading._shutdown  # type: ignore[attr-defined]
+run_exit_functions = atexit._run_exitfuncs
+clear_exit_functions = atexit._clear
+
+
+def preload() -> None:
+    """Import what scripts may want, and keep it out of the way of garbage collections."""
+    for name in PRELOAD:
+        importlib.import_module(name)
+    signal.signal(signal.SIGTERM, core.on_end)
+    # Lines appear as they are printed, and text is UTF-8 whatever the host thinks.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    gc.collect()
+    gc.freeze()
+
+
+def run(
+    code: bytes,
+    name: str,
+    args_encoding: int,
+    args: bytes,
+    zone_type: int,
+    zone: tuple[int, int],
+    job: tuple[int, int],
+) -> Report:
+    """Run a job's code as __main__ and report how it ended."""
+    reserve = [bytearray(RESERVE_BYTES)]
+    try:
+        context = Context(decode_args(args_encoding, args), zone_type, zone, job)
+        use(SandboxTransport(context))
+        execute(code, name, context)
+    except BaseException as error:
+        core.script(False)
+        reserve.clear()
+        return report_error(error)
+    return 0, FINISH_OK, b"", b""
+
+
+def decode_args(encoding: int, args: bytes) -> object:
+    if encoding == ARGS_JSON:
+        return json.loads(args)
+    return args if encoding == ARGS_BYTES else None
+
+
+def compile_code(code: bytes, name: str) -> CodeType:
+    """Compile; the source stays where tracebacks look for it."""
+    lines = code.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[name] = (len(code), None, lines, name)
+    return compile(code, name, "exec", dont_inherit=True)
+
+
+def execute(code: bytes, name: str, context: Context) -> None:
+    main = ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __file__=name)
+    sys.modules["__main__"] = main
+    args = context.args
+    words = args if isinstance(args, list) and all(isinstance(a, str) for a in args) else []
+    sys.argv = [name, *words]
+    clear_exit_functions()
+    core.script(True)
+    try:
+        exec(compile_code(code, name), main.__dict__)
+        wait_for_threads()
+    finally:
+        core.script(False)
+        run_exit_functions()
+        flush()
+
+
+def flush() -> None:
+    """What the script printed is in the pipes before the job is over."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # replaced, closed or broken by the script: its loss
+
+
+# ---- how it ended ------------------------------------------------------------------------------
+
+
+def report_error(error: BaseException) -> Report:
+    if isinstance(error, SystemExit):
+        return report_exit(error)
+    memory = isinstance(error, MemoryError)
+    if memory:
+        clear_frames(error.__traceback__)  # the frames hold what filled it
+    text = words_of(error)
+    line = last_line(error)
+    write_error(text)
+    if isinstance(error, Ended):
+        return 1, FINISH_ENDED, text, line
+    return 1, FINISH_MEMORY if memory else FINISH_EXCEPTION, text, line
+
+
+def report_exit(error: SystemExit) -> Report:
+    """Exit codes as the interpreter gives them: None 0, a number itself, else 1 and the text."""
+    code = error.code
+    if code is None or code == 0:
+        return 0, FINISH_OK, b"", b""
+    if isinstance(code, int):
+        return code & 0xFF, FINISH_EXIT, b"", f"exit code {code & 0xFF}".encode()
+    try:
+        text = str(code).encode(errors="backslashreplace")
+    except BaseException:
+        text = b"<unprintable exit text>"
+    write_error(text + b"\n")
+    return 1, FINISH_EXIT, b"", text
+
+
+def words_of(error: BaseException) -> bytes:
+    """The traceback, without our own frames; cut in the middle where it is long."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    try:
+        text = "".join(format_exception(type(error), error, trace)).encode(errors="backslashreplace")
+    except BaseException:
+        text = b"Traceback lost: " + last_line(error) + b"\n"
+    if len(text) > TRACEBACK_HEAD + TRACEBACK_TAIL:
+        text = text[:TRACEBACK_HEAD] + b"\n  ...\n" + text[-TRACEBACK_TAIL:]
+    return text
+
+
+def last_line(error: BaseException) -> bytes:
+    try:
+        text = format_exception_only(type(error), error)[-1].strip()
+        return text.encode(errors="backslashreplace")
+    except BaseException:
+        return type(error).__name__.encode(errors="backslashreplace")
+
+
+def write_error(text: bytes) -> None:
+    """To standard error itself: sys.stderr is the script's to break."""
+    try:
+        while text:
+            text = text[write(2, text) :]
+    except OSError:
+        pass  # the script closed it

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a script says about itself: progress, a result, a line of log."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from ._errors import Invalid
+from ._transport import CALL_IO_MAX, Call, current
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["log", "progress", "result"]
+
+PROGRESS_UNKNOWN = 0xFFFF
+PROGRESS_FULL = 1000
+MESSAGE_MAX = 256
+RESULT_BYTES, RESULT_JSON = 0, 1
+
+
+def progress(fraction: float | None, message: str = "") -> None:
+    """Say how far the job is: 0.0 to 1.0, or None for unknown; message up to 256 bytes."""
+    if fraction is None:
+        value = PROGRESS_UNKNOWN
+    elif 0 <= fraction <= 1:
+        value = round(fraction * PROGRESS_FULL)
+    else:
+        raise Invalid(f"progress is 0 to 1, not {fraction}")
+    text = message.encode()[:MESSAGE_MAX].decode(errors="ignore").encode()
+    current().call(Call.PROGRESS, 0, 0, value, 0, text)
+
+
+def result(value: object) -> None:
+    """Leave the job's result: bytes as they are, anything else as JSON.  The last one counts."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        encoding, data = RESULT_BYTES, memoryview(value).cast("B")
+    else:
+        encoding, data = RESULT_JSON, memoryview(json.dumps(value).encode())
+    transport = current()
+    for at in range(0, max(1, len(data)), CALL_IO_MAX):
+        piece: ReadableBuffer = data[at : at + CALL_IO_MAX]
+        transport.call(Call.RESULT, 0, 0, at, encoding, piece)
+
+
+def log(message: object) -> None:
+    """Write a line to the job's standard error."""
+    print(message, file=sys.stderr, flush=True)

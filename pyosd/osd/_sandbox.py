@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The transport inside a sandbox: `_osdcore`, built into the interpreter there (sandbox/osdcore_*.c).
+
+Large reads and maps do not go through the proxy (design D19): it passes read-only descriptors of an
+object's head and tail file, and a page with a counter that is odd while somebody writes.  A read that
+saw the same even number before and after is as atomic as the target's own; one that does not find
+such a moment in three attempts asks the proxy after all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Protocol, cast
+
+from ._errors import ANSWERS, NotFound, OSDError
+from ._transport import Call, Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+__all__ = ["SandboxTransport", "core"]
+
+SHARE_ABOVE = 64 << 10  # smaller reads are cheaper as calls
+SHARES_MAX = 64  # two descriptors each, of the 256 a job may hold
+PAGE_BYTES = 4096
+ATTEMPTS = 3
+COUNTER, LENGTH, REMOVED, LAYOUT = range(4)  # 64-bit words of the version page, native order
+
+
+class Core(Protocol):
+    """Names of the module _osdcore."""
+
+    call: Callable[..., tuple[int, int, bytes]]
+    readinto: Callable[[int, int, int, WriteableBuffer], int]
+    share: Callable[[int, int], tuple[int, int, int, int, int]]
+    Map: type
+    register: Callable[[tuple[type[BaseException], ...]], None]
+    script: Callable[[bool], None]
+    on_end: Callable[..., None]
+
+
+core = cast("Core", importlib.import_module("_osdcore"))
+core.register(ANSWERS)
+
+
+class OutOfDate(Exception):
+    """The descriptors are not, or no longer, all of the object."""
+
+
+class Shared:
+    """One object's descriptors; closed with the last reference."""
+
+    def __init__(self, partition_id: int, object_id: int) -> None:
+        self.head_fd = self.tail_fd = -1
+        self.head_bytes, _, self.head_fd, self.tail_fd, version_fd = core.share(
+            partition_id, object_id
+        )
+        try:
+            page = mmap.mmap(version_fd, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
+        finally:
+            os.close(version_fd)
+        self.words = memoryview(page).cast("Q")
+        self.layout = self.words[LAYOUT]
+
+    def __del__(self) -> None:
+        for fd in (self.head_fd, self.tail_fd):
+            if fd >= 0:
+                os.close(fd)
+
+    def readinto(self, offset: int, buffer: memoryview) -> int | None:
+        """Read; None where no stable moment was found."""
+        words = self.words
+        for _ in range(ATTEMPTS):
+            before = words[COUNTER]
+            if before & 1:
+                continue
+            self.check()
+            count = max(0, min(len(buffer), words[LENGTH] - offset))
+            self._check_covered(offset + count)
+            self._fill(offset, buffer[:count])
+            if words[COUNTER] == before:
+                return count
+        return None
+
+    def check(self) -> None:
+        """Raise NotFound or OutOfDate where these files are not the object any more."""
+        if self.words[REMOVED]:
+            raise NotFound("the object has been removed")
+        if self.words[LAYOUT] != self.layout:
+            raise OutOfDate
+
+    def _check_covered(self, end: int) -> None:
+        if (end > 0 and self.head_fd < 0) or (end > self.head_bytes and self.tail_fd < 0):
+            raise OutOfDate
+
+    def _fill(self, offset: int, buffer: memoryview) -> None:
+        """What the files hold; zeros where they end before the object does."""
+        in_head = max(0, min(len(buffer), self.head_bytes - offset))
+        for fd, at, part in (
+            (self.head_fd, offset, buffer[:in_head]),
+            (self.tail_fd, max(0, offset - self.head_bytes), buffer[in_head:]),
+        ):
+            while part:
+                count = os.preadv(fd, [part], at)
+                if not count:
+                    part[:] = bytes(len(part))
+                    break
+                part, at = part[count:], at + count
+
+    def map(self) -> LiveMap:
+        """Map all there is now."""
+        self.check()
+        counter, length = self.words[COUNTER], self.words[LENGTH]
+        self._check_covered(length)
+        live = LiveMap(self.head_fd, self.head_bytes, self.tail_fd, length)
+        live.shared, live.counter = self, counter
+        return live
+
+
+class LiveMap(core.Map):  # type: ignore[misc]
+    """The object's own bytes, in place: what others write shows."""
+
+    shared: Shared
+    counter: int
+
+    def changed(self) -> bool:
+        """Whether somebody has written since, or is writing."""
+        self.shared.check()
+        return self.shared.words[COUNTER] != self.counter
+
+
+class SandboxTransport:
+    """Calls go through shared memory to the job's proxy."""
+
+    def __init__(self, context: Context | None = None) -> None:
+        self._context = context or Context()
+        self._shares: OrderedDict[tuple[int, int], Shared] = OrderedDict()
+        self._unshareable: set[tuple[int, int]] = set()
+
+    @property
+    def context(self) -> Context:
+        return self._context
+
+    def call(
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        a: int = 0,
+        b: int = 0,
+        body: ReadableBuffer = b"",
+    ) -> tuple[int, int, bytes]:
+        return core.call(op, partition_id, object_id, a, b, body)
+
+    def readinto(
+        self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
+    ) -> int:
+        view = memoryview(buffer).cast("B")
+        if len(view) > SHARE_ABOVE:
+            count = self._read_shared((partition_id, object_id), offset, view)
+            if count is not None:
+                return count
+        return core.readinto(partition_id, object_id, offset, view)
+
+    def map(self, partition_id: int, object_id: int) -> LiveMap | None:
+        for _ in range(2):
+            shared = self._shared((partition_id, object_id))
+            if shared is None:
+                return None
+            try:
+                return shared.map()
+            except OutOfDate:
+                self._forget((partition_id, object_id))
+            except (OSError, ValueError):
+                return None  # an odd head size, or no address space: a copy will do
+        return None
+
+    def _read_shared(self, ids: tuple[int, int], offset: int, view: memoryview) -> int | None:
+        """None: has to be asked for by a call."""
+        for _ in range(2):
+            shared = self._shared(ids)
+            if shared is None:
+                return None
+            try:
+                return shared.readinto(offset, view)
+            except OutOfDate:
+                self._forget(ids)
+        return None
+
+    def _shared(self, ids: tuple[int, int]) -> Shared | None:
+        shared = self._shares.get(ids)
+        if shared is not None:
+            self._shares.move_to_end(ids)
+            return shared
+        if ids in self._unshareable:
+            return None
+        while len(self._shares) >= SHARES_MAX:
+            self._forget(next(iter(self._shares)))
+        try:
+            shared = self._shares[ids] = Shared(*ids)
+        except NotFound:
+            raise
+        except (OSDError, OSError):  # not the whole object is ours to read, or too many are open
+            self._unshareable.add(ids)
+        return shared
+
+    def _forget(self, ids: tuple[int, int]) -> None:
+        """Views made of it keep the descriptors open; the proxy's account of them is the job's."""
+        del self._shares[ids]
+        core.call(Call.UNSHARE, *ids)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the package asks of whoever carries its calls: the proxy of a sandbox, or a client's session.
+
+Numbers of calls are those of target/wire/proxy_frame.h; a test compares them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sized
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+__all__ = ["CALL_IO_MAX", "CALL_RECORDS", "Call", "Context", "Mapping", "Transport", "current", "use"]
+
+CALL_IO_MAX = 1 << 20  # bytes of object data in one call
+CALL_RECORDS = 64  # attributes in one call
+
+
+class Call(IntEnum):
+    """What can be asked."""
+
+    FINISH = 1
+    PROGRESS = 2
+    RESULT = 3
+    TYPE = 16
+    CREATE_PARTITION = 17
+    REMOVE_PARTITION = 18
+    CREATE = 19
+    REMOVE = 20
+    CREATE_COLLECTION = 21
+    REMOVE_COLLECTION = 22
+    COLLECTION_ADD = 23
+    COLLECTION_DROP = 24
+    LIST = 25
+    GETATTR = 26
+    SETATTR = 27
+    LISTATTR = 28
+    READ = 32
+    WRITE = 33
+    APPEND = 34
+    TRUNCATE = 35
+    CLEAR = 36
+    PUNCH = 37
+    LENGTH = 38
+    FLUSH = 39
+    SHARE = 40
+    UNSHARE = 41
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the job was given: arguments, and the ids and type of its zone and surrogate."""
+
+    args: object = None
+    zone_type: int = 1
+    zone: tuple[int, int] = (0, 0)
+    job: tuple[int, int] = (0, 0)
+
+
+class Mapping(Sized, Protocol):
+    """All bytes of an object: buffer protocol, len(), and changed()."""
+
+    def changed(self) -> bool:
+        """Whether somebody may have written to the object since this was made."""
+
+
+class Transport(Protocol):
+    """Carries calls.  Raises the exceptions of _errors; nothing else but what the platform raises."""
+
+    @property
+    def context(self) -> Context:
+        """What the job was given."""
+
+    def call(
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        a: int = 0,
+        b: int = 0,
+        body: ReadableBuffer = b"",
+    ) -> tuple[int, int, bytes]:
+        """Make one call; the answer's a, b and body."""
+
+    def readinto(
+        self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
+    ) -> int:
+        """Read as one atomic READ would, at least one byte where there are any; how many it were."""
+
+    def map(self, partition_id: int, object_id: int) -> Mapping | None:
+        """Map an object's bytes; None where that cannot be."""
+
+
+_transport: Transport | None = None
+
+
+def use(transport: Transport) -> None:
+    """Carry all calls of this package over transport from now on."""
+    global _transport  # noqa: PLW0603 -- one process, one job, one way out
+    _transport = transport
+
+
+def current() -> Transport:
+    """Return the transport in use; the first use decides by where we are.
+
+    In a sandbox: its proxy.  Elsewhere: a session with the target that IOSD_TARGET names.
+    """
+    if _transport is None:
+        if importlib.util.find_spec("_osdcore") is not None:
+            from ._sandbox import SandboxTransport
+
+            use(SandboxTransport())
+        else:
+            from ._client import connect
+
+            use(connect())
+    assert _transport is not None
+    return _transport

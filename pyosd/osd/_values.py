@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Attribute values, and the list entries they travel in (OSD-2 list type 9: page 4, number 4,
+reserved 6, length 2, value, padded to 8).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ._errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Attribute", "Settable", "Value", "decode_entries", "encode_entries", "encode_names"]
+
+ENTRY = struct.Struct(">II6xH")
+NAME = struct.Struct(">II")
+VALUE_MAX = 0xFFFE
+INTEGER_BYTES = 8
+
+
+class Value(bytes):
+    """The bytes of an attribute, readable in other ways; empty where the attribute is undefined."""
+
+    __slots__ = ()
+
+    @property
+    def int(self) -> int:
+        """The value as a big-endian unsigned number."""
+        return int.from_bytes(self, "big")
+
+    @property
+    def text(self) -> str:
+        """The value as UTF-8 text, without zero bytes at its end."""
+        return self.rstrip(b"\0").decode()
+
+
+Attribute = tuple[int, int, Value]
+Settable = str | int | bytes | bytearray | memoryview
+
+
+def encode_value(value: Settable) -> bytes:
+    """str as UTF-8, int as 8 bytes big-endian, bytes as they are."""
+    if isinstance(value, str):
+        encoded = value.encode()
+    elif isinstance(value, int):
+        try:
+            encoded = value.to_bytes(INTEGER_BYTES, "big")
+        except OverflowError:
+            raise Invalid("a number in an attribute is 0 to 2**64 - 1") from None
+    else:
+        encoded = bytes(value)
+    if len(encoded) > VALUE_MAX:
+        raise Invalid(f"an attribute holds at most {VALUE_MAX} bytes, not {len(encoded)}")
+    return encoded
+
+
+def encode_entries(attributes: Iterable[tuple[int, int, Settable]]) -> list[bytes]:
+    """One entry for each (page, number, value)."""
+    entries = []
+    for page, number, value in attributes:
+        encoded = encode_value(value)
+        padding = bytes(-len(encoded) % 8)
+        entries.append(ENTRY.pack(page, number, len(encoded)) + encoded + padding)
+    return entries
+
+
+def encode_names(names: Iterable[tuple[int, int]]) -> list[bytes]:
+    """One entry for each (page, number)."""
+    return [NAME.pack(page, number) for page, number in names]
+
+
+def decode_entries(body: bytes) -> Iterator[Attribute]:
+    """Entries of an answer, in order."""
+    at = 0
+    while at + ENTRY.size <= len(body):
+        page, number, length = ENTRY.unpack_from(body, at)
+        at += ENTRY.size
+        yield page, number, Value(body[at : at + length])
+        at += length + -length % 8

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cgroup.c -- see cgroup.h.  Finding the hierarchies: cgroup_find.c. */
+#include "cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cgroup_find.h"
+
+#define NAME_PREFIX    "iosd-sandboxd-"
+#define SPARE_BYTES    (8u << 20) /* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
+#define CPU_SHARES     "512"      /* half of the default: ordinary commands come first (design D22) */
+#define CPU_WEIGHT     "50"
+#define REMOVE_STEP_MS 5
+#define REMOVE_STEPS   2000
+
+/* ---- small files --------------------------------------------------------------------------------- */
+
+static int write_text(int directory, const char *file, const char *text)
+{
+	int fd = openat(directory, file, O_WRONLY | O_CLOEXEC);
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+static int write_number(int directory, const char *file, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return write_text(directory, file, text);
+}
+
+static bool read_text(int directory, const char *file, char *text, size_t size)
+{
+	int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	if (fd < 0)
+		return false;
+	length = read(fd, text, size - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* ---- making and removing ------------------------------------------------------------------------- */
+
+static void kill_members(int directory)
+{
+	char text[4096];
+
+	if (write_text(directory, "cgroup.kill", "1") == 0 ||
+	    !read_text(directory, "cgroup.procs", text, sizeof(text)))
+		return;
+	for (char *at = text, *next; *at; at = next) {
+		long pid = strtol(at, &next, 10);
+
+		if (next == at)
+			break;
+		if (pid > 0)
+			kill((pid_t)pid, SIGKILL);
+	}
+}
+
+/* A group can be removed once its last member is reaped; there is nothing to wait on in v1. */
+static void remove_group(const char *path)
+{
+	for (int i = 0; rmdir(path) < 0 && errno == EBUSY && i < REMOVE_STEPS; i++) {
+		int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (directory >= 0) {
+			kill_members(directory);
+			close(directory);
+		}
+		poll(NULL, 0, REMOVE_STEP_MS);
+	}
+}
+
+/* The group of a daemon and those of its slots. */
+static void remove_tree(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	char below[PATH_MAX];
+
+	if (!directory)
+		return;
+	while ((entry = readdir(directory))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) < (int)sizeof(below))
+			remove_group(below);
+	}
+	closedir(directory);
+	remove_group(path);
+}
+
+static void remove_stale(const char *base)
+{
+	DIR *directory = opendir(base);
+	struct dirent *entry;
+	char path[PATH_MAX];
+
+	if (!directory)
+		return;
+	while ((entry = readdir(directory))) {
+		long pid;
+
+		if (strncmp(entry->d_name, NAME_PREFIX, sizeof(NAME_PREFIX) - 1) != 0)
+			continue;
+		pid = strtol(entry->d_name + sizeof(NAME_PREFIX) - 1, NULL, 10);
+		if (pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH &&
+		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) < (int)sizeof(path))
+			remove_tree(path);
+	}
+	closedir(directory);
+}
+
+static int make_slot(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
+{
+	char path[PATH_MAX];
+
+	*slot = (struct osd_cgroup_slot){-1, -1, 0};
+	if (snprintf(path, sizeof(path), "%s/slot-%u", h->path, index) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	slot->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (slot->directory < 0)
+		return -errno;
+	slot->procs = openat(slot->directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	return slot->procs < 0 ? -errno : 0;
+}
+
+static int weigh_down(const struct osd_hierarchy *h)
+{
+	int directory, error;
+
+	if (!(h->layers & OSD_LAYER_CGROUP_CPU))
+		return 0;
+	directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0)
+		return -errno;
+	error = h->unified ? write_text(directory, "cpu.weight", CPU_WEIGHT)
+			   : write_text(directory, "cpu.shares", CPU_SHARES);
+	close(directory);
+	return error;
+}
+
+static int set_limits(const struct osd_hierarchy *h, const struct osd_cgroup_slot *slot,
+		      const struct osd_sandbox_limits *limits)
+{
+	uint64_t memory = limits->memory_bytes + limits->memory_bytes / 64 + SPARE_BYTES;
+	int error = 0;
+
+	if (h->layers & OSD_LAYER_CGROUP_MEMORY)
+		error = write_number(slot->directory, h->unified ? "memory.max" : "memory.limit_in_bytes",
+				     memory);
+	if (!error && h->layers & OSD_LAYER_CGROUP_PIDS)
+		error = write_number(slot->directory, "pids.max", (uint64_t)limits->processes + 1);
+	return error;
+}
+
+static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned slots)
+{
+	static const struct osd_sandbox_limits probe = {.memory_bytes = 64u << 20, .processes = 1};
+	int error;
+
+	if (snprintf(h->path, sizeof(h->path), "%s/" NAME_PREFIX "%d", base, (int)getpid()) >=
+	    (int)sizeof(h->path))
+		return -ENAMETOOLONG;
+	remove_stale(base);
+	if (mkdir(h->path, 0755) < 0)
+		return -errno;
+	h->slots = calloc(slots, sizeof(*h->slots));
+	error = h->slots ? 0 : -ENOMEM;
+	if (!error && h->unified)
+		error = osd_cgroup_delegate(h->path, h->layers);
+	if (!error)
+		error = weigh_down(h);
+	for (unsigned i = 0; i < slots && !error; i++) {
+		error = make_slot(h, i, &h->slots[i]);
+		if (!error)
+			error = set_limits(h, &h->slots[i], &probe);
+		/* never to swap: a limit on memory is one */
+		if (!error && h->layers & OSD_LAYER_CGROUP_MEMORY)
+			write_text(h->slots[i].directory,
+				   h->unified ? "memory.swap.max" : "memory.swappiness", "0");
+	}
+	if (error)
+		remove_tree(h->path);
+	return error;
+}
+
+void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
+		      struct osd_layer_states *states)
+{
+	static const enum osd_layer_index controllers[] = {
+		OSD_LAYER_INDEX_CGROUP_MEMORY, OSD_LAYER_INDEX_CGROUP_PIDS, OSD_LAYER_INDEX_CGROUP_CPU};
+	struct osd_cgroup_place places[OSD_HIERARCHIES];
+	size_t count = osd_cgroup_find(parent, places);
+
+	*groups = (struct osd_cgroups){.slots = slots};
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+		states->error[controllers[i]] = ENOENT;
+	for (size_t i = 0; i < count; i++) {
+		struct osd_hierarchy *h = &groups->hierarchies[groups->count];
+		int error;
+
+		*h = (struct osd_hierarchy){.layers = places[i].layers, .unified = places[i].unified};
+		error = open_hierarchy(h, places[i].base, slots);
+		for (size_t c = 0; c < sizeof(controllers) / sizeof(controllers[0]); c++) {
+			if (h->layers & 1u << controllers[c])
+				states->error[controllers[c]] = -error;
+		}
+		if (!error)
+			groups->count++;
+	}
+}
+
+void osd_cgroups_close(struct osd_cgroups *groups)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		struct osd_hierarchy *h = &groups->hierarchies[i];
+
+		for (unsigned s = 0; s < groups->slots; s++) {
+			close(h->slots[s].procs);
+			close(h->slots[s].directory);
+		}
+		free(h->slots);
+		remove_tree(h->path);
+	}
+	groups->count = 0;
+}
+
+/* ---- use ------------------------------------------------------------------------------------------ */
+
+/* "oom_kill N" of memory.oom_control (v1) or memory.events (v2). */
+static uint64_t oom_kills(const struct osd_hierarchy *h, const struct osd_cgroup_slot *slot)
+{
+	char text[512];
+	const char *at;
+
+	if (!read_text(slot->directory, h->unified ? "memory.events" : "memory.oom_control", text, sizeof(text)))
+		return 0;
+	at = strstr(text, "oom_kill ");
+	return at ? strtoull(at + 9, NULL, 10) : 0;
+}
+
+int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		struct osd_hierarchy *h = &groups->hierarchies[i];
+		int error = set_limits(h, &h->slots[slot], limits);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
+			int fds[OSD_HIERARCHIES])
+{
+	int error = osd_cgroups_limit(groups, slot, limits);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < groups->count; i++) {
+		struct osd_hierarchy *h = &groups->hierarchies[i];
+		struct osd_cgroup_slot *s = &h->slots[slot];
+
+		fds[i] = s->procs;
+		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
+			continue;
+		s->oom_kills = oom_kills(h, s);
+		if (!h->unified)
+			write_text(s->directory, "memory.max_usage_in_bytes", "0");
+	}
+	return (int)groups->count;
+}
+
+void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status)
+{
+	char text[32];
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct osd_hierarchy *h = &groups->hierarchies[i];
+		const struct osd_cgroup_slot *s = &h->slots[slot];
+
+		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
+			continue;
+		status->out_of_memory = oom_kills(h, s) > s->oom_kills;
+		/* v2 remembers the highest ever, which may be an earlier sandbox's */
+		if (!h->unified && read_text(s->directory, "memory.max_usage_in_bytes", text, sizeof(text)))
+			status->peak_bytes = strtoull(text, NULL, 10);
+	}
+}

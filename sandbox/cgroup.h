@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cgroup.h -- one control group per slot, made ahead of need, in whatever hierarchies this host has:
+ * cgroup v2, or v1's memory, pids and cpu.
+ *
+ * A sandbox joins by writing to the procs files handed to it; joining a group made earlier costs tens of
+ * microseconds, making one in the path of a job could cost milliseconds.  Results: 0 or -errno. */
+#ifndef OSD_SANDBOX_CGROUP_H
+#define OSD_SANDBOX_CGROUP_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "layers.h"
+#include "wire/sandboxd_frame.h"
+
+#define OSD_HIERARCHIES 3
+
+struct osd_cgroup_slot {
+	int directory; /* -1: none */
+	int procs;
+	uint64_t oom_kills; /* as of the last prepare */
+};
+
+struct osd_hierarchy {
+	unsigned layers; /* controllers it serves */
+	bool unified;    /* cgroup v2 */
+	char path[PATH_MAX];
+	struct osd_cgroup_slot *slots; /* owned */
+};
+
+struct osd_cgroups {
+	struct osd_hierarchy hierarchies[OSD_HIERARCHIES];
+	size_t count;
+	unsigned slots;
+};
+
+/* Make groups for `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our own
+ * group).  Says in states which of the three controllers serve.  Removes what a dead daemon left. */
+void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
+		      struct osd_layer_states *states);
+
+/* Limits for the next sandbox of the slot; its procs files (borrowed) into fds, how many as result. */
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
+			int fds[OSD_HIERARCHIES]);
+int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits);
+
+/* Adds to *status what the groups know: peak memory, and whether the kernel killed for lack of it. */
+void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);
+
+/* Remove the groups; whatever still runs in them is killed first.  Waits for that, up to 10 s. */
+void osd_cgroups_close(struct osd_cgroups *groups);
+
+#endif

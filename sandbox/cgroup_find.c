@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cgroup_find.c -- see cgroup_find.h.  Sources: /proc/self/mountinfo (what is mounted where) and
+ * /proc/self/cgroup (where we are in it); cgroups(7). */
+#include "cgroup_find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "layers.h"
+
+static const struct {
+	const char *name;
+	unsigned layer;
+} controllers[] = {
+	{"memory", OSD_LAYER_CGROUP_MEMORY},
+	{"pids", OSD_LAYER_CGROUP_PIDS},
+	{"cpu", OSD_LAYER_CGROUP_CPU},
+};
+
+#define CONTROLLER_COUNT (sizeof(controllers) / sizeof(controllers[0]))
+
+/* Is word one of the comma-separated words of list (up to stop)? */
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; *at; at += strcspn(at, ",\n"), at += *at == ',') {
+		if (strncmp(at, word, length) == 0 && strchr(",\n", at[length]))
+			return true;
+		if (*at == '\n')
+			break;
+	}
+	return false;
+}
+
+/* One line of mountinfo: ... root mountpoint ... - type source options.  True when it is a hierarchy of
+ * the controller (NULL: cgroup v2). */
+static bool parse_mount(const char *line, const char *controller, char root[PATH_MAX], char point[PATH_MAX])
+{
+	const char *dash = strstr(line, " - ");
+	char type[32], options[1024];
+
+	if (!dash || sscanf(dash, " - %31s %*s %1023s", type, options) != 2)
+		return false;
+	if (strcmp(type, controller ? "cgroup" : "cgroup2") != 0 ||
+	    (controller && !has_word(options, controller)))
+		return false;
+	return sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2;
+}
+
+/* Our group in that hierarchy: lines N:controllers:path, and 0::path for v2. */
+static bool own_group(const char *controller, char path[PATH_MAX])
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX + 128];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		char *list = strchr(line, ':'), *at = list ? strchr(list + 1, ':') : NULL;
+
+		if (!at)
+			continue;
+		*at++ = '\0';
+		at[strcspn(at, "\n")] = '\0';
+		found = controller ? has_word(list + 1, controller) : list[1] == '\0';
+		if (found)
+			snprintf(path, PATH_MAX, "%s", at);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* The directory to make groups in: mount point + (parent, or our own group below the mounted root). */
+static bool place(const char *controller, const char *parent, char base[PATH_MAX])
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[2 * PATH_MAX + 512], root[PATH_MAX], point[PATH_MAX], own[PATH_MAX];
+	const char *inside = parent;
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = parse_mount(line, controller, root, point);
+	if (file)
+		fclose(file);
+	if (!found)
+		return false;
+	if (!inside) {
+		if (!own_group(controller, own))
+			return false;
+		inside = own;
+		if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
+			inside += strlen(root);
+	}
+	if (snprintf(base, PATH_MAX, "%s/%s", point, inside + (inside[0] == '/')) >= PATH_MAX)
+		return false;
+	if (access(base, F_OK) < 0) /* a container that hides where it is: its root is ours */
+		snprintf(base, PATH_MAX, "%s", point);
+	return true;
+}
+
+static int write_file(const char *path, const char *file, const char *text)
+{
+	char name[PATH_MAX];
+	int fd, error = 0;
+
+	if (snprintf(name, sizeof(name), "%s/%s", path, file) >= (int)sizeof(name))
+		return -ENAMETOOLONG;
+	fd = open(name, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+int osd_cgroup_delegate(const char *path, unsigned layers)
+{
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		char text[16];
+		int error;
+
+		if (!(layers & controllers[i].layer))
+			continue;
+		snprintf(text, sizeof(text), "+%s", controllers[i].name);
+		error = write_file(path, "cgroup.subtree_control", text);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* A v2 group with processes in it cannot delegate: move ourselves into a leaf of our own first. */
+static int delegate_own(const char *base, unsigned layers)
+{
+	char leaf[PATH_MAX];
+	int error = osd_cgroup_delegate(base, layers);
+
+	if (error != -EBUSY || snprintf(leaf, sizeof(leaf), "%s/daemon", base) >= (int)sizeof(leaf))
+		return error;
+	if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	error = write_file(leaf, "cgroup.procs", "0");
+	return error ? error : osd_cgroup_delegate(base, layers);
+}
+
+/* Controllers a v2 group is offered, as layers. */
+static unsigned offered(const char *base)
+{
+	char name[PATH_MAX], text[512] = "";
+	unsigned layers = 0;
+	FILE *file;
+
+	if (snprintf(name, sizeof(name), "%s/cgroup.controllers", base) >= (int)sizeof(name))
+		return 0;
+	file = fopen(name, "re");
+	if (!file)
+		return 0;
+	if (fgets(text, sizeof(text), file)) {
+		for (char *at = strtok(text, " \n"); at; at = strtok(NULL, " \n")) {
+			for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+				layers |= strcmp(at, controllers[i].name) == 0 ? controllers[i].layer : 0;
+		}
+	}
+	fclose(file);
+	return layers;
+}
+
+size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3])
+{
+	unsigned bound = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+		if (!place(controllers[i].name, parent, places[count].base))
+			continue;
+		places[count].unified = false;
+		places[count].layers = controllers[i].layer;
+		bound |= controllers[i].layer;
+		count++;
+	}
+	if (count < CONTROLLER_COUNT && place(NULL, parent, places[count].base)) {
+		unsigned layers = offered(places[count].base) & ~bound;
+
+		if (layers && delegate_own(places[count].base, layers) == 0) {
+			places[count].unified = true;
+			places[count].layers = layers;
+			count++;
+		}
+	}
+	return count;
+}

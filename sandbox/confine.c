@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* confine.c -- see confine.h. */
+#include "confine.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/landlock.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "rlimits.h"
+
+int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (write(fds[i], "0", 1) != 1)
+			return osd_step_failed(step, "join control group", NULL);
+	}
+	return 0;
+}
+
+int osd_confine_rlimits(const struct osd_sandbox_limits *limits, struct osd_step *step)
+{
+	struct osd_rlimit table[OSD_RLIMIT_COUNT];
+
+	osd_limits_table(limits, table);
+	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
+		struct rlimit limit = {table[i].value, table[i].value};
+
+		if (setrlimit((__rlimit_resource_t)table[i].resource, &limit) < 0)
+			return osd_step_failed(step, "limit", table[i].name);
+	}
+	return 0;
+}
+
+int osd_confine_uid(unsigned id, struct osd_step *step)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return osd_step_failed(step, "change user", NULL);
+	/* cleared by the change of user; the process namespace is what really ends us with the zygote */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return osd_step_failed(step, "ask for the parent-death signal", NULL);
+	return 0;
+}
+
+int osd_confine_no_new_privs(struct osd_step *step)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return osd_step_failed(step, "give up new privileges", NULL);
+	return 0;
+}
+
+/* ---- Landlock: the header of Debian 12 knows ABI 2; what came later is named here --------------- */
+
+struct ruleset_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net; /* ABI 4 */
+	uint64_t scoped;             /* ABI 6 */
+};
+
+#define FS_ACCESS(abi)                                                                             \
+	((abi) >= 5 ? UINT64_C(0xffff) : (abi) >= 3 ? UINT64_C(0x7fff)                             \
+				       : (abi) >= 2 ? UINT64_C(0x3fff)                             \
+						    : UINT64_C(0x1fff))
+#define NET_ACCESS    UINT64_C(0x3) /* bind and connect TCP */
+#define SCOPES        UINT64_C(0x3) /* abstract Unix sockets, signals */
+#define READ_ACCESS   (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define DEVICE_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE)
+
+static int allow_below(int ruleset_fd, const char *path, struct osd_step *step)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = READ_ACCESS};
+	struct stat status;
+	long result;
+
+	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	if (rule.parent_fd < 0)
+		return errno == ENOENT ? 0 : osd_step_failed(step, "open", path);
+	if (fstat(rule.parent_fd, &status) == 0 && !S_ISDIR(status.st_mode))
+		rule.allowed_access = DEVICE_ACCESS;
+	result = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	close(rule.parent_fd);
+	return result < 0 ? osd_step_failed(step, "add Landlock rule for", path) : 0;
+}
+
+int osd_landlock_build(const char *package, int *ret_ruleset_fd, struct osd_step *step)
+{
+	const char *const readable[] = {OSD_PYTHON_STDLIB, "/usr/share/zoneinfo", package,
+					"/dev/null",       "/dev/zero",           "/dev/urandom"};
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	struct ruleset_attr attr = {0};
+	size_t size;
+	int fd;
+
+	if (abi < 1)
+		return osd_step_failed(step, "ask for Landlock", NULL);
+	attr.handled_access_fs = FS_ACCESS(abi);
+	attr.handled_access_net = abi >= 4 ? NET_ACCESS : 0;
+	attr.scoped = abi >= 6 ? SCOPES : 0;
+	size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (fd < 0)
+		return osd_step_failed(step, "make Landlock ruleset", NULL);
+	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
+		int error = allow_below(fd, readable[i], step);
+
+		if (error) {
+			close(fd);
+			return error;
+		}
+	}
+	*ret_ruleset_fd = fd;
+	return 0;
+}
+
+int osd_confine_landlock(int ruleset_fd, struct osd_step *step)
+{
+	if (syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0)
+		return osd_step_failed(step, "enter Landlock", NULL);
+	return 0;
+}

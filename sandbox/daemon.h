@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* daemon.h -- iosd-sandboxd: what its parts share.  One thread, one poll loop (sandboxd.c); the target's
+ * messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c); cgroup.c, layers.c.
+ *
+ * A sandbox:  FREE --SPAWN--> STARTING --zygote: SPAWNED--> LIVE --zygote: EXITED--> FREE
+ *             STARTING --zygote: FAILED, or its end--> FREE (the target is told REFUSED)
+ *             LIVE --its zygote's end--> FREE (the target is told EXITED, killed)
+ * A slot is used again only after its process has been reaped: uid, control group and slot are one. */
+#ifndef OSD_SANDBOX_DAEMON_H
+#define OSD_SANDBOX_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cgroup.h"
+#include "layers.h"
+#include "wire/sandboxd_frame.h"
+#include "zygote_frame.h"
+
+#define OSD_ZYGOTES 4 /* one in use, the next warming up, older ones whose last sandboxes still run */
+
+enum osd_sandbox_state { OSD_SANDBOX_FREE, OSD_SANDBOX_STARTING, OSD_SANDBOX_LIVE };
+
+/* What the target gets with SPAWNED, in this order after the pidfd. */
+enum osd_target_fd { TARGET_FD_SHM, TARGET_FD_JOB, TARGET_FD_STDOUT, TARGET_FD_STDERR, TARGET_FD_COUNT };
+
+struct osd_sandbox {
+	enum osd_sandbox_state state;
+	bool kill; /* asked for while it was still starting */
+	uint64_t id;     /* the target's */
+	uint64_t serial; /* ours */
+	unsigned zygote; /* index */
+	int pidfd;       /* while LIVE; -1 */
+	pid_t pid;       /* in our process namespace */
+	int target_fds[TARGET_FD_COUNT]; /* while STARTING; -1 */
+	struct osd_sandbox_limits limits;
+};
+
+struct osd_zygote {
+	pid_t pid; /* 0: no such zygote */
+	int socket;
+	unsigned forks;
+	bool ready, retiring;
+};
+
+struct osd_daemon {
+	/* options, constant after start */
+	const char *socket_path, *package, *cgroup_parent;
+	const struct osd_level *level;
+	char missing[512]; /* why the level is not full, "" when it is */
+	unsigned max, uid_base, rotate_after;
+	const uid_t *uids; /* who may connect, beside ourselves and root */
+	size_t uid_count;
+	/* state */
+	struct osd_cgroups cgroups;
+	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
+	struct osd_zygote zygotes[OSD_ZYGOTES];
+	int listen_fd, target_fd; /* -1: none */
+	bool greeted;             /* the target has said HELLO */
+	unsigned allowed;         /* sandboxes the target asked for in HELLO */
+	uint64_t last_serial;
+	unsigned failed_starts; /* zygotes in a row that never became ready */
+	bool stop;
+};
+
+/* ---- target_link.c ------------------------------------------------------------------------------- */
+
+/* Accept one connection and check who it is. */
+void osd_target_accept(struct osd_daemon *daemon);
+/* One message, or the end of the connection. */
+void osd_target_serve(struct osd_daemon *daemon);
+/* Send; a target that does not take its messages loses its connection.  No target: dropped. */
+void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id, const void *body,
+		     size_t length, const int *fds, size_t fd_count);
+void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text);
+/* Close the connection and kill everything that was made for it. */
+void osd_target_drop(struct osd_daemon *daemon);
+
+/* ---- slots.c -------------------------------------------------------------------------------------- */
+
+bool osd_slots_init(struct osd_daemon *daemon);
+bool osd_slots_all_free(const struct osd_daemon *daemon);
+struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
+void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits);
+void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits);
+void osd_slot_kill(struct osd_sandbox *sandbox);
+void osd_slot_kill_all(struct osd_daemon *daemon);
+/* What a zygote said about one of its sandboxes. */
+void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd);
+void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message);
+void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message);
+/* That zygote is gone, and all its sandboxes with it. */
+void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote);
+
+/* ---- zygote_link.c -------------------------------------------------------------------------------- */
+
+/* Start a zygote in a free place; false (logged) when it cannot even be started. */
+bool osd_zygote_start(struct osd_daemon *daemon);
+/* The one to spawn from; NULL when there is none (then one is being started). */
+struct osd_zygote *osd_zygote_current(struct osd_daemon *daemon);
+bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message, const int *fds,
+		     size_t fd_count);
+/* One message, or its end. */
+void osd_zygote_serve(struct osd_daemon *daemon, unsigned index);
+/* A fork was asked of the current zygote: start its successor when it has done its share. */
+void osd_zygote_count_fork(struct osd_daemon *daemon);
+/* Kill and reap all. */
+void osd_zygotes_stop(struct osd_daemon *daemon);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fd_message.h -- one packet with descriptors over a Unix SEQPACKET socket.
+ * Results: >= 0, or -errno. */
+#ifndef OSD_SANDBOX_FD_MESSAGE_H
+#define OSD_SANDBOX_FD_MESSAGE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define OSD_FD_MESSAGE_MAX 12 /* descriptors in one packet */
+
+/* Sends all of data and the descriptors (borrowed), or nothing.  flags as of sendmsg(2). */
+int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count, int flags);
+
+/* Length of the packet, 0 at end of file, -EMSGSIZE when it or its descriptors did not fit (then no
+ * descriptor is kept).  Descriptors received are close-on-exec and the caller's. */
+ssize_t osd_fd_receive(int socket, void *buffer, size_t capacity, int *fds, size_t fd_capacity,
+		       size_t *ret_fd_count);
+
+void osd_fds_close(const int *fds, size_t count);
+
+#endif

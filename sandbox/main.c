@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* main.c -- what a sandbox does, in order: sandbox_steps reads as the list.  Whatever fails before READY
+ * is told over the job socket as FAILED; nothing of the job has run then.
+ * Namespaces and the root are the zygote's (root.c, zygote.c); each right given up: confine.c. */
+#include "main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "confine.h"
+#include "fd_message.h"
+#include "layers.h"
+#include "manage.h"
+#include "proxy_client.h"
+#include "py_host.h"
+#include "seccomp_rules.h"
+#include "zygote_frame.h"
+
+#define EXIT_NOT_STARTED 125
+#define SHM_FD           3
+#define LANDLOCK_FD      5
+#define KEEP_FROM        64 /* descriptors are parked above before 0-4 are laid out */
+
+struct sandbox {
+	const struct osd_confinement *confinement;
+	const struct osd_sandbox_start *start;
+	struct osd_shm *shm;
+	int landlock_fd;
+	bool laid_out; /* descriptors 0-4 are where the sandbox expects them */
+};
+
+/* ---- steps: 0 or -errno ------------------------------------------------------------------------ */
+
+static int join_cgroups(struct sandbox *s, struct osd_step *step)
+{
+	return osd_confine_cgroups(s->start->fds + SPAWN_FD_CGROUPS, s->start->fd_count - SPAWN_FD_CGROUPS,
+				   step);
+}
+
+/* 0 /dev/null, 1 and 2 the pipes, 3 the shared memory, 4 the job socket, 5 the Landlock ruleset. */
+static int lay_out_descriptors(struct sandbox *s, struct osd_step *step)
+{
+	const int *fds = s->start->fds;
+	const int wanted[] = {open("/dev/null", O_RDONLY | O_CLOEXEC), fds[SPAWN_FD_STDOUT],
+			      fds[SPAWN_FD_STDERR], fds[SPAWN_FD_SHM], fds[SPAWN_FD_JOB],
+			      s->confinement->landlock_fd};
+	int parked[sizeof(wanted) / sizeof(wanted[0])];
+	const size_t count = s->confinement->landlock_fd < 0 ? LANDLOCK_FD : LANDLOCK_FD + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		parked[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, KEEP_FROM);
+		if (parked[i] < 0)
+			return osd_step_failed(step, "park a descriptor", NULL);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (dup2(parked[i], (int)i) < 0)
+			return osd_step_failed(step, "place a descriptor", NULL);
+	}
+	if (syscall(SYS_close_range, (unsigned)count, UINT_MAX, 0) < 0)
+		return osd_step_failed(step, "close inherited descriptors", NULL);
+	s->landlock_fd = s->confinement->landlock_fd < 0 ? -1 : LANDLOCK_FD;
+	s->laid_out = true;
+	return 0;
+}
+
+static int map_shared_memory(struct sandbox *s, struct osd_step *step)
+{
+	void *memory = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, SHM_FD, 0);
+
+	if (memory == MAP_FAILED)
+		return osd_step_failed(step, "map the shared memory", NULL);
+	close(SHM_FD);
+	s->shm = memory;
+	osd_proxy_attach(s->shm, OSD_SANDBOX_JOB_FD);
+	return 0;
+}
+
+static int limit(struct sandbox *s, struct osd_step *step)
+{
+	return osd_confine_rlimits(&s->start->limits, step);
+}
+
+static int change_user(struct sandbox *s, struct osd_step *step)
+{
+	return osd_confine_uid(s->confinement->uid_base + 1 + s->start->slot, step);
+}
+
+static int give_up_privileges(struct sandbox *s, struct osd_step *step)
+{
+	(void)s;
+	return osd_confine_no_new_privs(step);
+}
+
+static int enter_landlock(struct sandbox *s, struct osd_step *step)
+{
+	int error = osd_confine_landlock(s->landlock_fd, step);
+
+	close(s->landlock_fd);
+	return error;
+}
+
+static int start_management(struct sandbox *s, struct osd_step *step)
+{
+	return osd_manage_start(s->shm, step);
+}
+
+static int install_filter(struct sandbox *s, struct osd_step *step)
+{
+	return osd_seccomp_install(&s->confinement->filter, step);
+}
+
+static int dry_run(struct sandbox *s, struct osd_step *step)
+{
+	(void)s;
+	if (osd_host_prewarm())
+		return 0;
+	errno = ENOEXEC;
+	return osd_step_failed(step, "run a first script", NULL);
+}
+
+/* ---- the list ---------------------------------------------------------------------------------- */
+
+static const struct {
+	int (*take)(struct sandbox *, struct osd_step *);
+	unsigned layers; /* taken when the level has one of these; 0: always */
+} sandbox_steps[] = {
+	{join_cgroups, OSD_LAYERS_CGROUP},
+	{lay_out_descriptors, 0},
+	{map_shared_memory, 0},
+	{limit, OSD_LAYER_RLIMITS},
+	{change_user, OSD_LAYER_UID},
+	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
+	{enter_landlock, OSD_LAYER_LANDLOCK},
+	{start_management, 0},
+	{install_filter, OSD_LAYER_SECCOMP}, /* TSYNC: the management thread too */
+	{dry_run, 0},
+};
+
+/* The job socket is still where the zygote received it until the descriptors are laid out. */
+static int job_socket(const struct sandbox *s)
+{
+	return s->laid_out ? OSD_SANDBOX_JOB_FD : s->start->fds[SPAWN_FD_JOB];
+}
+
+static void tell(const struct sandbox *s, enum osd_job_message type, const char *text)
+{
+	uint8_t message[OSD_JOB_HEADER + 256];
+	size_t length = osd_job_message_encode(type, text, strlen(text), message, sizeof(message));
+
+	/* write, not send: the filter has no send */
+	if (write(job_socket(s), message, length) < 0)
+		_exit(EXIT_NOT_STARTED); /* the target is gone; so is our reason to be */
+}
+
+static void take_steps(struct sandbox *s)
+{
+	for (size_t i = 0; i < sizeof(sandbox_steps) / sizeof(sandbox_steps[0]); i++) {
+		unsigned layers = sandbox_steps[i].layers;
+		struct osd_step step;
+		char text[240];
+		int error;
+
+		if (layers && !(layers & s->confinement->layers))
+			continue;
+		error = sandbox_steps[i].take(s, &step);
+		if (!error)
+			continue;
+		snprintf(text, sizeof(text), "cannot %s: %s", step.what, strerror(-error));
+		tell(s, OSD_JOB_FAILED, text);
+		_exit(EXIT_NOT_STARTED);
+	}
+}
+
+/* ---- the job ------------------------------------------------------------------------------------ */
+
+#define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_JOB_INLINE_MAX)
+
+/* name, args and code where they lie: behind the header, or in the sealed memfd. */
+static bool find_texts(struct osd_host_job *job, const uint8_t *texts, size_t length)
+{
+	const struct osd_job_run *run = &job->run;
+
+	if ((uint64_t)run->name_bytes + run->args_bytes + run->code_bytes != length)
+		return false;
+	job->name = (const char *)texts;
+	job->args = job->name + run->name_bytes;
+	job->code = job->args + run->args_bytes;
+	return true;
+}
+
+static bool map_texts(struct osd_host_job *job, int memfd)
+{
+	struct stat status;
+	void *bytes;
+
+	if (fstat(memfd, &status) < 0 || status.st_size <= 0)
+		return false;
+	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, memfd, 0);
+	return bytes != MAP_FAILED && find_texts(job, bytes, (size_t)status.st_size);
+}
+
+/* Waits for RUN.  False: the target closed the socket, or sent something else. */
+static bool receive_job(struct osd_host_job *job)
+{
+	static uint8_t message[INLINE_BYTES];
+	int memfd = -1;
+	size_t fd_count;
+	ssize_t length = osd_fd_receive(OSD_SANDBOX_JOB_FD, message, sizeof(message), &memfd, 1, &fd_count);
+	bool fine;
+
+	if (length < (ssize_t)OSD_JOB_RUN_BYTES || !osd_job_run_decode(message, &job->run) ||
+	    job->run.in_memfd != (fd_count == 1))
+		return false;
+	if (!job->run.in_memfd)
+		return find_texts(job, message + OSD_JOB_RUN_BYTES, (size_t)length - OSD_JOB_RUN_BYTES);
+	fine = map_texts(job, memfd);
+	close(memfd);
+	return fine;
+}
+
+noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
+			       const struct osd_sandbox_start *start)
+{
+	struct sandbox sandbox = {.confinement = confinement, .start = start, .landlock_fd = -1};
+	struct osd_host_job job = {0};
+
+	take_steps(&sandbox);
+	tell(&sandbox, OSD_JOB_READY, "");
+	if (!receive_job(&job))
+		_exit(EXIT_NOT_STARTED);
+	_exit(osd_host_run(&job));
+}

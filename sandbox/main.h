@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* main.h -- a sandbox, from the fork to its exit. */
+#ifndef OSD_SANDBOX_MAIN_H
+#define OSD_SANDBOX_MAIN_H
+
+#include <linux/filter.h>
+#include <stdnoreturn.h>
+
+#include "wire/sandboxd_frame.h"
+
+#define OSD_SANDBOX_JOB_FD 4 /* the job socket; 0 /dev/null, 1 and 2 pipes, 3 shared memory until mapped */
+
+/* What the zygote prepared once, for all. */
+struct osd_confinement {
+	unsigned layers;
+	unsigned uid_base; /* slot n runs as uid_base + 1 + n */
+	int landlock_fd;
+	struct sock_fprog filter;
+};
+
+/* What belongs to this sandbox.  Descriptors: enum zygote_spawn_fd, then cgroup.procs files. */
+struct osd_sandbox_start {
+	unsigned slot;
+	struct osd_sandbox_limits limits;
+	const int *fds;
+	size_t fd_count;
+};
+
+/* In the child, right after the fork. */
+noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
+			       const struct osd_sandbox_start *start);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* osdcore_module.c -- `_osdcore`: call, readinto and share over proxy_client.c, and the signal handler
+ * that raises osd.Ended.  Not here: what the calls mean (package osd), the mapping (osdcore_map.c).
+ *
+ * State is static, not per module: one sandbox is one process with one interpreter and one proxy. */
+#include "osdcore_module.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "fd_message.h"
+#include "proxy_client.h"
+
+#define SHARE_FDS 3
+
+static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
+static _Atomic bool in_script;
+
+void osd_core_script(bool running)
+{
+	atomic_store(&in_script, running);
+}
+
+bool osd_core_is_ended(PyObject *type)
+{
+	return errors && PyErr_GivenExceptionMatches(type, PyTuple_GET_ITEM(errors, 0));
+}
+
+static PyObject *raise_answer(const struct osd_answer *answer, const uint8_t *body)
+{
+	PyObject *text;
+
+	if (!errors || answer->code >= PyTuple_GET_SIZE(errors)) {
+		PyErr_Format(PyExc_SystemError, "the proxy answered %d", answer->code);
+		return NULL;
+	}
+	text = PyUnicode_DecodeUTF8((const char *)body, (Py_ssize_t)answer->body_bytes, "replace");
+	if (text)
+		PyErr_SetObject(PyTuple_GET_ITEM(errors, answer->code), text);
+	Py_XDECREF(text);
+	return NULL;
+}
+
+/* True when the answer is OK; else an exception is set. */
+static bool ask(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
+		const uint8_t **ret_body)
+{
+	if (call->body_bytes > OSD_BODY_MAX) {
+		PyErr_SetString(PyExc_ValueError, "more data than one call can carry");
+		return false;
+	}
+	if (!osd_proxy_call(call, body, ret_answer, ret_body)) {
+		PyErr_SetString(PyExc_SystemError, "malformed answer from the proxy");
+		return false;
+	}
+	if (ret_answer->code != OSD_ANSWER_OK) {
+		raise_answer(ret_answer, *ret_body);
+		return false;
+	}
+	return true;
+}
+
+PyDoc_STRVAR(call_doc, "call(op, partition_id, object_id, a=0, b=0, body=b'', /) -> (a, b, bytes)\n\n"
+		       "One call to the proxy.  Raises the exception registered for its answer.");
+
+static PyObject *core_call(PyObject *module, PyObject *args)
+{
+	unsigned long long partition_id, object_id, a = 0, b = 0;
+	struct osd_call call = {0};
+	struct osd_answer answer;
+	Py_buffer body = {0};
+	const uint8_t *answer_body;
+	bool fine;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "HKK|KKy*:call", &call.op, &partition_id, &object_id, &a, &b, &body))
+		return NULL;
+	call.partition_id = partition_id;
+	call.object_id = object_id;
+	call.a = a;
+	call.b = b;
+	call.body_bytes = (uint32_t)OSD_MIN((size_t)body.len, (size_t)OSD_BODY_MAX + 1);
+	fine = ask(&call, body.buf, &answer, &answer_body);
+	if (body.obj)
+		PyBuffer_Release(&body);
+	if (!fine)
+		return NULL;
+	return Py_BuildValue("(KKy#)", (unsigned long long)answer.a, (unsigned long long)answer.b,
+			     (const char *)answer_body, (Py_ssize_t)answer.body_bytes);
+}
+
+PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"
+			   "READ by way of the proxy, at most one call's worth, into buffer.");
+
+static PyObject *core_readinto(PyObject *module, PyObject *args)
+{
+	unsigned long long partition_id, object_id, offset;
+	struct osd_call call = {.op = OSD_CALL_READ};
+	struct osd_answer answer;
+	const uint8_t *body;
+	Py_buffer buffer;
+	PyObject *result = NULL;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "KKKw*:readinto", &partition_id, &object_id, &offset, &buffer))
+		return NULL;
+	call.partition_id = partition_id;
+	call.object_id = object_id;
+	call.a = offset;
+	call.b = OSD_MIN((size_t)buffer.len, (size_t)OSD_CALL_IO_MAX);
+	if (ask(&call, NULL, &answer, &body)) {
+		size_t length = OSD_MIN((size_t)answer.body_bytes, (size_t)call.b);
+
+		memcpy(buffer.buf, body, length);
+		result = PyLong_FromSize_t(length);
+	}
+	PyBuffer_Release(&buffer);
+	return result;
+}
+
+PyDoc_STRVAR(share_doc,
+	     "share(partition_id, object_id, /) -> (head_bytes, length, head_fd, tail_fd, version_fd)\n\n"
+	     "Read-only descriptors of an object's files, the caller's to close; -1 for a file that is not.");
+
+static PyObject *core_share(PyObject *module, PyObject *args)
+{
+	unsigned long long partition_id, object_id;
+	struct osd_call call = {.op = OSD_CALL_SHARE};
+	struct osd_answer answer;
+	const uint8_t *body;
+	int fds[SHARE_FDS], head = -1, tail = -1, count, expected;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "KK:share", &partition_id, &object_id))
+		return NULL;
+	call.partition_id = partition_id;
+	call.object_id = object_id;
+	if (!ask(&call, NULL, &answer, &body))
+		return NULL;
+	count = osd_proxy_receive_fds(fds, SHARE_FDS);
+	if (count < 0) {
+		errno = -count;
+		return PyErr_SetFromErrno(PyExc_OSError);
+	}
+	expected = (answer.flags & 1) + (answer.flags >> 1 & 1) + 1;
+	if (count != expected) {
+		osd_fds_close(fds, (size_t)count);
+		PyErr_SetString(PyExc_SystemError, "descriptors do not match the proxy's answer");
+		return NULL;
+	}
+	count = 0;
+	if (answer.flags & 1)
+		head = fds[count++];
+	if (answer.flags & 2)
+		tail = fds[count++];
+	return Py_BuildValue("(KKiii)", (unsigned long long)answer.a, (unsigned long long)answer.b, head,
+			     tail, fds[count]);
+}
+
+PyDoc_STRVAR(register_doc, "register(errors, /)\n\nException classes by answer code; index 0: Ended.");
+
+static PyObject *core_register(PyObject *module, PyObject *classes)
+{
+	(void)module;
+	if (!PyTuple_CheckExact(classes) || PyTuple_GET_SIZE(classes) < 1) {
+		PyErr_SetString(PyExc_TypeError, "a tuple of exception classes is wanted");
+		return NULL;
+	}
+	Py_XSETREF(errors, Py_NewRef(classes));
+	Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(script_doc, "script(running, /)\n\nWhether the script's own code runs and may be ended.");
+
+static PyObject *core_script(PyObject *module, PyObject *running)
+{
+	int truth = PyObject_IsTrue(running);
+
+	(void)module;
+	if (truth < 0)
+		return NULL;
+	osd_core_script(truth);
+	Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(on_end_doc, "on_end(signal, frame, /)\n\nSignal handler: raises Ended while the script runs.");
+
+static PyObject *core_on_end(PyObject *module, PyObject *args)
+{
+	(void)module;
+	(void)args;
+	if (errors && atomic_exchange(&in_script, false)) {
+		PyErr_SetString(PyTuple_GET_ITEM(errors, 0), "the job was told to end");
+		return NULL;
+	}
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{"call", core_call, METH_VARARGS, call_doc},
+	{"readinto", core_readinto, METH_VARARGS, readinto_doc},
+	{"share", core_share, METH_VARARGS, share_doc},
+	{"register", core_register, METH_O, register_doc},
+	{"script", core_script, METH_O, script_doc},
+	{"on_end", core_on_end, METH_VARARGS, on_end_doc},
+	{NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+	{Py_mod_exec, osd_core_add_map},
+	{0, NULL},
+};
+
+static PyModuleDef definition = {
+	.m_base = PyModuleDef_HEAD_INIT,
+	.m_name = "_osdcore",
+	.m_doc = "Transport between a sandbox and its proxy.",
+	.m_methods = methods,
+	.m_slots = slots,
+};
+
+PyMODINIT_FUNC osd_core_init(void)
+{
+	return PyModuleDef_Init(&definition);
+}

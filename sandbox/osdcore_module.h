@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* osdcore_module.h -- the built-in module `_osdcore`: the transport under the Python package osd. */
+#ifndef OSD_SANDBOX_OSDCORE_MODULE_H
+#define OSD_SANDBOX_OSDCORE_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+
+PyMODINIT_FUNC osd_core_init(void);
+
+/* Between true and false osd.Ended may be raised: the script's own code is running. */
+void osd_core_script(bool running);
+
+/* Is this exception class the one registered as osd.Ended? */
+bool osd_core_is_ended(PyObject *type);
+
+/* osdcore_map.c: adds the type Map to the module. */
+int osd_core_add_map(PyObject *module);
+
+#endif

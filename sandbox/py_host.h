@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* py_host.h -- CPython up, user code in, how it ended out.
+ *
+ * In the zygote: osd_host_start, then osd_host_fork for each sandbox.  In a sandbox, on its main thread:
+ * osd_host_prewarm, osd_host_run once; the process then leaves with _exit (there is no way down: a new
+ * interpreter is a new process). */
+#ifndef OSD_SANDBOX_PY_HOST_H
+#define OSD_SANDBOX_PY_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/proxy_frame.h"
+
+/* One job, as it came over the job socket; the bytes are borrowed. */
+struct osd_host_job {
+	struct osd_job_run run;
+	const char *name, *args, *code;
+};
+
+/* Interpreter, allowed modules, package osd from the directory `package`; text on failure. */
+bool osd_host_start(const char *package, char *text, size_t size);
+
+/* fork(2) with the interpreter's and the C library's own preparations; -errno on failure. */
+pid_t osd_host_fork(void);
+
+/* Run a trivial script the way jobs run, so that the first job finds its pages in place. */
+bool osd_host_prewarm(void);
+
+/* Run the job and report FINISH to the proxy, whatever the script did.  Returns the exit code. */
+int osd_host_run(const struct osd_host_job *job);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* root.c -- see root.h. */
+#include "root.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define STAGE "/tmp" /* any directory every host has: only our namespace sees what is mounted on it */
+#define COPY_BYTES (1u << 20)
+
+struct entry {
+	const char *path; /* on the host, and below the new root */
+	bool directory, optional;
+};
+
+static const struct entry binds[] = {
+	{OSD_PYTHON_STDLIB, true, false},
+	{"/usr/lib/x86_64-linux-gnu", true, true},
+	{"/usr/lib/aarch64-linux-gnu", true, true},
+	{"/usr/share/zoneinfo", true, true},
+	{"/dev/null", false, false},
+	{"/dev/zero", false, false},
+	{"/dev/urandom", false, false},
+};
+
+/* mkdir -p of target's parents (and of target itself when it is a directory) below STAGE. */
+static int make_place(const struct entry *entry, char path[PATH_MAX], struct osd_step *step)
+{
+	size_t length = (size_t)snprintf(path, PATH_MAX, "%s%s", STAGE, entry->path);
+	int fd;
+
+	for (size_t i = sizeof(STAGE); i <= length; i++) {
+		char kept = path[i];
+
+		if (kept != '/' && !(kept == '\0' && entry->directory))
+			continue;
+		path[i] = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return osd_step_failed(step, "make directory", path);
+		path[i] = kept;
+	}
+	if (entry->directory)
+		return 0;
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return osd_step_failed(step, "make file", path);
+	close(fd);
+	return 0;
+}
+
+/* A read-only bind keeps the flags the host mounted with: inside a user namespace they are locked. */
+static int make_read_only(const char *path, struct osd_step *step)
+{
+	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID;
+	struct statvfs fs;
+
+	if (statvfs(path, &fs) < 0)
+		return osd_step_failed(step, "look at mount", path);
+	flags |= fs.f_flag & ST_NODEV ? MS_NODEV : 0;
+	flags |= fs.f_flag & ST_NOEXEC ? MS_NOEXEC : 0;
+	flags |= fs.f_flag & ST_NOATIME ? MS_NOATIME : 0;
+	flags |= fs.f_flag & ST_NODIRATIME ? MS_NODIRATIME : 0;
+	flags |= fs.f_flag & ST_RELATIME ? MS_RELATIME : 0;
+	if (mount(NULL, path, NULL, flags, NULL) < 0)
+		return osd_step_failed(step, "make read-only", path);
+	return 0;
+}
+
+static int bind_entry(const struct entry *entry, struct osd_step *step)
+{
+	char path[PATH_MAX];
+	int error;
+
+	if (entry->optional && access(entry->path, F_OK) < 0)
+		return 0;
+	error = make_place(entry, path, step);
+	if (error)
+		return error;
+	if (mount(entry->path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return osd_step_failed(step, "bind", entry->path);
+	return entry->directory ? make_read_only(path, step) : 0;
+}
+
+/* ---- the package osd: copied, not bound ---------------------------------------------------------
+ * It may lie below a home directory that nobody else may search.  The daemon opened it as root; reading
+ * through that descriptor needs no rights above it. */
+
+static int copy_file(int from_directory, int to_directory, const char *name, struct osd_step *step)
+{
+	OSD_CLEANUP_CLOSE int from = openat(from_directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	OSD_CLEANUP_CLOSE int to = openat(to_directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	ssize_t copied;
+
+	if (from < 0 || to < 0)
+		return osd_step_failed(step, "copy", name);
+	do {
+		copied = sendfile(to, from, NULL, COPY_BYTES);
+	} while (copied > 0);
+	return copied < 0 ? osd_step_failed(step, "copy", name) : 0;
+}
+
+static bool is_module(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 3 && strcmp(name + length - 3, ".py") == 0;
+}
+
+static int copy_package(int package_fd, struct osd_step *step)
+{
+	static const struct entry place = {OSD_ROOT_PACKAGE, true, false};
+	char path[PATH_MAX];
+	struct dirent *entry;
+	int to, error = make_place(&place, path, step);
+	DIR *from;
+
+	if (error)
+		return error;
+	to = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	from = fdopendir(openat(package_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (to < 0 || !from)
+		error = osd_step_failed(step, "read the package osd", NULL);
+	while (!error && (entry = readdir(from))) {
+		if (is_module(entry->d_name))
+			error = copy_file(package_fd, to, entry->d_name, step);
+	}
+	if (from)
+		closedir(from);
+	osd_closep(&to);
+	return error;
+}
+
+static int link_libraries(struct osd_step *step)
+{
+	/* the merged /usr of Debian: the loader searches /lib/<triplet> first */
+	if (symlink("usr/lib", STAGE "/lib") < 0)
+		return osd_step_failed(step, "link", "/lib");
+	return 0;
+}
+
+int osd_root_enter(int package_fd, struct osd_step *step)
+{
+	int error;
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return osd_step_failed(step, "make mounts private", NULL);
+	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=128") < 0)
+		return osd_step_failed(step, "mount tmpfs", NULL);
+	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++) {
+		error = bind_entry(&binds[i], step);
+		if (error)
+			return error;
+	}
+	error = link_libraries(step);
+	if (!error)
+		error = copy_package(package_fd, step);
+	if (error)
+		return error;
+	if (chdir(STAGE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+		return osd_step_failed(step, "change root", NULL);
+	/* the old root lies on top of the new one now; take it away */
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return osd_step_failed(step, "leave the old root", NULL);
+	return make_read_only("/", step);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sandboxd.c -- iosd-sandboxd: options, start, poll loop.  The daemon makes sandboxes for one target at a
+ * time, because it has the rights for it and the target has not.  No Python here, no threads.
+ * Parts: daemon.h. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon.h"
+
+#define MAX_DEFAULT     16u
+#define MAX_LIMIT       1024u
+#define UID_BASE        200000u
+#define ROTATE_DEFAULT  2000u
+#define UIDS_MAX        16u
+#define OPEN_FILES_WANT 16384
+
+static const char usage[] =
+	"usage: iosd-sandboxd --socket PATH --python-dir DIR [option...]\n"
+	"       iosd-sandboxd --print-level\n"
+	"  --socket PATH        listen here (Unix SEQPACKET)\n"
+	"  --python-dir DIR     folder that holds the Python package osd\n"
+	"  --max N              most sandboxes at once (default 16)\n"
+	"  --isolation LEVEL    full (default), no-cgroup, no-userns, minimal, or best: the best\n"
+	"                       this host can give\n"
+	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"
+	"  --uid UID            may connect too, beside root, our own user and the socket's owner\n"
+	"                       (repeatable)\n"
+	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
+	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
+	"  --print-level        print what isolation this host can give, as JSON, and exit\n";
+
+struct options {
+	const char *isolation;
+	char package[PATH_MAX];
+	bool print_level;
+	uid_t uids[UIDS_MAX];
+};
+
+/* ---- options ------------------------------------------------------------------------------------- */
+
+static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || number < least || number > most)
+		return false;
+	*ret_number = (unsigned)number;
+	return true;
+}
+
+static bool add_uid(struct osd_daemon *daemon, struct options *options, const char *text)
+{
+	unsigned uid;
+
+	if (daemon->uid_count == UIDS_MAX || !parse_number(text, 0, INT32_MAX, &uid))
+		return false;
+	options->uids[daemon->uid_count++] = uid;
+	return true;
+}
+
+static bool take_option(struct osd_daemon *daemon, struct options *options, int option, const char *value)
+{
+	switch (option) {
+	case 's':
+		daemon->socket_path = value;
+		return true;
+	case 'p':
+		return snprintf(options->package, sizeof(options->package), "%s/osd", value) <
+		       (int)sizeof(options->package);
+	case 'i':
+		options->isolation = value;
+		return true;
+	case 'c':
+		daemon->cgroup_parent = value;
+		return true;
+	case 'm':
+		return parse_number(value, 1, MAX_LIMIT, &daemon->max);
+	case 'u':
+		return add_uid(daemon, options, value);
+	case 'b':
+		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
+	case 'r':
+		return parse_number(value, 1, INT32_MAX, &daemon->rotate_after);
+	case 'l':
+		options->print_level = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_options(struct osd_daemon *daemon, struct options *options, int argc, char **argv)
+{
+	static const struct option table[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"python-dir", required_argument, NULL, 'p'},
+		{"max", required_argument, NULL, 'm'},
+		{"isolation", required_argument, NULL, 'i'},
+		{"cgroup-parent", required_argument, NULL, 'c'},
+		{"uid", required_argument, NULL, 'u'},
+		{"uid-base", required_argument, NULL, 'b'},
+		{"rotate-after", required_argument, NULL, 'r'},
+		{"print-level", no_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (!take_option(daemon, options, option, optarg))
+			return false;
+	}
+	daemon->uids = options->uids;
+	daemon->package = options->package;
+	return optind == argc && (options->print_level || (daemon->socket_path && options->package[0]));
+}
+
+/* ---- level --------------------------------------------------------------------------------------- */
+
+static int print_level(struct osd_daemon *daemon, const struct osd_layer_states *states)
+{
+	char missing[512];
+	const struct osd_level *level = osd_level_choose("best", states, missing, sizeof(missing));
+	const char *separator = "";
+
+	printf("{\"schema\": \"iosd.isolation/1\", \"level\": \"%s\", \"missing\": [",
+	       level ? level->name : "none");
+	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++) {
+		if (!states->error[i])
+			continue;
+		printf("%s\"%s: %s\"", separator, osd_layer_name(i), strerror(states->error[i]));
+		separator = ", ";
+	}
+	printf("], \"layers\": [");
+	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++)
+		printf("%s\n {\"name\": \"%s\", \"available\": %s, \"what\": \"%s\"}", i ? "," : "",
+		       osd_layer_name(i), states->error[i] ? "false" : "true", osd_layer_what(i));
+	printf("]}\n");
+	osd_cgroups_close(&daemon->cgroups);
+	return level ? 0 : 1;
+}
+
+static bool choose_level(struct osd_daemon *daemon, const struct options *options,
+			 const struct osd_layer_states *states)
+{
+	daemon->level =
+		osd_level_choose(options->isolation, states, daemon->missing, sizeof(daemon->missing));
+	if (!daemon->level) {
+		osd_error("isolation level %s is not available here: %s; --isolation best takes what is",
+			  options->isolation, daemon->missing);
+		return false;
+	}
+	if (!(daemon->level->layers & OSD_LAYERS_CGROUP))
+		osd_cgroups_close(&daemon->cgroups);
+	return true;
+}
+
+/* ---- start --------------------------------------------------------------------------------------- */
+
+/* Who may connect is decided by the peer's credentials, so the mode only keeps out the idle. */
+static bool listen_on(struct osd_daemon *daemon)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (strlen(daemon->socket_path) >= sizeof(address.sun_path)) {
+		osd_error("socket path is longer than %zu bytes", sizeof(address.sun_path) - 1);
+		return false;
+	}
+	strcpy(address.sun_path, daemon->socket_path);
+	daemon->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	unlink(daemon->socket_path);
+	if (daemon->listen_fd < 0 ||
+	    bind(daemon->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chmod(daemon->socket_path, daemon->uid_count ? 0666 : 0600) < 0 || listen(daemon->listen_fd, 4) < 0) {
+		osd_error("cannot listen on '%s': %s", daemon->socket_path, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max < OPEN_FILES_WANT ? limit.rlim_max : OPEN_FILES_WANT;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int signal_descriptor(void)
+{
+	sigset_t signals;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* To whoever waits for us: a line on standard output, and systemd's protocol where it is spoken. */
+static void announce(const struct osd_daemon *daemon)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	printf("ready %s\n", daemon->level->name);
+	fflush(stdout);
+	if (!path || strlen(path) >= sizeof(address.sun_path))
+		return;
+	strcpy(address.sun_path, path);
+	if (path[0] == '@')
+		address.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&address,
+	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+	close(fd);
+}
+
+/* ---- loop ----------------------------------------------------------------------------------------- */
+
+enum ready_index { READY_SIGNAL, READY_LISTEN, READY_TARGET, READY_ZYGOTES };
+
+/* Zygotes first: an exit frees the slot that the target's next request wants. */
+static void serve_once(struct osd_daemon *daemon, int signal_fd)
+{
+	bool free_for_target = daemon->target_fd < 0 && osd_slots_all_free(daemon);
+	struct pollfd ready[READY_ZYGOTES + OSD_ZYGOTES] = {
+		[READY_SIGNAL] = {.fd = signal_fd, .events = POLLIN},
+		[READY_LISTEN] = {.fd = free_for_target ? daemon->listen_fd : -1, .events = POLLIN},
+		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
+	};
+
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
+		ready[READY_ZYGOTES + i] =
+			(struct pollfd){.fd = daemon->zygotes[i].pid ? daemon->zygotes[i].socket : -1,
+					.events = POLLIN};
+	if (poll(ready, READY_ZYGOTES + OSD_ZYGOTES, -1) < 0)
+		return;
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+		if (ready[READY_ZYGOTES + i].revents)
+			osd_zygote_serve(daemon, i);
+	}
+	if (ready[READY_TARGET].revents && daemon->target_fd == ready[READY_TARGET].fd)
+		osd_target_serve(daemon);
+	if (ready[READY_LISTEN].revents && daemon->target_fd < 0)
+		osd_target_accept(daemon);
+	if (ready[READY_SIGNAL].revents)
+		daemon->stop = true;
+}
+
+/* Warm before anybody may connect: a level that cannot be had shows here. */
+static bool wait_for_zygote(struct osd_daemon *daemon)
+{
+	while (!daemon->stop && !daemon->zygotes[0].ready) {
+		if (!daemon->zygotes[0].pid)
+			return false;
+		osd_zygote_serve(daemon, 0);
+	}
+	return !daemon->stop;
+}
+
+static int run(struct osd_daemon *daemon)
+{
+	int signal_fd = signal_descriptor();
+	int result = 1;
+
+	if (signal_fd >= 0 && osd_slots_init(daemon) && osd_zygote_start(daemon) && wait_for_zygote(daemon) &&
+	    listen_on(daemon)) {
+		announce(daemon);
+		while (!daemon->stop)
+			serve_once(daemon, signal_fd);
+		unlink(daemon->socket_path);
+		result = daemon->failed_starts ? 1 : 0;
+	}
+	osd_target_drop(daemon);
+	osd_zygotes_stop(daemon);
+	osd_cgroups_close(&daemon->cgroups);
+	free(daemon->sandboxes);
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	struct osd_daemon daemon = {
+		.max = MAX_DEFAULT, .uid_base = UID_BASE, .rotate_after = ROTATE_DEFAULT, .listen_fd = -1, .target_fd = -1};
+	struct options options = {.isolation = "full"};
+	struct osd_layer_states states = {{0}};
+
+	osd_log_init(STDERR_FILENO, "iosd-sandboxd", OSD_LOG_INFO);
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
+		daemon.zygotes[i].socket = -1;
+	if (!parse_options(&daemon, &options, argc, argv)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	raise_open_files();
+	osd_layers_probe(daemon.uid_base, &states);
+	osd_cgroups_open(&daemon.cgroups, daemon.cgroup_parent, options.print_level ? 1 : daemon.max, &states);
+	if (options.print_level)
+		return print_level(&daemon, &states);
+	if (!choose_level(&daemon, &options, &states)) {
+		osd_cgroups_close(&daemon.cgroups);
+		return 1;
+	}
+	return run(&daemon);
+}

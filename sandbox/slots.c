@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* slots.c -- sandboxes by slot: their channels, limits, kills and ends.  States: daemon.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "daemon.h"
+#include "fd_message.h"
+#include "rlimits.h"
+#include "wire/proxy_frame.h"
+
+static const int no_fds[TARGET_FD_COUNT] = {-1, -1, -1, -1};
+
+bool osd_slots_init(struct osd_daemon *daemon)
+{
+	daemon->sandboxes = calloc(daemon->max, sizeof(*daemon->sandboxes));
+	if (!daemon->sandboxes)
+		return false;
+	for (unsigned i = 0; i < daemon->max; i++) {
+		daemon->sandboxes[i].pidfd = -1;
+		memcpy(daemon->sandboxes[i].target_fds, no_fds, sizeof(no_fds));
+	}
+	return true;
+}
+
+bool osd_slots_all_free(const struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < daemon->max; i++) {
+		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE)
+			return false;
+	}
+	return true;
+}
+
+struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id)
+{
+	for (unsigned i = 0; i < daemon->max; i++) {
+		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE && daemon->sandboxes[i].id == id)
+			return &daemon->sandboxes[i];
+	}
+	return NULL;
+}
+
+/* A free slot, as long as the target keeps to what it asked for in HELLO. */
+static struct osd_sandbox *free_slot(struct osd_daemon *daemon)
+{
+	struct osd_sandbox *found = NULL;
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < daemon->max; i++) {
+		if (daemon->sandboxes[i].state != OSD_SANDBOX_FREE)
+			used++;
+		else if (!found)
+			found = &daemon->sandboxes[i];
+	}
+	return used < daemon->allowed ? found : NULL;
+}
+
+static void release(struct osd_sandbox *sandbox)
+{
+	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
+	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+	osd_closep(&sandbox->pidfd);
+	sandbox->pidfd = -1;
+	sandbox->pid = 0;
+	sandbox->kill = false;
+	sandbox->state = OSD_SANDBOX_FREE;
+}
+
+/* ---- channels ----------------------------------------------------------------------------------- */
+
+/* Sealed, so that the sandbox cannot cut it and make the target fault. */
+static int make_shared_memory(void)
+{
+	int fd = memfd_create("iosd-sandbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct osd_shm *shm;
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, OSD_SHM_BYTES) < 0)
+		goto fail;
+	shm = mmap(NULL, sizeof(*shm), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shm == MAP_FAILED)
+		goto fail;
+	shm->magic = OSD_SHM_MAGIC;
+	shm->version = OSD_PROXY_VERSION;
+	munmap(shm, sizeof(*shm));
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+		return fd;
+fail:
+	close(fd);
+	return -1;
+}
+
+/* The target's ends into sandbox->target_fds, the sandbox's into theirs (all -1 before). */
+static bool make_channels(struct osd_sandbox *sandbox, int theirs[SPAWN_FD_CGROUPS])
+{
+	int pair[2], output[2];
+
+	sandbox->target_fds[TARGET_FD_SHM] = make_shared_memory();
+	theirs[SPAWN_FD_SHM] = fcntl(sandbox->target_fds[TARGET_FD_SHM], F_DUPFD_CLOEXEC, 0);
+	if (theirs[SPAWN_FD_SHM] < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	sandbox->target_fds[TARGET_FD_JOB] = pair[0];
+	theirs[SPAWN_FD_JOB] = pair[1];
+	if (pipe2(output, O_CLOEXEC) < 0)
+		return false;
+	sandbox->target_fds[TARGET_FD_STDOUT] = output[0];
+	theirs[SPAWN_FD_STDOUT] = output[1];
+	if (pipe2(output, O_CLOEXEC) < 0)
+		return false;
+	sandbox->target_fds[TARGET_FD_STDERR] = output[0];
+	theirs[SPAWN_FD_STDERR] = output[1];
+	return true;
+}
+
+/* ---- SPAWN -------------------------------------------------------------------------------------- */
+
+/* Control groups and channels, then the request to the zygote; what failed, or NULL. */
+static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+			      struct osd_zygote *zygote)
+{
+	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
+	struct zygote_message message = {.type = ZYGOTE_SPAWN, .slot = slot, .limits = sandbox->limits};
+	int fds[SPAWN_FD_CGROUPS + OSD_HIERARCHIES] = {-1, -1, -1, -1};
+	const char *failed = NULL;
+	int groups;
+
+	message.serial = sandbox->serial;
+	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &sandbox->limits, fds + SPAWN_FD_CGROUPS);
+	if (groups < 0)
+		return "the control group refuses these limits";
+	if (!make_channels(sandbox, fds))
+		failed = "no descriptors or memory left for its channels";
+	else if (!osd_zygote_send(zygote, &message, fds, SPAWN_FD_CGROUPS + (size_t)groups))
+		failed = "the zygote does not listen";
+	osd_fds_close(fds, SPAWN_FD_CGROUPS);
+	return failed;
+}
+
+void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
+{
+	struct osd_sandbox *sandbox = free_slot(daemon);
+	struct osd_zygote *zygote = osd_zygote_current(daemon);
+	const char *failed;
+
+	if (!sandbox || !zygote || osd_slot_by_id(daemon, id)) {
+		osd_target_refuse(daemon, id,
+				  !zygote    ? "no zygote is running"
+				  : sandbox ? "a sandbox of this id is alive"
+					     : "as many sandboxes are alive as HELLO asked for");
+		return;
+	}
+	sandbox->id = id;
+	sandbox->serial = ++daemon->last_serial;
+	sandbox->limits = *limits;
+	sandbox->zygote = (unsigned)(zygote - daemon->zygotes);
+	failed = ask_zygote(daemon, sandbox, zygote);
+	if (failed) {
+		release(sandbox);
+		osd_target_refuse(daemon, id, failed);
+		return;
+	}
+	sandbox->state = OSD_SANDBOX_STARTING;
+	osd_zygote_count_fork(daemon);
+}
+
+/* ---- what zygotes say ---------------------------------------------------------------------------- */
+
+static struct osd_sandbox *about(struct osd_daemon *daemon, const struct zygote_message *message,
+				 enum osd_sandbox_state state)
+{
+	struct osd_sandbox *sandbox;
+
+	if (message->slot >= daemon->max)
+		return NULL;
+	sandbox = &daemon->sandboxes[message->slot];
+	return sandbox->state == state && sandbox->serial == message->serial ? sandbox : NULL;
+}
+
+/* The process id as we see it; the zygote knows only its own namespace's. */
+static pid_t pid_of(int pidfd)
+{
+	char path[64], line[128];
+	int pid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd)
+{
+	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_STARTING);
+	int fds[1 + TARGET_FD_COUNT] = {pidfd};
+	uint8_t body[4];
+
+	if (!sandbox) {
+		osd_closep(&pidfd);
+		return;
+	}
+	sandbox->state = OSD_SANDBOX_LIVE;
+	sandbox->pidfd = pidfd;
+	sandbox->pid = pid_of(pidfd);
+	memcpy(fds + 1, sandbox->target_fds, sizeof(sandbox->target_fds));
+	osd_put_be(body, (uint64_t)sandbox->pid, 4);
+	osd_target_send(daemon, OSD_SANDBOXD_SPAWNED, sandbox->id, body, sizeof(body), fds,
+			1 + TARGET_FD_COUNT);
+	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
+	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+	if (sandbox->kill)
+		osd_slot_kill(sandbox);
+}
+
+void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message)
+{
+	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_STARTING);
+
+	if (!sandbox)
+		return;
+	osd_target_refuse(daemon, sandbox->id, message->text);
+	release(sandbox);
+}
+
+static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox, struct osd_sandbox_exit status)
+{
+	uint8_t body[64];
+	size_t length;
+
+	osd_cgroups_usage(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes), &status);
+	length = osd_sandbox_exit_encode(&status, body, sizeof(body));
+	osd_target_send(daemon, OSD_SANDBOXD_EXITED, sandbox->id, body, length, NULL, 0);
+	release(sandbox);
+}
+
+void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message)
+{
+	struct osd_sandbox *sandbox = about(daemon, message, OSD_SANDBOX_LIVE);
+
+	if (sandbox)
+		tell_exit(daemon, sandbox, message->status);
+}
+
+void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote)
+{
+	for (unsigned i = 0; i < daemon->max; i++) {
+		struct osd_sandbox *sandbox = &daemon->sandboxes[i];
+
+		if (sandbox->zygote != zygote)
+			continue;
+		if (sandbox->state == OSD_SANDBOX_LIVE) {
+			osd_slot_kill(sandbox); /* without process namespace it may be alive */
+			tell_exit(daemon, sandbox, (struct osd_sandbox_exit){.wait_status = SIGKILL});
+		} else if (sandbox->state == OSD_SANDBOX_STARTING) {
+			osd_target_refuse(daemon, sandbox->id, "its zygote died");
+			release(sandbox);
+		}
+	}
+}
+
+/* ---- LIMITS and KILL ----------------------------------------------------------------------------- */
+
+void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
+{
+	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
+	struct osd_rlimit table[OSD_RLIMIT_COUNT];
+	bool fine = sandbox && sandbox->state == OSD_SANDBOX_LIVE;
+
+	if (fine)
+		fine = osd_cgroups_limit(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes), limits) == 0;
+	osd_limits_table(limits, table);
+	for (size_t i = 0; i < OSD_RLIMIT_COUNT && fine; i++) {
+		struct rlimit limit = {table[i].value, table[i].value};
+
+		fine = prlimit(sandbox->pid, (__rlimit_resource_t)table[i].resource, &limit, NULL) == 0;
+	}
+	if (!fine) {
+		osd_target_refuse(daemon, id, sandbox ? "limits cannot be set" : "no such sandbox");
+		return;
+	}
+	sandbox->limits = *limits;
+	osd_target_send(daemon, OSD_SANDBOXD_LIMITS_SET, id, NULL, 0, NULL, 0);
+}
+
+void osd_slot_kill(struct osd_sandbox *sandbox)
+{
+	if (sandbox->state == OSD_SANDBOX_STARTING)
+		sandbox->kill = true;
+	else if (sandbox->state == OSD_SANDBOX_LIVE)
+		syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
+}
+
+void osd_slot_kill_all(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < daemon->max; i++)
+		osd_slot_kill(&daemon->sandboxes[i]);
+}

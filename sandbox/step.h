@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* step.h -- one step of a start order that failed: which, and why.  Steps return 0 or -errno and fill in
+ * what they were doing; the caller that runs the list reports it once. */
+#ifndef OSD_SANDBOX_STEP_H
+#define OSD_SANDBOX_STEP_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct osd_step {
+	char what[160]; /* "mount tmpfs", "write uid map", ... */
+};
+
+/* Notes what failed and yields -errno. */
+static inline int osd_step_failed(struct osd_step *step, const char *what, const char *object)
+{
+	int error = errno ? errno : EIO;
+
+	snprintf(step->what, sizeof(step->what), "%.60s%s%.90s", what, object ? " " : "",
+		 object ? object : "");
+	return -error;
+}
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* target_link.c -- the target's connection: who may connect, what it may ask.  One target at a time; the
+ * next waits in the backlog until the last one's sandboxes are dead. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon.h"
+#include "fd_message.h"
+#include "wire/cursor.h"
+
+#define SOCKET_BYTES    (1 << 20)
+#define PROCESSES_MAX   64u
+#define OPEN_FILES_MAX  4096u
+#define LEAST_MEMORY    (32u << 20) /* below this the interpreter does not come up */
+
+/* The owner of the socket file is whom root gave it to. */
+static bool permitted(const struct osd_daemon *daemon, uid_t uid)
+{
+	struct stat status;
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	if (lstat(daemon->socket_path, &status) == 0 && status.st_uid == uid)
+		return true;
+	for (size_t i = 0; i < daemon->uid_count; i++) {
+		if (daemon->uids[i] == uid)
+			return true;
+	}
+	return false;
+}
+
+void osd_target_accept(struct osd_daemon *daemon)
+{
+	int fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC), size = SOCKET_BYTES;
+	socklen_t length = sizeof(struct ucred);
+	struct ucred peer;
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || !permitted(daemon, peer.uid)) {
+		osd_warning("refused a connection of uid %d", length ? (int)peer.uid : -1);
+		close(fd);
+		return;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	daemon->target_fd = fd;
+	daemon->greeted = false;
+}
+
+void osd_target_drop(struct osd_daemon *daemon)
+{
+	if (daemon->target_fd < 0)
+		return;
+	close(daemon->target_fd);
+	daemon->target_fd = -1;
+	osd_slot_kill_all(daemon);
+}
+
+void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id, const void *body,
+		     size_t length, const int *fds, size_t fd_count)
+{
+	const struct osd_sandboxd_message message = {type, id, body, (uint32_t)length};
+	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
+	size_t used = osd_sandboxd_encode(&message, bytes, sizeof(bytes));
+	int error;
+
+	if (daemon->target_fd < 0 || !used)
+		return;
+	error = osd_fd_send(daemon->target_fd, bytes, used, fds, fd_count, MSG_DONTWAIT);
+	if (!error)
+		return;
+	osd_warning("cannot send to the target: %s", strerror(-error));
+	osd_target_drop(daemon);
+}
+
+void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)
+{
+	osd_target_send(daemon, OSD_SANDBOXD_REFUSED, id, text, strlen(text), NULL, 0);
+}
+
+/* ---- what it asks ------------------------------------------------------------------------------- */
+
+static void welcome(struct osd_daemon *daemon)
+{
+	uint8_t body[OSD_SANDBOXD_BODY_MAX];
+	struct osd_wr w = osd_wr_init(body, sizeof(body));
+
+	osd_wr_be(&w, strlen(daemon->level->name), 2);
+	osd_wr_bytes(&w, daemon->level->name, strlen(daemon->level->name));
+	osd_wr_be(&w, strlen(daemon->missing), 2);
+	osd_wr_bytes(&w, daemon->missing, strlen(daemon->missing));
+	osd_target_send(daemon, OSD_SANDBOXD_WELCOME, 0, body, osd_wr_used(&w), NULL, 0);
+}
+
+static void hello(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
+	uint32_t most = (uint32_t)osd_rd_be(&r, 4);
+	char text[96];
+
+	if (r.bad || most == 0 || most > daemon->max) {
+		snprintf(text, sizeof(text), "this daemon keeps 1 to %u sandboxes (option --max)", daemon->max);
+		osd_target_refuse(daemon, 0, text);
+		return;
+	}
+	daemon->allowed = most;
+	daemon->greeted = true;
+	welcome(daemon);
+}
+
+/* Decoded and within reason; else the target is told. */
+static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_message *message,
+		       struct osd_sandbox_limits *ret_limits)
+{
+	if (osd_sandbox_limits_decode(message->body, message->body_bytes, ret_limits) &&
+	    ret_limits->memory_bytes >= LEAST_MEMORY && ret_limits->memory_bytes <= INT64_MAX / 2 &&
+	    ret_limits->cpu_seconds >= 1 && ret_limits->processes >= 1 &&
+	    ret_limits->processes <= PROCESSES_MAX && ret_limits->open_files <= OPEN_FILES_MAX)
+		return true;
+	osd_target_refuse(daemon, message->sandbox_id,
+			  "limits out of range: memory from 32 MiB, cpu from 1 s, 1-64 processes, "
+			  "at most 4096 open files");
+	return false;
+}
+
+static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_sandbox_limits limits;
+	struct osd_sandbox *sandbox;
+
+	if (message->type == OSD_SANDBOXD_HELLO) {
+		hello(daemon, message);
+		return true;
+	}
+	if (!daemon->greeted)
+		return false;
+	switch (message->type) {
+	case OSD_SANDBOXD_SPAWN:
+		if (get_limits(daemon, message, &limits))
+			osd_slot_spawn(daemon, message->sandbox_id, &limits);
+		return true;
+	case OSD_SANDBOXD_LIMITS:
+		if (get_limits(daemon, message, &limits))
+			osd_slot_limit(daemon, message->sandbox_id, &limits);
+		return true;
+	case OSD_SANDBOXD_KILL:
+		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
+		if (sandbox)
+			osd_slot_kill(sandbox); /* else it has ended already: EXITED is on the way */
+		return true;
+	default:
+		return false;
+	}
+}
+
+void osd_target_serve(struct osd_daemon *daemon)
+{
+	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
+	struct osd_sandboxd_message message;
+	size_t fd_count = 0;
+	ssize_t length = osd_fd_receive(daemon->target_fd, bytes, sizeof(bytes), NULL, 0, &fd_count);
+
+	if (length > 0 && osd_sandboxd_decode(bytes, (size_t)length, &message) && answer(daemon, &message))
+		return;
+	if (length != 0)
+		osd_warning("the target sent something else than a request; closing its connection");
+	osd_target_drop(daemon);
+}

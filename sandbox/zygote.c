@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* zygote.c -- iosd-zygote: a warm interpreter, process 1 of its own process namespace, that forks a
+ * sandbox for each request of iosd-sandboxd and reaps it.  Started by zygote_link.c inside its
+ * namespaces, as their root.  One thread, always: a fork of several is not safe.
+ * Not here: what a sandbox does after the fork (main.c). */
+#include <Python.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "confine.h"
+#include "fd_message.h"
+#include "layers.h"
+#include "main.h"
+#include "py_host.h"
+#include "root.h"
+#include "seccomp_rules.h"
+#include "zygote_frame.h"
+
+struct child {
+	pid_t pid; /* 0: the slot is free */
+	int pidfd;
+	uint64_t serial;
+};
+
+struct zygote {
+	struct osd_confinement confinement;
+	const char *package; /* directory of package osd, as seen after the change of root */
+	unsigned slots;
+	struct child *children; /* by slot */
+	unsigned alive;
+	bool retiring;
+	int signal_fd;
+	int tasks_fd;    /* /proc/self/task, opened while there was a /proc; -1 without */
+	int own_pid_fd;  /* back to our own process namespace after each fork */
+};
+
+/* ---- set-up ------------------------------------------------------------------------------------ */
+
+static int raise_oom_score(struct osd_step *step)
+{
+	char text[16];
+	int before = 0, length, error = 0;
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return osd_step_failed(step, "open", "oom_score_adj");
+	length = (int)read(fd, text, sizeof(text) - 1);
+	if (length > 0) {
+		text[length] = '\0';
+		before = atoi(text);
+	}
+	length = snprintf(text, sizeof(text), "%d", OSD_MIN(OSD_MAX(before, 0) + 500, 1000));
+	if (pwrite(fd, text, (size_t)length, 0) != length)
+		error = osd_step_failed(step, "write", "oom_score_adj");
+	close(fd);
+	return error;
+}
+
+static int prepare_signals(struct zygote *z, struct osd_step *step)
+{
+	sigset_t child;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* a terminal's ^C is for the daemon */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (sigprocmask(SIG_SETMASK, &child, NULL) < 0)
+		return osd_step_failed(step, "block SIGCHLD", NULL);
+	z->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	return z->signal_fd < 0 ? osd_step_failed(step, "make signalfd", NULL) : 0;
+}
+
+static int prepare_process(struct zygote *z, struct osd_step *step)
+{
+	unsigned layers = z->confinement.layers;
+	int error = prepare_signals(z, step);
+
+	if (!error && layers & OSD_LAYER_OOM_SCORE)
+		error = raise_oom_score(step);
+	if (error)
+		return error;
+	z->tasks_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	z->own_pid_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (z->own_pid_fd < 0)
+		return osd_step_failed(step, "open own pidfd", NULL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return osd_step_failed(step, "ask for the parent-death signal", NULL);
+	return 0;
+}
+
+static int prepare_confinement(struct zygote *z, struct osd_step *step)
+{
+	unsigned layers = z->confinement.layers;
+	int error = 0;
+
+	if (layers & OSD_LAYER_MOUNTNS) {
+		error = osd_root_enter(ZYGOTE_FD_PACKAGE, step);
+		z->package = OSD_ROOT_PACKAGE;
+	}
+	z->confinement.landlock_fd = -1;
+	if (!error && layers & OSD_LAYER_LANDLOCK)
+		error = osd_landlock_build(z->package, &z->confinement.landlock_fd, step);
+	if (!error && layers & OSD_LAYER_SECCOMP)
+		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD, layers & OSD_LAYER_PIDNS,
+					  &z->confinement.filter, step);
+	return error;
+}
+
+static void tell(uint32_t type, const struct zygote_message *about, const char *text, int fd)
+{
+	struct zygote_message message = {.type = type};
+
+	if (about) {
+		message.slot = about->slot;
+		message.serial = about->serial;
+	}
+	if (text)
+		snprintf(message.text, sizeof(message.text), "%s", text);
+	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), &fd, fd >= 0, 0) < 0)
+		_exit(1); /* the daemon is gone; as process 1 this takes all sandboxes along */
+}
+
+static int refuse_to_start(const struct osd_step *step, int error)
+{
+	char text[ZYGOTE_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "cannot %s: %s", step->what, strerror(-error));
+	tell(ZYGOTE_FAILED, NULL, text, -1);
+	return 1;
+}
+
+/* ---- sandboxes ---------------------------------------------------------------------------------- */
+
+/* A library that starts a thread of its own (some linear-algebra ones do) makes every later fork unsafe:
+ * the link count of /proc/self/task is two more than the threads. */
+static bool one_thread(const struct zygote *z)
+{
+	struct stat status;
+
+	return z->tasks_fd < 0 || fstat(z->tasks_fd, &status) < 0 || status.st_nlink <= 3;
+}
+
+/* The next child is process 1 of a new process namespace.  unshare + fork rather than clone3, so that the
+ * C library and the interpreter run their own fork preparations and know the child's thread id. */
+static int enter_next_pidns(const struct zygote *z)
+{
+	if (!(z->confinement.layers & OSD_LAYER_PIDNS))
+		return 0;
+	if (setns(z->own_pid_fd, CLONE_NEWPID) < 0 || unshare(CLONE_NEWPID) < 0)
+		return -errno;
+	return 0;
+}
+
+static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request, const int *fds, size_t fd_count)
+{
+	int error = enter_next_pidns(z);
+	sigset_t none;
+	pid_t pid;
+
+	if (error)
+		return error;
+	pid = osd_host_fork();
+	if (pid != 0)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	osd_sandbox_main(&z->confinement, &(struct osd_sandbox_start){.slot = request->slot,
+								      .limits = request->limits,
+								      .fds = fds,
+								      .fd_count = fd_count});
+}
+
+static void spawn(struct zygote *z, const struct zygote_message *request, const int *fds, size_t fd_count)
+{
+	struct child *child = &z->children[request->slot];
+	char text[ZYGOTE_TEXT_MAX];
+	pid_t pid = -EAGAIN;
+
+	if (one_thread(z))
+		pid = fork_sandbox(z, request, fds, fd_count);
+	if (pid < 0) {
+		snprintf(text, sizeof(text), "cannot fork a sandbox: %s",
+			 pid == -EAGAIN && !one_thread(z) ? "the zygote has more than one thread"
+							  : strerror(-pid));
+		tell(ZYGOTE_FAILED, request, text, -1);
+		return;
+	}
+	*child = (struct child){pid, (int)syscall(SYS_pidfd_open, pid, 0), request->serial};
+	z->alive++;
+	tell(ZYGOTE_SPAWNED, request, NULL, child->pidfd);
+}
+
+static uint64_t microseconds(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
+}
+
+static void report_exit(struct zygote *z, struct child *child, int status, const struct rusage *usage)
+{
+	struct zygote_message message = {
+		.type = ZYGOTE_EXITED,
+		.slot = (uint32_t)(child - z->children),
+		.serial = child->serial,
+		.status = {.wait_status = status,
+			   .cpu_user_usec = microseconds(usage->ru_utime),
+			   .cpu_system_usec = microseconds(usage->ru_stime),
+			   .peak_bytes = (uint64_t)usage->ru_maxrss * 1024},
+	};
+
+	close(child->pidfd);
+	*child = (struct child){.pid = 0};
+	z->alive--;
+	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
+		_exit(1);
+}
+
+/* Reaps everything that ended; processes that are not ours to report are orphans of a namespace. */
+static void reap(struct zygote *z)
+{
+	struct signalfd_siginfo ignored;
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while (read(z->signal_fd, &ignored, sizeof(ignored)) > 0)
+		;
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		for (unsigned i = 0; i < z->slots; i++) {
+			if (z->children[i].pid == pid) {
+				report_exit(z, &z->children[i], status, &usage);
+				break;
+			}
+		}
+	}
+}
+
+/* ---- loop --------------------------------------------------------------------------------------- */
+
+/* False: the daemon has closed the socket. */
+static bool serve_request(struct zygote *z)
+{
+	struct zygote_message request;
+	int fds[OSD_FD_MESSAGE_MAX];
+	size_t fd_count = 0;
+	ssize_t length = osd_fd_receive(ZYGOTE_FD_CONTROL, &request, sizeof(request), fds,
+					OSD_FD_MESSAGE_MAX, &fd_count);
+
+	if (length <= 0)
+		return false;
+	if (length == sizeof(request) && request.type == ZYGOTE_RETIRE)
+		z->retiring = true;
+	else if (length == sizeof(request) && request.type == ZYGOTE_SPAWN && request.slot < z->slots &&
+		 fd_count >= SPAWN_FD_CGROUPS && !z->children[request.slot].pid)
+		spawn(z, &request, fds, fd_count);
+	else
+		osd_error("zygote: malformed request");
+	osd_fds_close(fds, fd_count);
+	return true;
+}
+
+/* Where there is no process namespace nothing ends the sandboxes with us but this. */
+static void kill_all(const struct zygote *z)
+{
+	for (unsigned i = 0; i < z->slots; i++) {
+		if (z->children[i].pid)
+			kill(z->children[i].pid, SIGKILL);
+	}
+}
+
+static void serve(struct zygote *z)
+{
+	struct pollfd ready[2] = {{.fd = ZYGOTE_FD_CONTROL, .events = POLLIN},
+				  {.fd = z->signal_fd, .events = POLLIN}};
+
+	while (!z->retiring || z->alive) {
+		if (poll(ready, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (ready[1].revents)
+			reap(z);
+		if (ready[0].revents && !serve_request(z))
+			break;
+	}
+	kill_all(z);
+}
+
+/* iosd-zygote LAYERS SLOTS UID_BASE PACKAGE, started by iosd-sandboxd only */
+int main(int argc, char **argv)
+{
+	struct zygote z = {.tasks_fd = -1};
+	struct osd_step step;
+	char text[ZYGOTE_TEXT_MAX];
+	int error;
+
+	if (argc != 5) {
+		fprintf(stderr, "iosd-zygote is started by iosd-sandboxd\n");
+		return 2;
+	}
+	z.confinement.layers = (unsigned)strtoul(argv[1], NULL, 16);
+	z.slots = (unsigned)strtoul(argv[2], NULL, 10);
+	z.confinement.uid_base = (unsigned)strtoul(argv[3], NULL, 10);
+	z.package = argv[4];
+	osd_log_init(STDERR_FILENO, "iosd-zygote", OSD_LOG_INFO);
+	z.children = calloc(z.slots, sizeof(*z.children));
+	if (!z.children)
+		return 1;
+	error = prepare_process(&z, &step);
+	if (!error)
+		error = prepare_confinement(&z, &step);
+	if (error)
+		return refuse_to_start(&step, error);
+	close(ZYGOTE_FD_PACKAGE);
+	if (!osd_host_start(z.package, text, sizeof(text))) {
+		tell(ZYGOTE_FAILED, NULL, text, -1);
+		return 1;
+	}
+	tell(ZYGOTE_READY, NULL, NULL, -1);
+	serve(&z);
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* zygote_frame.h -- what iosd-sandboxd and iosd-zygote say to each other.  Both are ours and built
+ * together, so these are plain structs; sandboxes never hold this socket. */
+#ifndef OSD_SANDBOX_ZYGOTE_FRAME_H
+#define OSD_SANDBOX_ZYGOTE_FRAME_H
+
+#include <stdint.h>
+
+#include "wire/sandboxd_frame.h"
+
+/* Descriptors the zygote is started with. */
+enum zygote_fd { ZYGOTE_FD_CONTROL = 3, ZYGOTE_FD_PACKAGE = 4 /* O_PATH: the directory of package osd */ };
+
+enum zygote_message_type {
+	ZYGOTE_SPAWN = 1, /* with the descriptors of enum zygote_spawn_fd */
+	ZYGOTE_RETIRE,    /* no more spawns will come: leave when the last sandbox has ended */
+	ZYGOTE_READY,
+	ZYGOTE_SPAWNED, /* with a pidfd */
+	ZYGOTE_EXITED,
+	ZYGOTE_FAILED, /* to start (serial 0), or to spawn */
+};
+
+/* Order of a SPAWN's descriptors; cgroup.procs files follow, as many as there are. */
+enum zygote_spawn_fd { SPAWN_FD_SHM, SPAWN_FD_JOB, SPAWN_FD_STDOUT, SPAWN_FD_STDERR, SPAWN_FD_CGROUPS };
+
+#define ZYGOTE_TEXT_MAX 512
+
+struct zygote_message {
+	uint32_t type;
+	uint32_t slot;
+	uint64_t serial; /* which sandbox; never used twice in the daemon's life */
+	union {
+		struct osd_sandbox_limits limits; /* SPAWN */
+		struct osd_sandbox_exit status;   /* EXITED */
+		char text[ZYGOTE_TEXT_MAX];       /* FAILED */
+	};
+};
+
+#endif

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Partitions, collections and user objects in dictionaries: what the test proxy serves calls from."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proxy import Sandbox
+
+ROOT, PARTITION, COLLECTION, USER_OBJECT = 0x01, 0x02, 0x40, 0x80
+OK, NOT_FOUND, EXISTS, PERMISSION, NO_SPACE, INVALID, IO, NOT_EMPTY, CONFLICT = range(9)
+FIRST_ID = 0x10000
+IDS_PER_ANSWER = 3  # few, so that continuation is exercised
+SHARE_MESSAGE = struct.pack(">HH", 1, 4)
+
+
+class Refusal(Exception):
+    """An answer that is not OK."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass
+class Thing:
+    """One object."""
+
+    kind: int
+    data: bytearray = field(default_factory=bytearray)
+    attributes: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    members: set[int] = field(default_factory=set)
+    files: Files | None = None
+
+
+class Files:
+    """The two files and the version page of a shared object."""
+
+    def __init__(self, thing: Thing, head_bytes: int) -> None:
+        self.head_bytes = head_bytes
+        self.head = self._file(thing.data[:head_bytes])
+        self.tail = self._file(thing.data[head_bytes:]) if len(thing.data) > head_bytes else -1
+        page = os.memfd_create("version")
+        os.ftruncate(page, 4096)
+        self.page = mmap.mmap(page, 4096)
+        self.page_fd = os.open(f"/proc/self/fd/{page}", os.O_RDONLY)
+        os.close(page)
+        struct.pack_into("=QQ", self.page, 0, 2, len(thing.data))
+
+    @staticmethod
+    def _file(data: bytes) -> int:
+        writable = os.memfd_create("object")
+        os.write(writable, data)
+        fd = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY)
+        os.close(writable)
+        return fd
+
+
+def entries(attributes: dict[tuple[int, int], bytes]) -> bytes:
+    """Type 9 list entries."""
+    return b"".join(
+        struct.pack(">II6xH", *name, len(value)) + value + bytes(-len(value) % 8)
+        for name, value in attributes.items()
+    )
+
+
+class MemoryObjects:
+    """Serves every call of proxy_frame.h; fails on anything malformed."""
+
+    def __init__(self, head_bytes: int = 1 << 62, share: bool = True) -> None:
+        self.things: dict[tuple[int, int], Thing] = {(0, 0): Thing(ROOT)}
+        self.head_bytes, self.share = head_bytes, share
+
+    def serve(self, sandbox: Sandbox, op: int, pid: int, oid: int, a: int, b: int, body: bytes) -> None:
+        handler = getattr(self, f"op_{op}")
+        try:
+            answer = handler(sandbox, (pid, oid), a, b, body)
+        except Refusal as refusal:
+            sandbox.answer(refusal.code, body=str(refusal).encode())
+            return
+        sandbox.answer(0, *(answer or ()))
+
+    def thing(self, ids: tuple[int, int], kind: int | None = None) -> Thing:
+        thing = self.things.get(ids)
+        if thing is None or (kind is not None and thing.kind != kind):
+            raise Refusal(NOT_FOUND, f"no object {ids[0]:#x}/{ids[1]:#x}")
+        return thing
+
+    def make(self, ids: tuple[int, int], kind: int) -> None:
+        if ids in self.things:
+            raise Refusal(EXISTS, "the id is taken")
+        self.things[ids] = Thing(kind)
+
+    def free_id(self, pid: int) -> int:
+        used = [oid for p, oid in self.things if p == pid]
+        return max([FIRST_ID - 1, *used]) + 1
+
+    # -- the job itself
+
+    def op_1(self, sandbox, ids, a, b, body):  # FINISH
+        length = int.from_bytes(body[:4], "big")
+        out = sandbox.outcome
+        out.exit_code, out.kind = a, b
+        out.traceback, out.line = body[4 : 4 + length].decode(), body[4 + length :].decode()
+
+    def op_2(self, sandbox, ids, a, b, body):  # PROGRESS
+        sandbox.outcome.progress.append((a, body.decode()))
+
+    def op_3(self, sandbox, ids, a, b, body):  # RESULT
+        del sandbox.outcome.result[a:]
+        sandbox.outcome.result += body
+        sandbox.outcome.result_encoding = b
+
+    # -- objects
+
+    def op_16(self, sandbox, ids, a, b, body):  # TYPE
+        thing = self.things.get(ids)
+        return (thing.kind if thing else 0,)
+
+    def op_17(self, sandbox, ids, a, b, body):  # CREATE PARTITION
+        pid = ids[0] or max([FIRST_ID - 1, *(p for p, _ in self.things)]) + 1
+        self.make((pid, 0), PARTITION)
+        return (pid,)
+
+    def op_18(self, sandbox, ids, a, b, body):  # REMOVE PARTITION
+        self.thing((ids[0], 0), PARTITION)
+        inside = [key for key in self.things if key[0] == ids[0] and key[1]]
+        if inside and not a:
+            raise Refusal(NOT_EMPTY, "the partition has objects")
+        for key in [*inside, (ids[0], 0)]:
+            del self.things[key]
+
+    def op_19(self, sandbox, ids, a, b, body):  # CREATE
+        self.thing((ids[0], 0), PARTITION)
+        first = ids[1] or self.free_id(ids[0])
+        for oid in range(first, first + a):
+            self.make((ids[0], oid), USER_OBJECT)
+        return (first,)
+
+    def op_20(self, sandbox, ids, a, b, body):  # REMOVE
+        thing = self.thing(ids, USER_OBJECT)
+        if thing.files:
+            struct.pack_into("=Q", thing.files.page, 16, 1)
+        del self.things[ids]
+
+    def op_21(self, sandbox, ids, a, b, body):  # CREATE COLLECTION
+        self.thing((ids[0], 0), PARTITION)
+        oid = ids[1] or self.free_id(ids[0])
+        self.make((ids[0], oid), COLLECTION)
+        return (oid,)
+
+    def op_22(self, sandbox, ids, a, b, body):  # REMOVE COLLECTION
+        if self.thing(ids, COLLECTION).members and not a:
+            raise Refusal(NOT_EMPTY, "the collection has members")
+        del self.things[ids]
+
+    def op_23(self, sandbox, ids, a, b, body):  # COLLECTION ADD
+        self.thing((ids[0], a), USER_OBJECT)
+        self.thing(ids, COLLECTION).members.add(a)
+
+    def op_24(self, sandbox, ids, a, b, body):  # COLLECTION DROP
+        self.thing(ids, COLLECTION).members.discard(a)
+
+    def op_25(self, sandbox, ids, a, b, body):  # LIST
+        if a == 0:
+            found = [p for p, oid in self.things if p and not oid]
+        elif a == 3:
+            found = list(self.thing(ids, COLLECTION).members)
+        else:
+            kind = USER_OBJECT if a == 1 else COLLECTION
+            found = [o for (p, o), t in self.things.items() if p == ids[0] and t.kind == kind]
+        wanted = sorted(i for i in found if i >= b)
+        after = wanted[IDS_PER_ANSWER] if len(wanted) > IDS_PER_ANSWER else 0
+        return after, len(wanted), b"".join(i.to_bytes(8, "big") for i in wanted[:IDS_PER_ANSWER])
+
+    # -- attributes
+
+    def op_26(self, sandbox, ids, a, b, body):  # GETATTR
+        thing = self.thing(ids)
+        names = [struct.unpack_from(">II", body, at) for at in range(0, len(body), 8)]
+        return 0, 0, b"".join(entries({n: thing.attributes.get(n, b"")}) for n in names)
+
+    def op_27(self, sandbox, ids, a, b, body):  # SETATTR
+        thing, at = self.thing(ids), 0
+        while at < len(body):
+            page, number, length = struct.unpack_from(">II6xH", body, at)
+            thing.attributes[page, number] = body[at + 16 : at + 16 + length]
+            at += 16 + length + -length % 8
+        assert at == len(body)
+
+    def op_28(self, sandbox, ids, a, b, body):  # LISTATTR
+        found = {k: v for k, v in sorted(self.thing(ids).attributes.items()) if v}
+        if a != 0xFFFFFFFF:
+            found = {k: v for k, v in found.items() if k[0] == a}
+        rest = dict(list(found.items())[b:])
+        return int(len(rest) > 2), 0, entries(dict(list(rest.items())[:2]))
+
+    # -- data
+
+    def op_32(self, sandbox, ids, a, b, body):  # READ
+        data = bytes(self.thing(ids, USER_OBJECT).data[a : a + b])
+        return len(data), 0, data
+
+    def op_33(self, sandbox, ids, a, b, body):  # WRITE
+        data = self.thing(ids, USER_OBJECT).data
+        data.extend(bytes(max(0, a - len(data))))
+        data[a : a + len(body)] = body
+
+    def op_34(self, sandbox, ids, a, b, body):  # APPEND
+        data = self.thing(ids, USER_OBJECT).data
+        data.extend(body)
+        return (len(data) - len(body),)
+
+    def op_35(self, sandbox, ids, a, b, body):  # TRUNCATE
+        data = self.thing(ids, USER_OBJECT).data
+        data[:] = data[:a].ljust(a, b"\0")
+
+    def op_36(self, sandbox, ids, a, b, body):  # CLEAR
+        data = self.thing(ids, USER_OBJECT).data
+        data[a : a + b] = bytes(b)
+
+    def op_37(self, sandbox, ids, a, b, body):  # PUNCH
+        del self.thing(ids, USER_OBJECT).data[a : a + b]
+
+    def op_38(self, sandbox, ids, a, b, body):  # LENGTH
+        return (len(self.thing(ids, USER_OBJECT).data),)
+
+    def op_39(self, sandbox, ids, a, b, body):  # FLUSH
+        self.thing(ids, USER_OBJECT)
+
+    def op_40(self, sandbox, ids, a, b, body):  # SHARE
+        thing = self.thing(ids, USER_OBJECT)
+        if not self.share:
+            raise Refusal(PERMISSION, "no descriptors for this object")
+        thing.files = files = Files(thing, self.head_bytes)
+        fds = [fd for fd in (files.head, files.tail) if fd >= 0] + [files.page_fd]
+        socket.send_fds(sandbox.job, [SHARE_MESSAGE], fds)
+        flags = 1 | (2 if files.tail >= 0 else 0)
+        return self.head_bytes, len(thing.data), b"", flags, len(fds)
+
+    def op_41(self, sandbox, ids, a, b, body):  # UNSHARE
+        pass

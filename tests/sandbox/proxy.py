@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A test proxy: speaks iosd-sandboxd's protocol and plays the target's side of a sandbox.
+
+It trusts the frames of target/wire/{sandboxd_frame,proxy_frame}.h and nothing of the C code, so a
+mistake shared by both C ends shows here.  Objects live in a dictionary (MemoryObjects).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "sandbox"
+SANDBOXD = BUILD / "iosd-sandboxd"
+
+HELLO, SPAWN, LIMITS, KILL = 1, 2, 3, 4
+WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET = 17, 18, 19, 20, 21
+READY, FAILED, RUN, SHARE = 1, 2, 3, 4
+
+SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
+CALL_AT, ANSWER_AT, CONTROL_AT, WORD_AT = 64, 128, 192, 256
+FRAME_AT, BODY_AT, FRAME_BYTES = 4096, 8192, 64
+
+HEADER = struct.Struct(">HHIQ")
+LIMITS_BODY = struct.Struct(">QIII")
+EXIT_BODY = struct.Struct(">iQQQB")
+CALL = struct.Struct(">HHHHI4xQQQQ16x")
+ANSWER = struct.Struct(">HHHHI4x16xQQ16x")
+JOB_RUN = struct.Struct(">HHBBBxQQQQIIII8x")
+
+FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
+CONTROL_PING, CONTROL_END = 1, 2
+FUTEX_WAKE = 1
+SYS_FUTEX = 202
+DEADLINE_S = 30.0
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Timeout(AssertionError):
+    """What was waited for did not happen; never expected in a passing test."""
+
+
+@dataclass
+class Limits:
+    """struct osd_sandbox_limits."""
+
+    memory_bytes: int = 256 << 20
+    cpu_seconds: int = 60
+    processes: int = 1
+    open_files: int = 256
+
+    def encode(self) -> bytes:
+        return LIMITS_BODY.pack(
+            self.memory_bytes, self.cpu_seconds, self.processes, self.open_files
+        )
+
+
+@dataclass
+class Exit:
+    """struct osd_sandbox_exit."""
+
+    wait_status: int
+    cpu_user_usec: int
+    cpu_system_usec: int
+    peak_bytes: int
+    out_of_memory: bool
+
+    @property
+    def code(self) -> int:
+        """Exit code, or minus the signal."""
+        return os.waitstatus_to_exitcode(self.wait_status)
+
+
+@dataclass
+class Outcome:
+    """How a job ended, as the target would learn it."""
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    exit_code: int | None = None  # of FINISH; None: there was none
+    kind: int | None = None
+    traceback: str = ""
+    line: str = ""
+    status: Exit | None = None
+    result: bytearray = field(default_factory=bytearray)
+    result_encoding: int | None = None
+    progress: list[tuple[int, str]] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+
+
+class Daemon:
+    """A running iosd-sandboxd and the one connection to it."""
+
+    def __init__(self, folder: Path, *options: str, most: int = 4, stderr: int | None = None) -> None:
+        self.path = folder / "sandboxd"
+        command = [SANDBOXD, "--socket", self.path, "--python-dir", ROOT / "pyosd", *options]
+        self.process = subprocess.Popen(
+            [str(word) for word in command], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+        assert self.process.stdout
+        self.level = self.process.stdout.readline().removeprefix("ready ").strip()
+        self.socket: socket.socket | None = None
+        self.pending: list[tuple[int, int, bytes, list[int]]] = []
+        self.next_id = 1
+        if self.level:
+            self.connect(most)
+
+    def connect(self, most: int) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(DEADLINE_S)
+        self.socket.connect(str(self.path))
+        self.send(HELLO, 0, struct.pack(">I", most))
+        self.welcome = self.wait_for(WELCOME, 0)[0]
+
+    def send(self, kind: int, sandbox_id: int, body: bytes = b"") -> None:
+        assert self.socket
+        self.socket.send(HEADER.pack(1, kind, len(body), sandbox_id) + body)
+
+    def receive(self) -> tuple[int, int, bytes, list[int]]:
+        assert self.socket
+        data, fds, _, _ = socket.recv_fds(self.socket, 8192, 8)
+        if not data:
+            raise EOFError("iosd-sandboxd closed the connection")
+        version, kind, length, sandbox_id = HEADER.unpack_from(data)
+        assert version == 1 and len(data) == HEADER.size + length
+        return kind, sandbox_id, data[HEADER.size :], list(fds)
+
+    def wait_for(self, kind: int, sandbox_id: int) -> tuple[bytes, list[int]]:
+        """The message of that kind about that sandbox; others are kept for those who ask later."""
+        for i, message in enumerate(self.pending):
+            if message[:2] == (kind, sandbox_id):
+                return self.pending.pop(i)[2:]
+        while True:
+            message = self.receive()
+            if message[:2] == (kind, sandbox_id):
+                return message[2:]
+            if message[0] == REFUSED and message[1] == sandbox_id:
+                raise PermissionError(message[2].decode())
+            self.pending.append(message)
+
+    def spawn(self, limits: Limits | None = None) -> Sandbox:
+        sandbox_id = self.next_id
+        self.next_id += 1
+        self.send(SPAWN, sandbox_id, (limits or Limits()).encode())
+        body, fds = self.wait_for(SPAWNED, sandbox_id)
+        return Sandbox(self, sandbox_id, int.from_bytes(body, "big"), fds)
+
+    def run(self, code: str | bytes, limits: Limits | None = None, **job: object) -> Outcome:
+        """One job in a sandbox of its own, from spawn to exit."""
+        sandbox = self.spawn(limits)
+        try:
+            sandbox.wait_ready()
+            sandbox.start(code, **job)  # type: ignore[arg-type]
+            return sandbox.finish()
+        finally:
+            sandbox.close()
+
+    def stop(self) -> int:
+        if self.socket:
+            self.socket.close()
+        self.process.terminate()
+        return self.process.wait(DEADLINE_S)
+
+
+class Sandbox:
+    """One sandbox, seen from its proxy."""
+
+    def __init__(self, daemon: Daemon, sandbox_id: int, pid: int, fds: list[int]) -> None:
+        self.daemon, self.id, self.pid = daemon, sandbox_id, pid
+        self.pidfd, shm, job, self.stdout, self.stderr = fds
+        self.memory = mmap.mmap(shm, SHM_BYTES)
+        os.close(shm)
+        self.job = socket.socket(fileno=job)
+        self.job.settimeout(DEADLINE_S)
+        self.outcome = Outcome()
+        self.seen = 0
+        self.objects = None
+        self.open_pipes = {self.stdout: "stdout", self.stderr: "stderr"}
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+
+    # -- before the job
+
+    def wait_ready(self) -> None:
+        message = self.job.recv(4096)
+        version, kind = struct.unpack_from(">HH", message)
+        assert version == 1
+        if kind != READY:
+            raise RuntimeError(message[4:].decode())
+
+    def start(
+        self,
+        code: str | bytes,
+        *,
+        name: str = "job.py",
+        args: bytes = b"",
+        args_encoding: int = 0,
+        zone: tuple[int, int, int] = (1, 0, 0),
+        job: tuple[int, int] = (0x10000, 0x10007),
+        in_memfd: bool = False,
+    ) -> None:
+        """Hand the job over; zone: type, partition, object."""
+        source = code.encode() if isinstance(code, str) else code
+        header = JOB_RUN.pack(
+            *(1, RUN, zone[0], args_encoding, in_memfd, *job, zone[1], zone[2]),
+            *(len(name), len(args), len(source), 20000),
+        )
+        texts = name.encode() + args + source
+        if not in_memfd:
+            self.job.send(header + texts)
+            return
+        fd = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.write(fd, texts)
+        socket.send_fds(self.job, [header], [fd])
+        os.close(fd)
+
+    # -- while it runs
+
+    def word(self, at: int) -> int:
+        return int(struct.unpack_from("=I", self.memory, at)[0])
+
+    def post(self, line: int) -> None:
+        struct.pack_into("=I", self.memory, line, (self.word(line) + 1) & 0xFFFFFFFF)
+        if self.word(line + 4):
+            libc.syscall(SYS_FUTEX, ctypes.c_void_p(self.address + line), FUTEX_WAKE, 1, None, None, 0)
+
+    def control(self, word: int) -> None:
+        struct.pack_into("=I", self.memory, WORD_AT, word)
+        self.post(CONTROL_AT)
+
+    def drain(self, timeout: float = 0.0) -> None:
+        """What the script printed so far."""
+        for fd in select.select(list(self.open_pipes), [], [], timeout)[0]:
+            data = os.read(fd, 1 << 16)
+            name = self.open_pipes[fd]
+            setattr(self.outcome, name, getattr(self.outcome, name) + data)
+            if not data:
+                del self.open_pipes[fd]
+
+    def dead(self) -> bool:
+        return bool(select.select([self.pidfd], [], [], 0)[0])
+
+    def next_call(self) -> tuple[int, int, int, int, int, bytes] | None:
+        """op, partition, object, a, b, body; None once the sandbox is dead."""
+        deadline = time.monotonic() + DEADLINE_S
+        while self.word(CALL_AT) == self.seen:
+            if self.dead() and self.word(CALL_AT) == self.seen:
+                return None
+            if time.monotonic() > deadline:
+                raise Timeout("the sandbox neither calls nor ends")
+            self.drain(0.0005)
+        self.seen = self.word(CALL_AT)
+        version, op, _flags, zero, length, partition, obj, a, b = CALL.unpack_from(self.memory, FRAME_AT)
+        assert version == 1 and zero == 0
+        return op, partition, obj, a, b, self.memory[BODY_AT : BODY_AT + length]
+
+    def answer(
+        self, code: int = 0, a: int = 0, b: int = 0, body: bytes = b"", flags: int = 0, fds: int = 0
+    ) -> None:
+        self.memory[BODY_AT : BODY_AT + len(body)] = body
+        ANSWER.pack_into(
+            self.memory, FRAME_AT + FRAME_BYTES, 1, code, flags, fds, len(body), a, b
+        )
+        self.post(ANSWER_AT)
+
+    def finish(self, objects: object = None) -> Outcome:
+        """Serve calls until the sandbox is dead; the daemon's word on its end."""
+        from objects import MemoryObjects  # noqa: PLC0415 -- beside this file
+
+        store = objects or MemoryObjects()
+        while (call := self.next_call()) is not None:
+            self.outcome.calls.append(call[0])
+            store.serve(self, *call)  # type: ignore[attr-defined]
+        while self.open_pipes:
+            self.drain(DEADLINE_S)
+        self.outcome.status = self.wait_exit()
+        return self.outcome
+
+    # -- after it
+
+    def kill(self) -> None:
+        self.daemon.send(KILL, self.id)
+
+    def wait_exit(self) -> Exit:
+        body = self.daemon.wait_for(EXITED, self.id)[0]
+        status, user, system, peak, oom = EXIT_BODY.unpack(body)
+        return Exit(status, user, system, peak, bool(oom))
+
+    def close(self) -> None:
+        self.address = 0
+        for fd in (self.pidfd, self.stdout, self.stderr):
+            os.close(fd)
+        self.job.close()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there (a zombie is not)."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+    return "State:\tZ" not in status and "State:\tX" not in status
+
+
+__all__ = [name for name in dir() if name[0].isupper()] + ["alive", "signal"]
