@@ -4,9 +4,9 @@
 
     tests/fuzz/run.py [--seconds 60] [--build DIR] [--target NAME]...
 
-Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps inputs
-that once broke something.  Ends with 1 when a target does not build, crashes, leaks or hangs; the input
-that did it is left in the build folder and its path is printed.
+Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
+inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
+the input that did it is left in the build folder and its path is printed.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def run_target(program: Path, build_folder: Path, seconds: int) -> bool:
     if good and seconds:
         good = fuzz(program, work, seconds, replay=False)
     inputs = sum(1 for _ in (work / "corpus").iterdir())
-    print(f"{program.name}: {'ok' if good else 'BROKEN'}, {seconds} s, {inputs} inputs kept", flush=True)
+    verdict = "ok" if good else "BROKEN"
+    print(f"{program.name}: {verdict}, {seconds} s, {inputs} inputs kept", flush=True)
     return good
 
 

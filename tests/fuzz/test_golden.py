@@ -95,7 +95,7 @@ DATA_OUT = {
 def without_list_length(data_out: bytes, frame: bytes) -> bytes:
     """Initiators may leave a list's own length 0, as the frames do; the target ignores it."""
     return bytes(
-        0 if wanted == 0 and at >= 4 and frame[at - at % 8] in (1, 9) and 4 <= at % 8 else got
+        0 if wanted == 0 and at >= 4 and frame[at - at % 8] in (1, 9) and at % 8 >= 4 else got
         for at, (got, wanted) in enumerate(zip(data_out, frame, strict=True))
     )
 
