@@ -2,6 +2,7 @@
 /* fuzz_continuation.c -- invariant: a continuation segment that opens is walked inside its bytes; a
  * scatter/gather list that opens adds up and does not wrap; EXEC parameters that decode are within the hard
  * limits and encode to a form that no longer changes. */
+#include "base/util.h"
 #include "fuzz.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
@@ -11,11 +12,13 @@ static void fuzz_pieces(const struct osd_descriptor *descriptor)
 {
 	struct osd_sg_list list;
 	uint64_t offset, length, sum = 0, total = 0;
+	bool wraps = false;
 
 	for (uint32_t at = 8; at + 8 <= descriptor->length; at += OSD_SG_ENTRY)
-		total += osd_get_be(descriptor->content + at, 8);
+		wraps |= !osd_add_u64(total, osd_get_be(descriptor->content + at, 8), &total);
 	if (osd_sg_list_open(descriptor, total, total, &list) != OSD_OK)
 		return;
+	HOLDS(!wraps);
 	while (osd_sg_list_next(&list, &offset, &length)) {
 		HOLDS(offset >= list.base && offset + length >= offset);
 		sum += length;
