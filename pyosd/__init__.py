@@ -27,6 +27,7 @@ from pyosd.errors import (
     Unreachable,
 )
 from pyosd.exec_params import After, ExecParams, Limits
+from pyosd.session import Chap, Target, connect, discover
 from pyosd.types import (
     ROOT,
     AttributeId,
@@ -49,6 +50,7 @@ __all__ = [
     "AttributeLists",
     "AttributePage",
     "AttributeValue",
+    "Chap",
     "CommandTimeout",
     "Commands",
     "Conflict",
@@ -82,8 +84,11 @@ __all__ = [
     "ServiceAction",
     "SessionLost",
     "SetOne",
+    "Target",
     "TargetBusy",
     "TaskAborted",
     "Unreachable",
+    "connect",
+    "discover",
     "ref",
 ]

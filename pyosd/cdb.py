@@ -294,6 +294,24 @@ def _encode_set_one(one: SetOne, data_in: int) -> tuple[bytes, Layout]:
     return parameters, Layout(data_in, 0, False)
 
 
+_READING = {
+    ServiceAction.LIST,
+    ServiceAction.READ,
+    ServiceAction.GET_ATTRIBUTES,
+    ServiceAction.LIST_COLLECTION,
+    ServiceAction.GET_MEMBER_ATTRIBUTES,
+    ServiceAction.READ_MAP,
+}
+
+
+def _only_reads(request: Request) -> bool:
+    """Whether the command changes nothing but timestamps, so that it may be sent twice."""
+    attributes = request.attributes
+    return request.service_action in _READING and not (
+        isinstance(attributes, SetOne) or attributes.set
+    )
+
+
 def encode(request: Request) -> tuple[Command, Layout]:
     """Encode a request: its CDB, Data-Out and the length of its Data-In.
 
@@ -337,7 +355,9 @@ def encode(request: Request) -> tuple[Command, Layout]:
         raise ValueError(f"a field of the CDB is out of range: {error}") from None
     end = layout.retrieved_offset + layout.retrieved_length
     data_in_length = end if layout.retrieved_length else request.data_in_length
-    command = Command(cdb, out.value(), data_in_length, request.data_in_buffer)
+    command = Command(
+        cdb, out.value(), data_in_length, request.data_in_buffer, _only_reads(request)
+    )
     return command, layout
 
 

@@ -187,7 +187,7 @@ class Commands:
     # ---- SPC commands -------------------------------------------------------------------------
 
     def _short(self, cdb: bytes, data_in_length: int = 0) -> memoryview:
-        response = self.execute(cdb, b"", data_in_length)
+        response = self._transport.execute(Command(cdb, b"", data_in_length, repeatable=True))
         error = error_for(response.status, decode(response.sense))
         if error:
             raise error

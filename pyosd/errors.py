@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# ruff: noqa: N818 -- these names are the interface people read in tracebacks
 """Exceptions of the client, and the one place where sense data becomes one of them.
 
 What the target answered is an OSDError; what the caller did wrong before anything was sent is a

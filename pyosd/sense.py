@@ -96,10 +96,14 @@ _REQUESTED_ID_FIELD = {
 
 
 def decode(data: bytes) -> Sense | None:
-    """Decode sense data; None when it is absent or not in descriptor format.
+    """Decode sense data; None when it is absent or of an unknown format.
 
-    A descriptor that runs past the end is dropped with all that follows; never raises.
+    OSD uses the descriptor format; of the fixed format (other device types of the same target) only
+    the code is taken.  A descriptor that runs past the end is dropped with all that follows; never
+    raises.
     """
+    if len(data) >= 14 and data[0] & 0x7F in (0x70, 0x71):
+        return Sense(data[2] & 0x0F, data[12], data[13], deferred=data[0] & 0x7F == 0x71)
     if len(data) < 8 or data[0] & 0x7F not in (0x72, 0x73):
         return None
     sense = Sense(data[1] & 0x0F, data[2], data[3], deferred=data[0] & 0x7F == 0x73)

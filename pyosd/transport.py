@@ -18,12 +18,14 @@ class Command:
     data_in_buffer: where Data-In goes, at least data_in_length bytes; None: the transport
     allocates.
     It belongs to the transport until the answer is there.
+    repeatable: it only reads, so it may be sent again when the session was lost.
     """
 
     cdb: bytes
     data_out: Buffer = b""
     data_in_length: int = 0
     data_in_buffer: MutableBuffer | None = None
+    repeatable: bool = False
 
 
 @dataclass(frozen=True)

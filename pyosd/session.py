@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions with a target: connect, reconnect, retry what is safe, move whole objects.
+
+Lives here: IscsiTransport (a Transport over _wait.Connection), Target (what connect() gives), URLs
+and
+discovery.  Not here: single commands (commands.py), jobs (jobs.py), the asyncio face (aio.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import BinaryIO
+from urllib.parse import unquote
+
+from pyosd import requests
+from pyosd._login import Chap, LoginParameters, ping_request, send_targets
+from pyosd._wait import Connection, Task, scsi_response
+from pyosd.attributes import LOGICAL_LENGTH
+from pyosd.commands import Commands, PendingReply
+from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
+from pyosd.sense import CHECK_CONDITION, UNIT_ATTENTION, decode
+from pyosd.transport import Command, Response
+from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
+
+DEFAULT_PORT = 3260
+DEFAULT_TIMEOUT = 30.0
+"""Seconds a command may take, unless it says otherwise."""
+CHUNK = 1 << 20
+"""Bytes one READ or WRITE of a whole-object transfer moves."""
+QUEUE_DEPTH = 8
+"""Such commands under way at a time."""
+_RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+_ABORT_TASK, _LOGICAL_UNIT_RESET = 1, 5
+
+
+def default_initiator_name() -> str:
+    """iSCSI name of this client: IOSD_INITIATOR, or one with host and process in it."""
+    name = os.environ.get("IOSD_INITIATOR")
+    return name or f"iqn.2026-11.org.iosd:client.{os.uname().nodename.lower()}"
+
+
+@dataclass(frozen=True)
+class TargetAddress:
+    """An iscsi:// URL taken apart.  lun: 0-16383."""
+
+    host: str
+    port: int
+    target: str
+    lun: int
+    chap: Chap | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> TargetAddress:
+        """Read ``iscsi://[user%secret@]host[:port]/target-name/lun``; parts may be %-quoted.
+
+        host: a name, an IPv4 address, or an IPv6 address in brackets.
+        Raises: ValueError: not such a URL; nothing else.
+        """
+        rest = url.removeprefix("iscsi://")
+        authority, slash, path = rest.partition("/")
+        target, slash2, lun = path.partition("/")
+        if rest == url or not slash or not slash2 or not target or not lun.isascii():
+            raise ValueError(f"'{url}' is not iscsi://[user%secret@]host[:port]/target-name/lun")
+        login, at, place = authority.rpartition("@")
+        chap = None
+        if at:
+            user, percent, secret = login.partition("%")
+            if not percent:
+                raise ValueError("the URL's login is not user%secret")
+            chap = Chap(unquote(user), unquote(secret))
+        host, port = _split_port(place)
+        if not lun.isdecimal() or int(lun) > 16383:
+            raise ValueError(f"'{lun}' is not a LUN of 0-16383")
+        return cls(host, port, unquote(target), int(lun), chap)
+
+
+def _split_port(place: str) -> tuple[str, int]:
+    if place.startswith("["):
+        host, _, tail = place[1:].partition("]")
+        port = tail.removeprefix(":")
+    else:
+        host, _, port = place.partition(":")
+    if not host or (port and not (port.isascii() and port.isdecimal() and int(port) < 65536)):
+        raise ValueError(f"'{place}' is not host[:port]")
+    return host, int(port) if port else DEFAULT_PORT
+
+
+class _PendingCommand:
+    """A command under way; repeats it where that is safe."""
+
+    def __init__(self, transport: IscsiTransport, command: Command) -> None:
+        self._transport = transport
+        self._command = command
+        self._connection, self._task = transport.send(command)
+
+    def result(self, timeout: float | None = None) -> Response:
+        deadline = time.monotonic() + (self._transport.timeout if timeout is None else timeout)
+        attention_seen = False
+        while True:
+            try:
+                response = scsi_response(self._connection.wait(self._task, deadline))
+            except CommandTimeout:
+                raise
+            except SessionLost:
+                if not self._command.repeatable or time.monotonic() >= deadline:
+                    raise
+                self._connection, self._task = self._transport.send(self._command)
+                continue
+            if attention_seen or not _is_unit_attention(response):
+                return response
+            # The command was not executed; the condition is reported once (SAM).
+            attention_seen = True
+            self._connection, self._task = self._transport.send(self._command)
+
+    def abort(self, timeout: float = 5.0) -> int:
+        """ABORT TASK.  Returns: the response code, 0: done, 1: there is no such task (any more)."""
+        lun = self._transport.address.lun
+        return self._connection.task_management(_ABORT_TASK, lun, self._task, timeout)
+
+
+def _is_unit_attention(response: Response) -> bool:
+    if response.status != CHECK_CONDITION:
+        return False
+    sense = decode(response.sense)
+    return sense is not None and sense.sense_key == UNIT_ATTENTION
+
+
+class IscsiTransport:
+    """Commands to one logical unit over iSCSI; connects anew when the session was lost.
+
+    A command without an answer when the session is lost raises SessionLost, unless it only reads:
+    that
+    is sent again.  Thread-safe.
+    """
+
+    def __init__(
+        self,
+        address: TargetAddress,
+        *,
+        initiator: str = "",
+        header_digest: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+        reconnect_timeout: float = 10.0,
+    ) -> None:
+        """Connect and log in.
+
+        Args: timeout: seconds a command, and a login, may take.
+            reconnect_timeout: how long to try to connect anew; 0: never.
+        Raises: Unreachable, LoginRejected.
+        """
+        self.address = address
+        self.timeout = timeout
+        self._reconnect_timeout = reconnect_timeout
+        self._parameters = LoginParameters(
+            initiator or default_initiator_name(), address.target, address.chap, header_digest
+        )
+        self._lock = threading.Lock()
+        self._closed = False
+        self._sent_before = self._received_before = 0
+        self._connection = self._connect()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on sockets since this transport was made, iSCSI headers included."""
+        return self._sent_before + self._connection.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from sockets since this transport was made, iSCSI headers included."""
+        return self._received_before + self._connection.bytes_received
+
+    def _connect(self) -> Connection:
+        place = (self.address.host, self.address.port)
+        return Connection(place, self._parameters, self.timeout)
+
+    def _live(self) -> Connection:
+        """The connection, a new one if need be."""
+        with self._lock:
+            if self._closed:
+                raise SessionLost("the session was closed")
+            if self._connection.failed:
+                self._sent_before += self._connection.bytes_sent
+                self._received_before += self._connection.bytes_received
+                old, self._connection = self._connection, self._reconnect()
+                old.abandon("replaced")
+            return self._connection
+
+    def _reconnect(self) -> Connection:
+        """Connect again with patience.  Raises: LoginRejected at once; Unreachable when out of
+        time.
+        """
+        deadline = time.monotonic() + self._reconnect_timeout
+        delay = _RETRY_FIRST
+        # A new session identifier: the target may still know the old session.
+        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        while True:
+            try:
+                return self._connect()
+            except LoginRejected:
+                raise
+            except Unreachable:
+                if time.monotonic() + delay > deadline:
+                    raise
+            time.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 1.5, _RETRY_MOST)
+
+    def send(self, command: Command) -> tuple[Connection, Task]:
+        """Send a command once on a live connection."""
+        while True:
+            connection = self._live()
+            try:
+                return connection, connection.submit(command, self.address.lun)
+            except SessionLost:
+                # It was never sent, so another connection is safe; _live() gives up in time.
+                if not connection.failed or self._closed:
+                    raise
+
+    def submit(self, command: Command) -> _PendingCommand:
+        """Send a command without waiting (Transport.submit)."""
+        return _PendingCommand(self, command)
+
+    def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a command and wait for its answer (Transport.execute)."""
+        return _PendingCommand(self, command).result(timeout)
+
+    def ping(self) -> float:
+        """NOP-Out and back.  Returns: seconds it took."""
+        connection, start = self._live(), time.monotonic()
+        connection.plain_answer(connection.request(ping_request()), start + self.timeout)
+        return time.monotonic() - start
+
+    def reset_logical_unit(self) -> int:
+        """LOGICAL UNIT RESET.  Returns: the response code, 0: done."""
+        connection = self._live()
+        return connection.task_management(_LOGICAL_UNIT_RESET, self.address.lun, None, self.timeout)
+
+    def drop(self) -> None:
+        """Cut the connection without logging out; the next command connects anew."""
+        self._connection.abandon("the connection was dropped")
+
+    def close(self) -> None:
+        """Log out and close (Transport.close)."""
+        with self._lock:
+            self._closed = True
+        self._connection.close()
+
+
+class Target(Commands):
+    """A logical unit with the OSD commands as methods, whole-object transfers, and jobs."""
+
+    def __init__(self, transport: IscsiTransport, url: str = "") -> None:
+        super().__init__(transport)
+        self._iscsi = transport
+        self.url = url
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        address = self._iscsi.address
+        return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
+
+    def close(self) -> None:
+        """Log out; jobs go on.  Never raises; may be repeated."""
+        self._iscsi.close()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on the socket(s), iSCSI headers included."""
+        return self._iscsi.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from the socket(s), iSCSI headers included."""
+        return self._iscsi.bytes_received
+
+    def ping(self) -> float:
+        """iSCSI NOP-Out and back.  Returns: seconds it took."""
+        return self._iscsi.ping()
+
+    def partition(self, partition_id: int) -> ObjectRef:
+        """Name a partition; nothing is sent."""
+        return ref(partition_id)
+
+    # ---- whole objects
+    # ----------------------------------------------------------------------------
+
+    def length(self, obj: ObjectRef) -> int:
+        """Logical length of a user object, bytes.  Raises: NotFound."""
+        return int.from_bytes(self.get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number))
+
+    def iter_read(
+        self, obj: ObjectRef, start: int = 0, length: int | None = None, chunk: int = CHUNK
+    ) -> Iterator[memoryview]:
+        """Read a range piece by piece, several READs ahead of the caller.
+
+        Args: length: bytes wanted; None: to the end.  chunk: bytes of one READ.
+        Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
+        Raises: NotFound; as commands.py says.
+        """
+        end = None if length is None else start + length
+        under_way: deque[tuple[int, PendingReply]] = deque()
+        starts = itertools.count(start, chunk)
+        at = next(starts)
+        while True:
+            while len(under_way) < QUEUE_DEPTH and (end is None or at < end):
+                want = chunk if end is None else min(chunk, end - at)
+                under_way.append((want, self.submit(requests.read(obj, at, want))))
+                at = next(starts)
+            if not under_way:
+                return
+            want, pending = under_way.popleft()
+            reply = pending.reply()
+            if reply.error:
+                raise reply.error
+            if reply.data:
+                yield reply.data
+            if len(reply.data) < want:
+                return
+
+    def read_range(self, obj: ObjectRef, start: int = 0, length: int | None = None) -> bytearray:
+        """Read a range into one buffer, with READs of 1 MiB under way side by side.
+
+        Args: length: bytes wanted; None: to the end.
+        Returns: 0..length bytes; less only where the object ends.
+        """
+        if length is None:
+            length = max(0, self.length(obj) - start)
+        buffer = bytearray(length)
+        got = self.read_into(obj, start, buffer)
+        del buffer[got:]
+        return buffer
+
+    def read_into(self, obj: ObjectRef, start: int, buffer: MutableBuffer) -> int:
+        """Read into a buffer, straight from the socket.
+
+        Args: buffer: writable, C-contiguous, item size 1.
+        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends.
+        """
+        under_way: deque[PendingReply] = deque()
+        view, got = memoryview(buffer), 0
+        pieces = iter(range(0, len(view), CHUNK))
+        with view:
+            for at in itertools.chain(pieces, itertools.repeat(-1)):
+                if at >= 0:
+                    piece = view[at : at + CHUNK]
+                    request = requests.read(obj, start + at, len(piece), buffer=piece)
+                    under_way.append(self.submit(request))
+                if not under_way:
+                    return got
+                if at >= 0 and len(under_way) < QUEUE_DEPTH:
+                    continue
+                reply = under_way.popleft().reply()
+                if reply.error:
+                    raise reply.error
+                got += len(reply.data)
+        raise AssertionError("unreachable")
+
+    def write_range(self, obj: ObjectRef, start: int, data: Buffer) -> int:
+        """Write any amount of data, with WRITEs of 1 MiB under way side by side.
+
+        Returns: bytes written.
+        Raises: as commands.py says; then any of the pieces may have been written.
+        """
+        view = memoryview(data).cast("B")
+        pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
+        return self._write_pieces(obj, start, pieces)
+
+    def write_from(self, obj: ObjectRef, source: BinaryIO, start: int = 0) -> int:
+        """Write what a binary file gives until its end.  Returns: bytes written."""
+        return self._write_pieces(obj, start, iter(lambda: source.read(CHUNK), b""))
+
+    def _write_pieces(self, obj: ObjectRef, start: int, pieces: Iterator[Buffer]) -> int:
+        under_way: deque[PendingReply] = deque()
+        at = start
+        for piece in pieces:
+            if len(under_way) >= QUEUE_DEPTH:
+                self._settle(under_way.popleft())
+            under_way.append(self.submit(requests.write(obj, at, piece)))
+            at += memoryview(piece).nbytes
+        while under_way:
+            self._settle(under_way.popleft())
+        return at - start
+
+    @staticmethod
+    def _settle(pending: PendingReply) -> None:
+        reply = pending.reply()
+        if reply.error:
+            raise reply.error
+
+
+def connect(
+    url: str,
+    *,
+    chap: Chap | None = None,
+    initiator: str = "",
+    header_digest: bool = False,
+    timeout: float = DEFAULT_TIMEOUT,
+    reconnect_timeout: float = 10.0,
+) -> Target:
+    """Log in to a target; the result is a context manager that logs out.
+
+    Args: url: iscsi://[user%secret@]host[:port]/target-name/lun.
+        chap: names and secrets instead of the URL's; with a target secret the target must prove
+        itself.
+        initiator: iSCSI name of this side.  timeout: seconds a command may take.
+    Raises: ValueError: not such a URL; Unreachable; LoginRejected.
+    """
+    address = TargetAddress.parse(url)
+    if chap:
+        address = replace(address, chap=chap)
+    transport = IscsiTransport(
+        address,
+        initiator=initiator,
+        header_digest=header_digest,
+        timeout=timeout,
+        reconnect_timeout=reconnect_timeout,
+    )
+    return Target(transport, url)
+
+
+def discover(
+    host: str, port: int = DEFAULT_PORT, *, chap: Chap | None = None, timeout: float = 10.0
+) -> list[tuple[str, list[str]]]:
+    """Ask a portal for its targets (SendTargets).
+
+    Returns: (target name, its addresses "host:port,group").  Raises: Unreachable, LoginRejected.
+    """
+    parameters = LoginParameters(default_initiator_name(), "", chap)
+    connection = Connection((host, port), parameters, timeout)
+    try:
+        return connection.converse(send_targets(), time.monotonic() + timeout)
+    finally:
+        connection.close()
