@@ -49,6 +49,11 @@ lint: build     ## format, lint, types, warnings as errors
 	$(bin)/ruff check $(wildcard $(python_sources))
 	$(bin)/ruff format --check $(wildcard $(python_sources))
 	$(bin)/mypy
+	@for tree in $(trees); do \
+		echo "clang-tidy $$tree"; \
+		find $$tree -name '*.c' ! -name 'test_*' -print0 | \
+		xargs -0 -P $(JOBS) -n 4 clang-tidy-14 -p build/$$tree --quiet 2>/dev/null || exit 1; \
+	done
 
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault

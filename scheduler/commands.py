@@ -131,7 +131,9 @@ def serve(
     ready_fd: int | None,
     output: str,
 ) -> None:
-    """Serve a target in the foreground: tgtd and iosd-sandboxd, restarted when they die.
+    """Serve a target in the foreground, restarting what dies.
+
+    Runs a stock tgtd with the module bs_iosd.so, and iosd-sandboxd for its scripts.
 
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
@@ -184,7 +186,7 @@ def serve(
 @click.command()
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 def doctor(output: str) -> None:
-    """Look at each layer a target needs on this host; exit 1 when one is missing."""
+    """Look at what a target needs here; exit 1 if it lacks."""
     findings = list(layers.examine())
     ok = all(finding.state != "fail" for finding in findings)
     if output == "json":

@@ -164,13 +164,13 @@ class Supervisor:
         program = paths.find_component(paths.SANDBOXD)
         command = [str(program), "--socket", str(self.sandboxd_socket)]
         command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
-        command += ["--max", str(self.slots())]
+        command += ["--max", str(2 * self.slots())]  # spares are ready before they are needed
+        if self.config.uid is not None:
+            command += ["--uid", str(self.config.uid)]
 
         async def ready() -> None:
             while not self.sandboxd_socket.exists():
                 await asyncio.sleep(0.01)
-            if self.config.uid is not None:
-                os.chown(self.sandboxd_socket, self.config.uid, self.config.uid)
 
         async def end(process: asyncio.subprocess.Process) -> None:
             process.terminate()

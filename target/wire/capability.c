@@ -6,8 +6,7 @@
 
 #include "wire/cursor.h"
 
-void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
-			   struct osd_capability *ret_capability)
+void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH], struct osd_capability *ret_capability)
 {
 	struct osd_capability *c = ret_capability;
 
@@ -31,8 +30,7 @@ void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
 	c->allowed_range_start = osd_get_be(bytes + 96, 8);
 }
 
-void osd_capability_encode(const struct osd_capability *capability,
-			   uint8_t bytes[OSD_CAPABILITY_LENGTH])
+void osd_capability_encode(const struct osd_capability *capability, uint8_t bytes[OSD_CAPABILITY_LENGTH])
 {
 	const struct osd_capability *c = capability;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd_frame.c -- messages between the target and iosd-sandboxd: header, limits, exit
- * report. */
+/* sandboxd_frame.c -- messages between the target and iosd-sandboxd: header, limits, exit report. */
 #include "wire/sandboxd_frame.h"
 
 #include "wire/cursor.h"
@@ -22,8 +21,7 @@ static bool type_known(uint16_t type)
 	return false;
 }
 
-size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes,
-			   size_t capacity)
+size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes, size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -37,8 +35,7 @@ size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandboxd_decode(const uint8_t *bytes, size_t length,
-			 struct osd_sandboxd_message *ret_message)
+bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandboxd_message *ret_message)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	uint16_t version = (uint16_t)osd_rd_be(&r, 2);
@@ -55,8 +52,7 @@ bool osd_sandboxd_decode(const uint8_t *bytes, size_t length,
 	return true;
 }
 
-size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes,
-				 size_t capacity)
+size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes, size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -67,8 +63,7 @@ size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length,
-			       struct osd_sandbox_limits *ret_limits)
+bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_limits *ret_limits)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	struct osd_sandbox_limits limits;
@@ -83,8 +78,7 @@ bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length,
 	return true;
 }
 
-size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes,
-			       size_t capacity)
+size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes, size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -96,8 +90,7 @@ size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *b
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length,
-			     struct osd_sandbox_exit *ret_status)
+bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_exit *ret_status)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	struct osd_sandbox_exit status;

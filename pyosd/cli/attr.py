@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd obj attr``: attributes of any object."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pyosd.attributes import ALL, Page, encode_value
+from pyosd.cli.codes import Exit
+from pyosd.cli.output import Column, Record, print_records
+from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
+from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
+
+__all__ = ["attr"]
+
+SCHEMA = "iosd.attribute/1"
+NUMBER_WIDTHS = (1, 2, 4, 6, 8)  # bytes of the standard's numbers
+
+COLUMNS = (
+    Column("ATTRIBUTE", lambda row: row["id"]),
+    Column("BYTES", lambda row: str(row["bytes"]), right=True),
+    Column("VALUE", lambda row: row["text"], shrink=True),
+    Column("HEX", lambda row: row["hex"], shrink=True, wide=True),
+)
+
+
+def text_of(value: bytes) -> str:
+    """A value for people: text if it is printable, a number if it is as wide as one, else hex."""
+    try:
+        text = value.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text and text.isprintable():
+        return text
+    if len(value) in NUMBER_WIDTHS:
+        return str(int.from_bytes(value))
+    return value.hex()
+
+
+def record_of(attribute: AttributeValue) -> Record:
+    """One attribute's record."""
+    return {
+        "schema": SCHEMA,
+        "id": str(attribute.id),
+        "page": attribute.page,
+        "number": attribute.number,
+        "bytes": len(attribute.value),
+        "text": text_of(attribute.value),
+        "hex": attribute.value.hex(),
+    }
+
+
+def show(settings: Settings, attributes: tuple[AttributeValue, ...]) -> None:
+    """Print attributes in the format asked for."""
+    print_records(
+        [record_of(each) for each in attributes],
+        COLUMNS,
+        output=settings.output,
+        schema="iosd.attributes/1",
+        name="attributes",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
+
+
+@click.group()
+def attr() -> None:
+    """Attributes: PAGE/NUMBER and a value, set by you or kept by the target."""
+
+
+@attr.command(cls=Listing)
+@click.argument("address", type=ADDRESS)
+@click.argument("attribute", type=ATTRIBUTE)
+@click.option("--raw", is_flag=True, help="Only the value's bytes, as they are.")
+@click.pass_obj
+def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int], raw: bool) -> None:
+    """Read an attribute."""
+    with settings.connect() as target:
+        found = target.get_attributes(address, [AttributeId(*attribute)])
+    if ALL not in attribute and not any(each.value for each in found):
+        raise Failure(Exit.NO_INPUT, f"{address} has no attribute {AttributeId(*attribute)}")
+    if raw:
+        sys.stdout.buffer.write(b"".join(each.value for each in found))
+        sys.stdout.buffer.flush()
+    else:
+        show(settings, found)
+
+
+@attr.command("set", cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.argument("attribute", type=ATTRIBUTE)
+@click.argument("value", default="", required=False)
+@click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")
+@click.option("--hex", "as_hex", is_flag=True, help="VALUE is hexadecimal.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="The value is read from stdin.")
+@click.pass_obj
+def set_(
+    settings: Settings,
+    address: ObjectRef,
+    attribute: tuple[int, int],
+    value: str,
+    as_int: bool,
+    as_hex: bool,
+    from_stdin: bool,
+) -> None:
+    """Set an attribute to VALUE (UTF-8 text); without one it becomes undefined."""
+    if ALL in attribute:
+        raise click.UsageError("set one attribute: PAGE/NUMBER")
+    if from_stdin:
+        encoded = encode_value(sys.stdin.buffer.read())
+    elif as_int:
+        encoded = encode_value(NUMBER.convert(value, None, None))
+    elif as_hex:
+        encoded = encode_value(bytes.fromhex(value))
+    else:
+        encoded = encode_value(value)
+    with settings.connect() as target:
+        target.set_attributes(address, [AttributeValue(*attribute, encoded)])
+
+
+@attr.command("ls", cls=Listing)
+@click.argument("address", type=ADDRESS)
+@click.argument("page", type=NUMBER, required=False)
+@click.pass_obj
+def list_(settings: Settings, address: ObjectRef, page: int | None) -> None:
+    """List an object's attributes, of all pages or of one."""
+    with settings.connect() as target:
+        wanted = AttributeId(ALL if page is None else page, ALL)
+        found = target.get_attributes(address, [wanted])
+    kept = (each for each in found if each.page != Page.CURRENT_COMMAND)
+    show(settings, tuple(each for each in kept if each.value))

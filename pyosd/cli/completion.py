@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd completion``: what a shell needs to complete the words of ``osd``."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+__all__ = ["completion"]
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash: source <(osd completion bash)
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    root = ctx.find_root().command
+    # `source` would have bash ask itself for its version; the text is the same for every version.
+    instance = kind(root, {}, "osd", "_OSD_COMPLETE")
+    click.echo(instance.source_template % instance.source_vars())

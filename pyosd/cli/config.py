@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The client's configuration: ~/.config/iosd/config.toml with one table [profile.NAME] a target.
+
+Order of precedence: flag, environment, profile, default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ConfigError", "Profile", "config_path", "load_profile"]
+
+DEFAULT_PROFILE = "default"
+KEYS = {"target": str, "partition": int, "chap-user": str, "chap-secret-file": str}
+
+
+class ConfigError(Exception):
+    """The configuration file is wrong; the text says where."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profile may say; every part of it may be absent."""
+
+    target: str | None = None
+    partition: int | None = None
+    chap_user: str | None = None
+    chap_secret_file: str | None = None
+
+    def secret(self) -> str | None:
+        """The CHAP secret: IOSD_CHAP_SECRET, else the profile's file."""
+        if "IOSD_CHAP_SECRET" in os.environ:
+            return os.environ["IOSD_CHAP_SECRET"]
+        if self.chap_secret_file is None:
+            return None
+        try:
+            return Path(self.chap_secret_file).expanduser().read_text().strip()
+        except OSError as error:
+            raise ConfigError(f"cannot read {self.chap_secret_file}: {error.strerror}") from None
+
+
+def config_path() -> Path:
+    """Where the file lies."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "iosd" / "config.toml"
+
+
+def _known(name: str, names: Any, what: str, path: Path) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(name, list(names), 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise ConfigError(f"{path}: no such {what}: '{name}'{hint}")
+
+
+def load_profile(name: str | None) -> Profile:
+    """Read a profile.
+
+    Args:
+        name: which; None: "default", if there is one.
+
+    Raises:
+        ConfigError: the file, a key or a value is wrong, or the named profile is absent.
+    """
+    path = config_path()
+    try:
+        tables = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        tables = {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+    for key in tables:
+        _known(key, ("profile",), "key", path)
+    profiles = tables.get("profile", {})
+    if not isinstance(profiles, dict):
+        raise ConfigError(f"{path}: 'profile' is not a table")
+    if name is None and DEFAULT_PROFILE not in profiles:
+        return Profile()
+    _known(name or DEFAULT_PROFILE, profiles, "profile", path)
+    return _profile(profiles[name or DEFAULT_PROFILE], path)
+
+
+def _profile(table: dict[str, Any], path: Path) -> Profile:
+    for key, value in table.items():
+        _known(key, KEYS, "key", path)
+        if not isinstance(value, KEYS[key]):
+            raise ConfigError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
+    return Profile(**{key.replace("-", "_"): value for key, value in table.items()})

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd obj``: user objects, their bytes and their attributes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, BinaryIO, cast
+
+import click
+
+from pyosd.attributes import Information, Page, Timestamp
+from pyosd.cli.attr import attr
+from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
+from pyosd.cli.params import ADDRESS, SIZE
+from pyosd.cli.screen import byte_bar
+from pyosd.cli.transfer import Watched, size_of
+from pyosd.cli.verb import Listing, Settings, Verb
+from pyosd.commands import Commands
+from pyosd.session import CHUNK
+from pyosd.types import AttributeId, ObjectRef
+
+__all__ = ["obj"]
+
+SCHEMA = "iosd.object/1"
+WANTED = {
+    "length_bytes": AttributeId(Page.USER_INFORMATION, Information.LOGICAL_LENGTH),
+    "used_bytes": AttributeId(Page.USER_INFORMATION, Information.USED_CAPACITY),
+    "created_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.CREATED),
+    "modified_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.DATA_MODIFIED),
+}
+USERNAME = AttributeId(Page.USER_INFORMATION, Information.NAME)
+
+COLUMNS = (
+    Column("OBJECT", lambda row: row["id"]),
+    Column("LENGTH", lambda row: str(row["length_bytes"]), right=True),
+    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True, wide=True),
+    Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
+    Column("MODIFIED", lambda row: format_time(row["modified_ms"])),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+
+def describe(commands: Commands, address: ObjectRef) -> Record:
+    """One object's record."""
+    found = {
+        value.id: value for value in commands.get_attributes(address, [*WANTED.values(), USERNAME])
+    }
+    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
+    name = found[USERNAME].text if USERNAME in found else ""
+    return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
+
+
+def object_address(address: ObjectRef) -> ObjectRef:
+    """Refuse an address that names no object inside a partition."""
+    if not address.object_id:
+        raise click.UsageError(f"'{address}' is not PID/OID")
+    return address
+
+
+@click.group()
+def obj() -> None:
+    """Objects: numbered byte strings with attributes."""
+
+
+obj.add_command(attr)
+
+
+@obj.command(cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.option("-n", "--count", type=click.IntRange(1, 4096), default=1, help="Make so many.  [1]")
+@click.pass_obj
+def create(settings: Settings, address: ObjectRef, count: int) -> None:
+    """Make empty objects and print their ids.
+
+    ADDRESS: a partition, whose target picks the id, or PID/OID with the id wanted.
+    """
+    if count > 1 and address.object_id:
+        raise click.UsageError("--count goes with a partition, not with a wanted id")
+    with settings.connect() as target:
+        if count == 1:
+            made = [target.create(address.partition_id, address.object_id)]
+        else:
+            made = target.create_many(address.partition_id, count)
+    for each in made:
+        click.echo(each)
+
+
+@obj.command(cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.option("--offset", type=SIZE, default=0, help="First byte.  [0]")
+@click.option("--length", type=SIZE, help="Bytes to read.  [to the end]")
+@click.option("-O", "--to", "file", type=click.Path(dir_okay=False), default="-", help="[stdout]")
+@click.pass_obj
+def read(
+    settings: Settings, address: ObjectRef, offset: int, length: int | None, file: str
+) -> None:
+    """Print an object's bytes, or store them in a file."""
+    object_address(address)
+    with settings.connect() as target:
+        there = max(target.length(address) - offset, 0)
+        wanted = there if length is None else min(there, length)
+        quiet = settings.quiet or (file == "-" and sys.stdout.isatty())
+        with (
+            click.open_file(file, "wb") as out,
+            byte_bar(f"read {address}", wanted, quiet) as progress,
+        ):
+            for piece in target.iter_read(address, offset, wanted):
+                out.write(piece)
+                progress(len(piece))
+            out.flush()
+
+
+@obj.command(cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.argument("file", default="-", required=False)
+@click.option("--offset", type=SIZE, default=0, help="Where the first byte goes.  [0]")
+@click.pass_obj
+def write(settings: Settings, address: ObjectRef, file: str, offset: int) -> None:
+    """Write FILE (or stdin) to an object.
+
+    ADDRESS: PID/OID of an object there is; or a partition: a new object, whose id is printed.
+    """
+    with click.open_file(file, "rb") as source, settings.connect() as target:
+        if not address.object_id:
+            address = target.create(address.partition_id)
+            click.echo(address)
+        with byte_bar(f"write {address}", size_of(source), settings.quiet) as progress:
+            # A BinaryIO has many methods; write_from() needs read().
+            written = target.write_from(address, cast(BinaryIO, Watched(source, progress)), offset)
+    settings.say(f"wrote {written} bytes to {address}")
+
+
+@obj.command(cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.argument("file", default="-", required=False)
+@click.pass_obj
+def append(settings: Settings, address: ObjectRef, file: str) -> None:
+    """Append FILE (or stdin) to an object."""
+    object_address(address)
+    with (
+        click.open_file(file, "rb") as source,
+        settings.connect() as target,
+        byte_bar(f"append {address}", size_of(source), settings.quiet) as progress,
+    ):
+        watched = Watched(source, progress)
+        # One after the other, since their order matters.
+        while piece := watched.read(CHUNK):
+            target.append(address, piece)
+    settings.say(f"appended {watched.total} bytes to {address}")
+
+
+@obj.command(cls=Verb)
+@click.argument("addresses", metavar="ADDRESS...", type=ADDRESS, nargs=-1, required=True)
+@click.pass_obj
+def rm(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
+    """Remove objects."""
+    for address in addresses:
+        object_address(address)
+    settings.confirm(f"Remove {', '.join(map(str, addresses))}?")
+    with settings.connect() as target:
+        for address in addresses:
+            target.remove(address)
+
+
+@obj.command("ls", cls=Listing)
+@click.argument("address", metavar="PID", type=ADDRESS)
+@click.pass_obj
+def list_(settings: Settings, address: ObjectRef) -> None:
+    """List the objects of a partition."""
+    if not address.partition_id:
+        raise click.UsageError("objects are listed by partition; see 'osd part ls'")
+    with settings.connect() as target:
+        found = target.list_objects(address.partition_id)
+        if settings.output == "id":
+            records: list[dict[str, Any]] = [{"id": str(each)} for each in found]
+        else:
+            records = [describe(target, each) for each in found]
+    print_records(
+        records,
+        COLUMNS,
+        output=settings.output,
+        schema="iosd.objects/1",
+        name="objects",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
+
+
+@obj.command(cls=Listing)
+@click.argument("address", type=ADDRESS)
+@click.pass_obj
+def stat(settings: Settings, address: ObjectRef) -> None:
+    """Show one object."""
+    object_address(address)
+    with settings.connect() as target:
+        record = describe(target, address)
+    if settings.output in ("json", "jsonl"):
+        print_json(record)
+    else:
+        output = "wide" if settings.output == "table" else settings.output
+        print_records([record], COLUMNS, output=output, schema="", name="", header=settings.header)

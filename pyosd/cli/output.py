@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables and JSON on stdout: numbers to the right, names cut before ids, colour never alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import click
+
+__all__ = [
+    "FORMATS",
+    "Column",
+    "Record",
+    "colour_wanted",
+    "format_bytes",
+    "format_seconds",
+    "format_time",
+    "print_json",
+    "print_records",
+]
+
+FORMATS = ("table", "wide", "json", "jsonl", "id")
+SHORTEST = 6  # a column is not cut below this
+
+Record = dict[str, Any]
+"""One row, with the keys of its JSON schema."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column of a table comes from a record."""
+
+    header: str
+    text: Callable[[Record], str]
+    right: bool = False
+    shrink: bool = False
+    wide: bool = False
+    colour: Callable[[Record], str | None] = lambda record: None
+
+
+def colour_wanted(choice: str, stream: Any) -> bool:
+    """Decide about colour: the flag, else NO_COLOR and whether a person reads the stream."""
+    if choice != "auto":
+        return choice == "always"
+    return not os.environ.get("NO_COLOR") and bool(stream.isatty())
+
+
+def width_of_stdout() -> int | None:
+    """Columns to fit into; None where nobody looks and nothing must be cut."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def _fit(columns: Sequence[Column], widths: list[int], room: int) -> None:
+    """Take from the widest column that may shrink until all fit, or none can give more."""
+    excess = sum(widths) + 2 * (len(widths) - 1) - room
+    while excess > 0:
+        able = [n for n, each in enumerate(columns) if each.shrink and widths[n] > SHORTEST]
+        if not able:
+            return
+        widest = max(able, key=lambda n: widths[n])
+        widths[widest] -= 1
+        excess -= 1
+
+
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
+) -> None:
+    """Print rows under their headers, two spaces between columns."""
+    table = [(row, [column.text(row) for column in columns]) for row in rows]
+    widths = [
+        max([len(column.header) * header, *(len(texts[n]) for _, texts in table)])
+        for n, column in enumerate(columns)
+    ]
+    room = width_of_stdout()
+    if room is not None:
+        _fit(columns, widths, room)
+
+    def line(texts: Sequence[str], row: Record | None) -> str:
+        cells = []
+        for column, text, width in zip(columns, texts, widths, strict=True):
+            cell = _cut(text, width) if column.shrink else text
+            cell = cell.rjust(width) if column.right else cell.ljust(width)
+            shade = column.colour(row) if row is not None and colour else None
+            cells.append(click.style(cell, fg=shade) if shade else cell)
+        return "  ".join(cells).rstrip()
+
+    if header:
+        click.echo(line([column.header for column in columns], None))
+    for row, texts in table:
+        click.echo(line(texts, row), color=colour or None)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on one line."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_records(
+    records: Iterable[Record],
+    columns: Sequence[Column],
+    *,
+    output: str,
+    schema: str,
+    name: str,
+    header: bool = True,
+    colour: bool = False,
+) -> None:
+    """Print a listing in the format asked for.
+
+    Args:
+        records: each with "schema" and "id".
+        columns: of the table.
+        output: one of FORMATS.
+        schema: of the JSON object that holds all of them.
+        name: the key of the list in it.
+        header: whether a table has a first line.
+        colour: whether a table may be coloured.
+    """
+    if output == "json":
+        print_json({"schema": schema, name: list(records)})
+    elif output == "jsonl":
+        for record in records:
+            print_json(record)
+    elif output == "id":
+        for record in records:
+            click.echo(record["id"])
+    else:
+        shown = [column for column in columns if output == "wide" or not column.wide]
+        print_table(shown, records, header, colour)
+
+
+def format_bytes(count: int) -> str:
+    """A size with three or four digits and a binary unit."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as a person says it."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_time(milliseconds: int | None) -> str:
+    """A point in time, local, to the second; "-" for none."""
+    if not milliseconds:
+        return "-"
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Types of what people type: addresses, sizes, durations, tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyosd.exec_params import parse_duration, parse_size
+from pyosd.types import ObjectRef
+
+__all__ = ["ADDRESS", "ATTRIBUTE", "DURATION", "JOB", "NUMBER", "SIZE", "TAG"]
+
+
+class Address(click.ParamType[ObjectRef]):
+    """``root``, PID or PID/OID, each decimal or 0x."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ObjectRef:
+        """Parse an address; the object's type is looked up later."""
+        if isinstance(value, ObjectRef):
+            return value
+        try:
+            return ObjectRef.parse(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
+
+
+class Size(click.ParamType[int]):
+    """Bytes, with a unit if one likes: 4096, 256MiB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse to bytes."""
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, with a unit if one likes: 30, 500ms, 2h."""
+
+    name = "DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse to seconds."""
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Number(click.ParamType[int]):
+    """An unsigned number, decimal or 0x."""
+
+    name = "NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse to an int of at most 64 bits."""
+        if isinstance(value, int):
+            return value
+        try:
+            number = int(str(value), 0)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 1 << 64:
+            self.fail(f"'{value}' is not an unsigned number (decimal or 0x)", param, ctx)
+        return number
+
+
+class Attribute(click.ParamType[tuple[int, int]]):
+    """PAGE/NUMBER, each decimal or 0x; ``all`` stands for every one."""
+
+    name = "PAGE/NUMBER"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Parse to page and number, 32 bits each."""
+        if isinstance(value, tuple):
+            return value
+        page, _, number = str(value).partition("/")
+        parts = [
+            0xFFFF_FFFF if part == "all" else _uint32(part) for part in (page, number or "all")
+        ]
+        if None in parts:
+            self.fail(f"'{value}' is not PAGE/NUMBER (decimal or 0x)", param, ctx)
+        return parts[0] or 0, parts[1] or 0
+
+
+def _uint32(text: str) -> int | None:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        return None
+    return number if 0 <= number < 1 << 32 else None
+
+
+class Tag(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Split at the first '='."""
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = str(value).partition("=")
+        if not key or not equals:
+            self.fail(f"'{value}' is not KEY=VALUE", param, ctx)
+        return key, text
+
+
+ADDRESS = Address("ADDRESS")
+JOB = Address("JOB")
+SIZE = Size()
+DURATION = Duration()
+NUMBER = Number()
+ATTRIBUTE = Attribute()
+TAG = Tag()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd part``: partitions."""
+
+from __future__ import annotations
+
+import click
+
+from pyosd.attributes import Information, Page, Timestamp
+from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
+from pyosd.cli.params import ADDRESS, NUMBER
+from pyosd.cli.verb import Listing, Settings, Verb
+from pyosd.commands import Commands
+from pyosd.types import AttributeId, ObjectRef, ref
+
+__all__ = ["part"]
+
+SCHEMA = "iosd.partition/1"
+WANTED = {
+    "used_bytes": AttributeId(Page.PARTITION_INFORMATION, Information.USED_CAPACITY),
+    "objects": AttributeId(Page.PARTITION_INFORMATION, Information.NUMBER_OF_OBJECTS),
+    "created_ms": AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
+}
+USERNAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
+
+COLUMNS = (
+    Column("PARTITION", lambda row: row["id"]),
+    Column("OBJECTS", lambda row: str(row["objects"]), right=True),
+    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True),
+    Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+
+def describe(commands: Commands, partition: ObjectRef) -> Record:
+    """One partition's record."""
+    values = commands.get_attributes(partition, [*WANTED.values(), USERNAME])
+    found = {value.id: value for value in values}
+    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
+    name = found[USERNAME].text if USERNAME in found else ""
+    return {"schema": SCHEMA, "id": str(partition), **numbers, "name": name}
+
+
+@click.group()
+def part() -> None:
+    """Partitions: what objects and jobs live in."""
+
+
+@part.command(cls=Verb)
+@click.argument("pid", type=NUMBER, default=0, required=False)
+@click.pass_obj
+def create(settings: Settings, pid: int) -> None:
+    """Make a partition and print its id.
+
+    PID: the id wanted, 0x10000 or more; without it the target picks one.
+    """
+    with settings.connect() as target:
+        click.echo(ref(target.create_partition(pid)))
+
+
+@part.command("ls", cls=Listing)
+@click.pass_obj
+def list_(settings: Settings) -> None:
+    """List the partitions."""
+    with settings.connect() as target:
+        records = [describe(target, ref(pid)) for pid in target.list_partitions()]
+    print_records(
+        records,
+        COLUMNS,
+        output=settings.output,
+        schema="iosd.partitions/1",
+        name="partitions",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
+
+
+@part.command(cls=Listing)
+@click.argument("address", metavar="PID", type=ADDRESS)
+@click.pass_obj
+def stat(settings: Settings, address: ObjectRef) -> None:
+    """Show one partition."""
+    with settings.connect() as target:
+        record = describe(target, ref(address.partition_id))
+    if settings.output in ("json", "jsonl"):
+        print_json(record)
+    else:
+        print_records(
+            [record], COLUMNS, output=settings.output, schema="", name="", header=settings.header
+        )
+
+
+@part.command(cls=Verb)
+@click.argument("addresses", metavar="PID...", type=ADDRESS, nargs=-1, required=True)
+@click.option("--contents", is_flag=True, help="Remove everything inside too.")
+@click.pass_obj
+def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool) -> None:
+    """Remove partitions; they must be empty, or --contents."""
+    names = ", ".join(map(str, addresses))
+    settings.confirm(f"Remove partition {names}{' with all it holds' if contents else ''}?")
+    with settings.connect() as target:
+        for address in addresses:
+            target.remove_partition(address.partition_id, contents)

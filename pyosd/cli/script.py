@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads a script and the options it carries: lines ``#OSD --limit-mem 256MiB`` at its top."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+__all__ = ["embedded_options", "read_script"]
+
+MARK = "#OSD"
+LARGEST = 16 << 20  # bytes of code an EXEC carries (design D26)
+META = "pyosd.cli.script"
+
+
+def read_script(ctx: click.Context, file: str) -> bytes:
+    """Read the script; stdin, which can be read only once, is kept in the context."""
+    if META not in ctx.meta:
+        with click.open_file(file, "rb") as source:
+            code = source.read(LARGEST + 1)
+        if not code:
+            raise click.UsageError(f"'{file}' is empty")
+        if len(code) > LARGEST:
+            raise click.UsageError(f"'{file}' is longer than {LARGEST >> 20} MiB")
+        ctx.meta[META] = code
+    kept = ctx.meta[META]
+    assert isinstance(kept, bytes)
+    return kept
+
+
+def embedded_options(code: bytes) -> list[str]:
+    """Return the words of the #OSD lines among the comments that open a script."""
+    words: list[str] = []
+    for raw in code.split(b"\n"):
+        line = raw.strip()
+        if line and not line.startswith(b"#"):
+            break
+        if line.startswith(MARK.encode()) and line[len(MARK) :][:1].isspace():
+            text = line[len(MARK) :].decode(errors="replace")
+            try:
+                words += shlex.split(text, comments=True)
+            except ValueError as error:
+                raise click.UsageError(f"line '{MARK}{text}': {error}") from None
+    return words

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd target``: what a target says about itself, and how fast it answers.
+
+``osd target serve`` comes from the package that runs on the target's host, by entry point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+
+import click
+
+from pyosd.attributes import ALL, Information, Page
+from pyosd.cli.main import Nouns
+from pyosd.cli.output import Column, Record, format_bytes, print_json, print_records
+from pyosd.cli.params import DURATION
+from pyosd.cli.verb import Listing, Settings, Verb
+from pyosd.commands import Commands
+from pyosd.errors import Unreachable
+from pyosd.types import ROOT, AttributeId
+
+__all__ = ["target"]
+
+RETRY_S = 0.1
+ROOT_WANTED = {
+    "system_id": Information.SYSTEM_ID,
+    "serial_number": Information.PRODUCT_SERIAL_NUMBER,
+    "name": Information.NAME,
+    "capacity_bytes": Information.TOTAL_CAPACITY,
+    "used_bytes": Information.USED_CAPACITY,
+    "partitions": Information.NUMBER_OF_PARTITIONS,
+}
+TEXTS = ("serial_number", "name")
+# Root page B000_0001h (design D13): number -> key
+EXEC_PAGE = {
+    1: "exec_service_action",
+    2: "engines",
+    3: "limits",
+    4: "versions",
+    5: "queue_depth",
+    6: "retry_after_ms",
+    7: "isolation",
+}
+EXEC_NUMBERS = ("exec_service_action", "queue_depth", "retry_after_ms")
+EXEC_TEXTS = ("engines", "isolation")
+
+COLUMNS = (Column("", lambda row: row["key"]), Column("", lambda row: row["value"], shrink=True))
+
+
+@click.group(
+    cls=Nouns,
+    prefix="target.",
+    table={
+        "info": ("pyosd.cli.target", "info", "Show what the target says about itself."),
+        "ping": ("pyosd.cli.target", "ping", "Measure the round trip to the target."),
+    },
+)
+def target() -> None:
+    """Targets: serve one on this host, or ask one."""
+
+
+def describe(commands: Commands) -> Record:
+    """Identity, room and abilities of a target."""
+    inquiry = commands.inquiry()
+    record: Record = {
+        "schema": "iosd.target-info/1",
+        "vendor": inquiry[8:16].decode("ascii", "replace").strip(),
+        "product": inquiry[16:32].decode("ascii", "replace").strip(),
+        "revision": inquiry[32:36].decode("ascii", "replace").strip(),
+    }
+    wanted = [AttributeId(Page.ROOT_INFORMATION, number) for number in ROOT_WANTED.values()]
+    found = {value.number: value for value in commands.get_attributes(ROOT, wanted)}
+    for key, number in ROOT_WANTED.items():
+        value = found.get(number)
+        if key == "system_id":
+            record[key] = value.value.hex() if value else ""
+        elif key in TEXTS:
+            record[key] = value.text if value else ""
+        else:
+            record[key] = value.uint if value else 0
+    for value in commands.get_attributes(ROOT, [AttributeId(Page.EXEC_ROOT, ALL)]):
+        key = EXEC_PAGE.get(value.number, "")
+        if key in EXEC_NUMBERS:
+            record[key] = value.uint
+        elif key in EXEC_TEXTS:
+            record[key] = value.text
+    return record
+
+
+def words(key: str, value: object) -> str:
+    """One value of the record for people."""
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{value} ({format_bytes(value)})"
+    return f"{value:#06x}" if key == "exec_service_action" else str(value)
+
+
+@click.command(cls=Listing)
+@click.pass_obj
+def info(settings: Settings) -> None:
+    """Show what the target says about itself: identity, room, what it can run."""
+    with settings.connect() as session:
+        record = describe(session)
+    if settings.output in ("json", "jsonl"):
+        print_json(record)
+        return
+    rows = [
+        {"key": key.removesuffix("_bytes").replace("_", " "), "value": words(key, value)}
+        for key, value in record.items()
+        if key != "schema" and value != ""
+    ]
+    print_records(rows, COLUMNS, output="table", schema="", name="", header=False)
+
+
+def await_target(settings: Settings, patience: float) -> None:
+    """Return when the target takes a session, or after so many seconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        with contextlib.suppress(Unreachable), settings.connect():
+            return
+        time.sleep(RETRY_S)
+
+
+@click.command(cls=Verb)
+@click.option("-n", "--count", type=click.IntRange(1), default=5, help="Round trips.  [5]")
+@click.option("--wait", type=DURATION, default=0, help="Keep trying so long until it answers.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="[text]")
+@click.pass_obj
+def ping(settings: Settings, count: int, wait: float) -> None:
+    """Ask TEST UNIT READY some times, and tell how long the answers took."""
+    await_target(settings, wait)
+    times = []
+    with settings.connect() as session:
+        for _ in range(count):
+            start = time.perf_counter()
+            session.test_unit_ready()
+            times.append((time.perf_counter() - start) * 1e6)
+    low, middle, high = min(times), statistics.median(times), max(times)
+    if settings.output == "json":
+        figures = {"min_us": low, "median_us": middle, "max_us": high}
+        rounded = {key: round(value, 1) for key, value in figures.items()}
+        print_json({"schema": "iosd.ping/1", "count": count, **rounded})
+    else:
+        click.echo(f"{count} answers: min {low:.0f} us, median {middle:.0f} us, max {high:.0f} us")

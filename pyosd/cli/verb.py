@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all verbs share: common flags, the settings made of them, and how exceptions end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyosd import errors
+from pyosd.cli.codes import Exit
+from pyosd.cli.config import ConfigError, Profile, load_profile
+from pyosd.cli.output import FORMATS, colour_wanted
+from pyosd.types import ObjectRef, ref
+
+if TYPE_CHECKING:
+    from pyosd.session import Target
+
+__all__ = ["Failure", "Listing", "Settings", "Verb"]
+
+# Sense codes of a refusal that another state of things would lift (design D15).
+WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
+
+CODES: tuple[tuple[type[BaseException], Exit], ...] = (
+    (ConfigError, Exit.CONFIG),
+    (errors.JobCancelled, Exit.JOB_CANCELLED),
+    (errors.JobTimeout, Exit.JOB_TIMEOUT),
+    (errors.JobOutOfMemory, Exit.JOB_OUT_OF_MEMORY),
+    (errors.LimitExceeded, Exit.JOB_LIMIT),
+    (errors.SandboxLost, Exit.SANDBOX_LOST),
+    (errors.JobExpired, Exit.JOB_UNKNOWN),
+    (errors.JobError, Exit.JOB_FAILED),
+    (errors.NotFound, Exit.NO_INPUT),
+    (errors.PermissionDenied, Exit.NOT_PERMITTED),
+    (errors.TargetBusy, Exit.BUSY),
+    (errors.Unreachable, Exit.UNREACHABLE),
+    (errors.OSDError, Exit.FAILED),
+    (FileNotFoundError, Exit.NO_INPUT),
+    (IsADirectoryError, Exit.NO_INPUT),
+    (PermissionError, Exit.NOT_PERMITTED),
+    (BrokenPipeError, Exit.FAILED),
+    (OSError, Exit.FAILED),
+    (ValueError, Exit.USAGE),
+)
+
+
+class Failure(Exception):
+    """A verb's own way to end with a code and a sentence."""
+
+    def __init__(self, code: Exit, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass
+class Settings:
+    """The common flags of one invocation."""
+
+    target: str | None = None
+    profile_name: str | None = None
+    colour: str = "auto"
+    quiet: bool = False
+    verbose: bool = False
+    no_input: bool = False
+    output: str = "table"
+    header: bool = True
+    timeout: float = 30.0
+    _profile: Profile | None = field(default=None, repr=False)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile, read when first needed."""
+        if self._profile is None:
+            self._profile = load_profile(self.profile_name or os.environ.get("IOSD_PROFILE"))
+        return self._profile
+
+    @property
+    def colour_on_stdout(self) -> bool:
+        """Whether tables may be coloured."""
+        return colour_wanted(self.colour, sys.stdout)
+
+    def connect(self) -> Target:
+        """Open a session with the target: flag, environment, profile.
+
+        Raises:
+            ConfigError: nobody said which target.
+        """
+        from pyosd import Chap, connect
+
+        url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
+        if not url:
+            raise ConfigError(
+                "no target: say --target URL, or set IOSD_TARGET, or a profile's 'target' in "
+                "~/.config/iosd/config.toml; 'osd target serve' prints the URL of a new one"
+            )
+        user = os.environ.get("IOSD_CHAP_USER") or self.profile.chap_user
+        chap = Chap(user, self.profile.secret() or "") if user else None
+        return connect(url, chap=chap, timeout=self.timeout)
+
+    def say(self, text: str) -> None:
+        """Talk to the person, on stderr."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def job(self, address: ObjectRef) -> ObjectRef:
+        """The job meant by an address; a lone id is inside the profile's partition."""
+        if address.object_id or not address.partition_id:
+            return address
+        if self.profile.partition is None:
+            raise click.UsageError(f"'{address}' is not a job's id, PID/OID")
+        return ref(self.profile.partition, address.partition_id)
+
+    def confirm(self, question: str) -> None:
+        """Ask before something is destroyed; only on a terminal, never with --no-input."""
+        if self.no_input or not sys.stdin.isatty():
+            return
+        click.confirm(question, abort=True, err=True)
+
+
+def common_options() -> list[click.Parameter]:
+    """Fresh copies of the flags that every verb takes."""
+    return [
+        click.Option(
+            ["--target"], metavar="URL", help="iscsi://HOST[:PORT]/NAME/LUN  [IOSD_TARGET]"
+        ),
+        click.Option(
+            ["--profile"], metavar="NAME", help="Table of the config file.  [IOSD_PROFILE]"
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="[auto]",
+        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing beside data and errors."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Say more."),
+        click.Option(["--no-input"], is_flag=True, help="Never ask."),
+    ]
+
+
+class Verb(click.Command):
+    """A command with the common flags; its function gets the Settings first (click.pass_obj)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *self.own_options(), *common_options()]
+
+    def own_options(self) -> list[click.Parameter]:
+        """Flags of this kind of verb."""
+        return []
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Make the Settings, run, and turn an exception into words and a code."""
+        taken = {
+            name: ctx.params.pop(name)
+            for name in ("target", "quiet", "verbose", "no_input", "output", "header")
+            if name in ctx.params
+        }
+        ctx.obj = settings = Settings(
+            profile_name=ctx.params.pop("profile"), colour=ctx.params.pop("color"), **taken
+        )
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(Exit.INTERRUPTED)
+        except BaseException as error:
+            code, text = explain(error)
+            click.echo(f"osd: {text}", err=True)
+            if settings.verbose:
+                traceback.print_exception(error)
+            ctx.exit(code)
+
+
+class Listing(Verb):
+    """A verb that prints records."""
+
+    def own_options(self) -> list[click.Parameter]:
+        """-o and --no-header."""
+        return [
+            click.Option(
+                ["-o", "--output"], type=click.Choice(FORMATS), default="table", help="[table]"
+            ),
+            click.Option(["--no-header", "header"], flag_value=False, default=True, type=bool),
+        ]
+
+
+def explain(error: BaseException) -> tuple[Exit, str]:
+    """Choose the exit code and the sentence for an exception."""
+    if isinstance(error, Failure):
+        return error.code, str(error)
+    if isinstance(error, errors.OSDError) and (error.asc, error.ascq) in WRONG_STATE:
+        return Exit.WRONG_STATE, describe(error)
+    for kind, code in CODES:
+        if isinstance(error, kind):
+            return code, describe(error)
+    return Exit.INTERNAL, f"internal error: {error!r}; report in {write_report(error)}"
+
+
+def describe(error: BaseException) -> str:
+    """What happened, and for a system error which file."""
+    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    hint = getattr(error, "hint", "")
+    return f"{error}\n  {hint}" if hint else str(error) or type(error).__name__
+
+
+def write_report(error: BaseException) -> str:
+    """Keep the traceback where a person finds it; it holds no data of theirs."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="osd-report-", suffix=".txt", delete=False
+    ) as file:
+        traceback.print_exception(error, file=file)
+    return file.name

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables on a pseudo-terminal of 80 and 40 columns, on a pipe, with and without colour."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+
+import pytest
+
+from pyosd.cli import output
+
+PROGRAM = """
+from pyosd.cli.output import Column, print_records, colour_wanted
+import sys
+rows = [
+    {"schema": "t/1", "id": "0x10000/0x10001", "n": 5, "name": "short", "state": "RUNNING"},
+    {"schema": "t/1", "id": "0x10000/0x10002", "n": 12345, "name": "a name that is long " * 4,
+     "state": "FAILED"},
+]
+columns = (
+    Column("ID", lambda row: row["id"]),
+    Column("N", lambda row: str(row["n"]), right=True),
+    Column("STATE", lambda row: row["state"], colour=lambda row: "red"),
+    Column("NAME", lambda row: row["name"], shrink=True),
+)
+print_records(rows, columns, output=sys.argv[1], schema="ts/1", name="rows",
+              colour=colour_wanted(sys.argv[2], sys.stdout))
+"""
+
+GOLDEN_80 = """\
+ID                   N  STATE    NAME
+0x10000/0x10001      5  RUNNING  short
+0x10000/0x10002  12345  FAILED   a name that is long a name that is long a name…
+"""
+GOLDEN_40 = """\
+ID                   N  STATE    NAME
+0x10000/0x10001      5  RUNNING  short
+0x10000/0x10002  12345  FAILED   a name…
+"""
+
+
+def on_terminal(columns: int, *args: str, **environment: str) -> str:
+    """Run PROGRAM with a pseudo-terminal of that width as stdout; return what it printed."""
+    leader, follower = pty.openpty()
+    ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    keep = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *args], stdout=follower, env=keep | environment
+    )
+    os.close(follower)
+    pieces = []
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # EIO: the other side is closed
+            break
+        if not piece:
+            break
+        pieces.append(piece)
+    os.close(leader)
+    assert process.wait() == 0
+    return b"".join(pieces).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(("columns", "golden"), [(80, GOLDEN_80), (40, GOLDEN_40)])
+def test_table_fits_the_terminal(columns: int, golden: str) -> None:
+    assert on_terminal(columns, "table", "auto", NO_COLOR="1") == golden
+
+
+def test_colour_only_where_wanted() -> None:
+    assert "\x1b[31mFAILED" in on_terminal(80, "table", "auto")
+    assert "\x1b[31mFAILED" in on_terminal(80, "table", "always", NO_COLOR="1")
+    assert "\x1b" not in on_terminal(80, "table", "never")
+    assert "\x1b" not in on_terminal(80, "table", "auto", NO_COLOR="1")
+
+
+def on_pipe(*args: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *args], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def test_nothing_is_cut_on_a_pipe() -> None:
+    assert ("a name that is long " * 4).rstrip() in on_pipe("table", "auto")
+
+
+def test_json_and_ids() -> None:
+    whole = json.loads(on_pipe("json", "auto"))
+    assert whole["schema"] == "ts/1"
+    assert [json.loads(line) for line in on_pipe("jsonl", "auto").splitlines()] == whole["rows"]
+    assert on_pipe("id", "auto").split() == ["0x10000/0x10001", "0x10000/0x10002"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (99303321, "94.7 MiB"),
+        (1 << 50, "1024.0 TiB"),
+    ],
+)
+def test_format_bytes(count: int, text: str) -> None:
+    assert output.format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0000034, "3 us"), (0.25, "250.0 ms"), (1.5, "1.50 s"), (61, "1:01"), (3661, "1:01:01")],
+)
+def test_format_seconds(seconds: float, text: str) -> None:
+    assert output.format_seconds(seconds) == text

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A supervised process: its start, its end, its next start, and what happens when we die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from scheduler import service as service_module
+from scheduler.service import Service, ServiceFailed, as_user
+
+DEADLINE_S = 20.0
+
+
+async def always_ready() -> None:
+    return
+
+
+async def never_ready() -> None:
+    await asyncio.Event().wait()
+
+
+async def terminate(process: asyncio.subprocess.Process) -> None:
+    process.terminate()
+    await process.wait()
+
+
+def make(
+    *command: str,
+    ready: Callable[[], Awaitable[None]] = always_ready,
+    up: Callable[[bool], None] = lambda again: None,
+) -> Service:
+    return Service("it", command, {"PATH": os.environ["PATH"]}, ready, terminate, up)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process runs no more (a zombie that nobody has reaped does not run)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_starts_and_stops() -> None:
+    async def body() -> None:
+        service = make("sleep", "1000")
+        await service.start()
+        pid = service.pid
+        assert pid is not None
+        await service.stop()
+        assert service.pid is None
+        assert gone(pid)
+
+    asyncio.run(body())
+
+
+def test_one_that_ignores_sigterm_is_killed() -> None:
+    async def body() -> None:
+        async def too_short(process: asyncio.subprocess.Process) -> None:
+            process.terminate()
+
+        service = make("sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000")
+        service.end = too_short
+        await service.start()
+        pid = service.pid
+        assert pid is not None
+        await service.stop()
+        assert gone(pid)
+
+    asyncio.run(body())
+
+
+def test_a_death_leads_to_a_new_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "BACKOFF_FIRST_S", 0.01)
+
+    async def body() -> None:
+        starts: list[bool] = []
+        service = make("sleep", "1000", up=starts.append)
+        await service.start()
+        watcher = asyncio.create_task(service.supervise())
+        pids = set()
+        for count in range(1, 4):
+            assert service.pid is not None
+            pids.add(service.pid)
+            os.kill(service.pid, signal.SIGKILL)
+            await until(lambda count=count: len(starts) == count)
+        assert len(pids) == 3
+        await service.stop()
+        await asyncio.wait_for(watcher, DEADLINE_S)
+        assert starts == [True, True, True]
+
+    asyncio.run(body())
+
+
+def test_failed_start_tells_the_last_words() -> None:
+    async def body() -> None:
+        service = make("sh", "-c", "echo no room here >&2; exit 3", ready=never_ready)
+        with pytest.raises(ServiceFailed, match=r"(?s)ended with 3.*no room here"):
+            await service.start()
+        assert service.pid is None
+
+    asyncio.run(body())
+
+
+def test_not_ready_in_time_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "START_S", 0.05)
+
+    async def body() -> None:
+        service = make("sleep", "1000", ready=never_ready)
+        with pytest.raises(ServiceFailed, match="did not get ready"):
+            await service.start()
+        assert service.pid is None
+
+    asyncio.run(body())
+
+
+PARENT = """
+import subprocess, sys, time
+from scheduler.service import as_user
+child = subprocess.Popen([*as_user(None), "sleep", "1000"])
+print(child.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_children_die_with_a_killed_parent() -> None:
+    root = Path(__file__).resolve().parents[2]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        pid = int(parent.stdout.readline())
+    asyncio.run(until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n"))
+    parent.kill()
+    parent.wait()
+    asyncio.run(until(lambda: gone(pid)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes the uid")
+def test_runs_as_another_user() -> None:
+    done = subprocess.run([*as_user(64733), "id", "-u"], capture_output=True, text=True, check=True)
+    assert done.stdout == "64733\n"

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prints docs/cli.md, made of what ``--help`` prints and of the table of exit codes.
+
+A test compares the file with this; ``python -m tools.clidoc >docs/cli.md`` brings it up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from pyosd.cli import main
+from pyosd.cli.codes import MEANING
+from pyosd.cli.verb import common_options
+
+__all__ = ["manual"]
+
+WIDTH = 88
+INTRODUCTION = """\
+# The program `osd`
+
+Data goes to stdout, talk to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x; the type
+of the object is looked up. A job's id is the PID/OID of its surrogate object. `-o json` prints one
+JSON object with a `"schema"` of its own, to which fields are only ever added. `-` as a file means
+stdin.
+
+The target is named by `--target`, else by `IOSD_TARGET`, else by the profile in
+`~/.config/iosd/config.toml`:
+
+```toml
+[profile.default]
+target = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
+partition = 0x10000            # where a lone number names a job
+chap-user = "me"               # the secret: IOSD_CHAP_SECRET, or a file
+chap-secret-file = "~/.config/iosd/secret"
+```
+"""
+
+
+def leaves(group: click.Group, context: click.Context) -> Iterator[click.Context]:
+    """Every verb below a group, with the context that knows its full name."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, parent=context, info_name=name)
+        inner.terminal_width = inner.max_content_width = WIDTH
+        if isinstance(command, click.Group):
+            yield from leaves(command, inner)
+        else:
+            yield inner
+
+
+def without_common(context: click.Context) -> str:
+    """A verb's help without the flags that every verb has."""
+    common = {option.name for option in common_options()}
+    command = context.command
+    command.params = [each for each in command.params if each.name not in common]
+    return command.get_help(context)
+
+
+def manual() -> str:
+    """The whole text."""
+    root = click.Context(main, info_name="osd")
+    root.terminal_width = root.max_content_width = WIDTH
+    everywhere = click.Command("osd", params=common_options(), add_help_option=False)
+    formatter = click.HelpFormatter(width=WIDTH)
+    everywhere.format_options(click.Context(everywhere), formatter)
+    parts = [
+        INTRODUCTION,
+        "## Flags of every verb\n",
+        f"```\n{formatter.getvalue().strip()}\n```\n",
+    ]
+    for context in leaves(main, root):
+        parts.append(f"## `{context.command_path}`\n")
+        parts.append(f"```\n{without_common(context).strip()}\n```\n")
+    parts.append("## Exit codes\n")
+    parts.append("| code | meaning |\n| --- | --- |")
+    parts += [f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()]
+    parts.append(
+        "\n`osd exec --exit-code=script` passes the script's own code through instead, 128 + n for "
+        "signal n."
+    )
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(manual(), end="")
