@@ -64,11 +64,44 @@ def request_input(cdb: bytes, data_out: bytes) -> bytes:
     return len(data_out).to_bytes(2, "big") + cdb + data_out
 
 
+def pdu(opcode: int, flags: int, tag: int, words: dict[int, int], data: bytes = b"") -> bytes:
+    """One iSCSI PDU of a target; words: 32-bit fields by their position in the header."""
+    header = bytearray(48)
+    header[0:2] = bytes([opcode, flags])
+    header[5:8] = len(data).to_bytes(3, "big")
+    for position, word in {16: tag, **words}.items():
+        header[position : position + 4] = word.to_bytes(4, "big")
+    return bytes(header) + data + bytes(-len(data) % 4)
+
+
+def initiator_seeds() -> list[bytes]:
+    """What a well-behaved target says to the tasks of fuzz_initiator."""
+    read, write, both, ping = (generation << 10 | generation for generation in range(1, 5))
+    window = {28: 5, 32: 40}
+    whole = pdu(0x25, 0x81, read, {24: 1, **window}, bytes(512))
+    halves = pdu(0x25, 0x80, read, window, bytes(256)) + pdu(
+        0x25, 0x80, read, {36: 1, 40: 256, **window}, bytes(256)
+    )
+    short = pdu(0x21, 0x82, read, {24: 1, 44: 512, **window})
+    sense = pdu(0x21, 0x82, both, {24: 2, **window}, b"\x00\x08" + bytes(8))
+    asked = b"".join(
+        pdu(0x31, 0x80, write, {20: 7, 36: number, 40: at, 44: 128, **window})
+        for number, at in enumerate(range(0, 512, 128))
+    )
+    pong = pdu(0x20, 0x80, ping, {20: 0xFFFF_FFFF, 24: 3, **window}, b"ping")
+    pinged = pdu(0x20, 0x80, 0xFFFF_FFFF, {20: 9, 24: 4, **window})
+    message = pdu(0x32, 0x80, 0xFFFF_FFFF, {24: 5, **window}, bytes(8))
+    streams = [whole, halves + short, sense, asked, pong + pinged + message, whole + sense + pong]
+    return [bytes([options]) + stream for options in (0, 2, 4, 14) for stream in streams]
+
+
 def seeds_of(target: str) -> list[bytes]:
     """The inputs a target starts from."""
     frames = golden_frames()
     if target == "fuzz_dispatch":
         return dispatch_seeds(frames)
+    if target == "fuzz_initiator":
+        return initiator_seeds()
     local = [bytes.fromhex(digits) for digits in LOCAL_SEEDS.get(target, [])]
     prefixes = SEEDS.get(target, ())
     return local + [
