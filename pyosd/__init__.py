@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """pyosd: a client for T10 OSD-2 targets over iSCSI, and for jobs that run beside the data."""
 
+from pyosd._login import Chap
+from pyosd._polling import as_completed, wait
 from pyosd.attributes import ALL, Page
 from pyosd.cdb import AttributeLists, AttributePage, Isolation, Options, ServiceAction, SetOne
 from pyosd.commands import Commands, Reply
@@ -27,7 +29,11 @@ from pyosd.errors import (
     Unreachable,
 )
 from pyosd.exec_params import After, ExecParams, Limits
-from pyosd.session import Chap, Target, connect, discover
+from pyosd.executor import Executor
+from pyosd.job_status import JobFlag, JobState, JobStatus
+from pyosd.jobs import Job
+from pyosd.session import discover
+from pyosd.target import Target, connect
 from pyosd.types import (
     ROOT,
     AttributeId,
@@ -55,11 +61,16 @@ __all__ = [
     "Commands",
     "Conflict",
     "ExecParams",
+    "Executor",
     "Isolation",
+    "Job",
     "JobCancelled",
     "JobError",
     "JobExpired",
+    "JobFlag",
     "JobOutOfMemory",
+    "JobState",
+    "JobStatus",
     "JobTimeout",
     "LimitExceeded",
     "Limits",
@@ -88,7 +99,9 @@ __all__ = [
     "TargetBusy",
     "TaskAborted",
     "Unreachable",
+    "as_completed",
     "connect",
     "discover",
     "ref",
+    "wait",
 ]

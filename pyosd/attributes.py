@@ -116,9 +116,22 @@ _KNOWN_ROOM = {
     (1, 0x8): 64,
     (1, 0x9): 256,
 }
+_JOB_STATUS_ROOM = {
+    0x09: 256,
+    0x1C: 32,
+    0x1D: 17,
+    0x1E: 64,
+    0x20: 64,
+    0x21: 64,
+    0x22: 64,
+    0x24: 128,
+    0x25: 512,
+    0x26: 128,
+    0x27: 16,
+}
 _DEFAULT_ROOM = 1024
 _ALL_ROOM = 64 << 10
-_SMALL_PAGES = {Page.CURRENT_COMMAND, Page.JOB_STATUS, Page.USER_TIMESTAMPS, Page.ROOT_TIMESTAMPS}
+_SMALL_PAGES = {Page.CURRENT_COMMAND, Page.USER_TIMESTAMPS, Page.ROOT_TIMESTAMPS}
 
 
 def _room(wanted: AttributeId) -> int:
@@ -128,7 +141,9 @@ def _room(wanted: AttributeId) -> int:
     if wanted.number == 0:
         return 40
     if wanted.page in _SMALL_PAGES:
-        return 64 if wanted.page != Page.JOB_STATUS else 512
+        return 64
+    if wanted.page == Page.JOB_STATUS:
+        return _JOB_STATUS_ROOM.get(wanted.number, 8)
     known = _KNOWN_ROOM.get((wanted.page & 0x0FFF_FFFF, wanted.number))
     if known is None and wanted.page & 0x0FFF_FFFF in (1, 2, 3):
         return 8

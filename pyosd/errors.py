@@ -12,6 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyosd.jobs import Job
     from pyosd.types import AttributeId, ObjectRef, Sense
 
 
@@ -140,7 +141,7 @@ class JobError(Exception):
     job: the job.  reason: its reason number (iosd-reasons).  hint: what to do about it.
     """
 
-    def __init__(self, job: object, reason: int, hint: str, text: str = "") -> None:
+    def __init__(self, job: Job | None, reason: int, hint: str, text: str = "") -> None:
         super().__init__(text or f"job ended with reason {reason}")
         self.job = job
         self.reason = reason
@@ -161,7 +162,7 @@ class ScriptError(JobError):
 
     def __init__(
         self,
-        job: object,
+        job: Job | None,
         reason: int,
         hint: str,
         text: str = "",

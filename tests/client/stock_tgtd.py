@@ -46,11 +46,17 @@ class StockTgtd:
             raise
 
     def admin(self, operation: str, mode: str, *arguments: str) -> str:
-        """Run tgtadm; returns what it prints.  Raises: RuntimeError with what it complains about."""
+        """Run tgtadm; returns what it prints.  Raises: RuntimeError: what it complains about."""
         tgtadm = shutil.which("tgtadm") or "/usr/sbin/tgtadm"
-        command = [tgtadm, "-C", self.control, "--lld", "iscsi", "--op", operation, "--mode", mode]
+        command = [tgtadm, "-C", self.control, "--lld", "iscsi"]
+        command += ["--op", operation, "--mode", mode]
         done = subprocess.run(
-            [*command, *arguments], env=self.environment, capture_output=True, text=True, timeout=30
+            [*command, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"tgtadm {operation} {mode} {arguments}: {done.stderr.strip()}")

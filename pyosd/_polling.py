@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Asking for jobs until they have ended: how often, many at once, and the thread that does it.
+
+Not here: what one job says (jobs.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pyosd import errors
+from pyosd.commands import Commands
+from pyosd.job_status import POLL_IDS
+from pyosd.types import ref
+
+if TYPE_CHECKING:
+    from pyosd.jobs import Job
+
+JOBS_COLLECTION = 0x1001
+"""Object id of the collection of all surrogates in each partition."""
+_POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.5, 0.2
+_COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command
+
+
+class Backoff:
+    """Time between polls: 2 ms, growing by half up to 1 s, +-20 %, never below what the target
+    says.
+    """
+
+    def __init__(self) -> None:
+        self._delay = _POLL_FIRST
+
+    def next(self, suggested: float = 0.0) -> float:
+        """Seconds to wait now."""
+        delay = min(max(self._delay, suggested), _POLL_MOST)
+        self._delay = min(self._delay * _POLL_GROWTH, _POLL_MOST)
+        return delay * random.uniform(1 - _POLL_JITTER, 1 + _POLL_JITTER)
+
+
+def sleep(seconds: float, deadline: float | None, what: object) -> None:
+    """Sleep, but not past the deadline.  Raises: TimeoutError: the deadline has come."""
+    if deadline is not None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"not ended in time: {what}")
+        seconds = min(seconds, left)
+    time.sleep(seconds)
+
+
+def poll_jobs(jobs: Iterable[Job]) -> float:
+    """Ask for many jobs at once, by their partitions' jobs collections; ended ones settle.
+
+    Returns: seconds until asking again is worth while, the least any of them suggests.
+    """
+    groups: dict[tuple[int, int], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((id(job.commands), job.id.partition_id), []).append(job)
+    return min((_poll_group(group) for group in groups.values()), default=0.0)
+
+
+def _poll_group(jobs: list[Job]) -> float:
+    """Jobs of one partition of one target."""
+    if len(jobs) >= _COLLECTION_WORTH:
+        collection = ref(jobs[0].id.partition_id, JOBS_COLLECTION)
+        members = jobs[0].commands.get_member_attributes(collection, POLL_IDS)
+        found = {each.object_id: each.attributes for each in members}
+    else:
+        found = {}
+    suggestions = []
+    for job in jobs:
+        attributes = found.get(job.id.object_id)
+        try:
+            state, suggested = job.take_poll(attributes) if attributes else job.poll()
+        except errors.JobExpired as error:
+            job.lose(error)
+            continue
+        if not state.terminal:
+            suggestions.append(suggested)
+    return min(suggestions, default=0.0)
+
+
+def as_completed(jobs: Iterable[Job], timeout: float | None = None) -> Iterator[Job]:
+    """Yield jobs as they end.
+
+    Args: timeout: seconds from now, None: for ever.
+    Raises: TimeoutError: some go on.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    left, backoff = list(dict.fromkeys(jobs)), Backoff()
+    while left:
+        suggested = poll_jobs([job for job in left if not job.settled])
+        ended = [job for job in left if job.settled]
+        left = [job for job in left if not job.settled]
+        yield from ended
+        if ended:
+            backoff = Backoff()
+        elif left:
+            sleep(backoff.next(suggested), deadline, f"{len(left)} jobs")
+
+
+def wait(jobs: Iterable[Job], timeout: float | None = None) -> tuple[list[Job], list[Job]]:
+    """Wait until all have ended or the time is up.  Returns: those that ended, and the others."""
+    jobs = list(dict.fromkeys(jobs))
+    with contextlib.suppress(TimeoutError):
+        deque(as_completed(jobs, timeout), maxlen=0)
+    ended = [job for job in jobs if job.settled]
+    return ended, [job for job in jobs if not job.settled]
+
+
+class _Watcher:
+    """The thread that asks for the watched jobs of one target, alive while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._running = False
+
+    def add(self, job: Job) -> None:
+        with self._lock:
+            if job in self._jobs:
+                return
+            self._jobs.append(job)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._run, name="pyosd-jobs", daemon=True).start()
+
+    def _run(self) -> None:
+        backoff = Backoff()
+        while True:
+            with self._lock:
+                self._jobs = [job for job in self._jobs if not job.settled]
+                jobs = list(self._jobs)
+                if not jobs:
+                    self._running = False
+                    return
+            suggested = _POLL_MOST
+            try:
+                suggested = poll_jobs(jobs)
+            except errors.OSDError:
+                _give_up(jobs)
+            time.sleep(backoff.next(suggested))
+
+
+def _give_up(jobs: list[Job]) -> None:
+    """Some job cannot be asked for: whoever waits for it must hear it."""
+    for job in jobs:
+        try:
+            job.poll()
+        except (errors.OSDError, errors.JobError) as error:
+            job.lose(error)
+
+
+_watchers: weakref.WeakKeyDictionary[Commands, _Watcher] = weakref.WeakKeyDictionary()
+_watchers_lock = threading.Lock()
+
+
+def watch(job: Job) -> None:
+    """Have a thread ask for the job until it has ended."""
+    with _watchers_lock:
+        watcher = _watchers.setdefault(job.commands, _Watcher())
+    watcher.add(job)

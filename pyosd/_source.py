@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is sent for a job: source text, whether it was given as text, as a file, or as a function.
+
+Functions travel as source with JSON arguments; nothing is pickled.  What cannot travel (closures,
+lambdas, decorators, the globals of a module) is refused here, before anything is submitted.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import inspect
+import json
+import os
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TypeAlias
+
+from pyosd.exec_params import ArgsEncoding
+
+Code: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
+"""Source text, the path of a script, or a function to send."""
+
+_CALL = """
+
+import osd as _osd
+
+_value = {name}(*_osd.args["args"], **_osd.args["kwargs"])
+if _value is not None:
+    _osd.result(_value)
+"""
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    """Names a function and the functions inside it look up as globals."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _global_names(constant)
+
+
+def function_source(function: Callable[..., object]) -> str:
+    """Source of a script that calls the function with its job's arguments.
+
+    Raises: TypeError: it is no plain Python function; ValueError: it needs what cannot travel.
+    """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"only a plain function can be sent, not {type(function).__name__}")
+    name = function.__name__
+    if name == "<lambda>":
+        raise ValueError("a lambda cannot be sent: its source has no beginning; write a def")
+    if function.__closure__:
+        names = ", ".join(function.__code__.co_freevars)
+        raise ValueError(f"{name}() uses variables of an outer function ({names}): pass arguments")
+    known = function.__globals__
+    missing = {
+        each
+        for each in _global_names(function.__code__)
+        if each in known and each != name and not hasattr(builtins, each)
+    }
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise ValueError(f"{name}() uses globals of its module ({names}): import or define inside")
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except OSError:
+        raise ValueError(f"the source of {name}() is not to be found") from None
+    definition = ast.parse(source).body[0]
+    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
+        raise ValueError(f"{name}() has decorators or is async: send a plain def")
+    return "from __future__ import annotations\n" + source + _CALL.format(name=name)
+
+
+def code_bytes(code: Code) -> bytes:
+    """The source to send.  Raises: OSError; TypeError, ValueError: as function_source()."""
+    if isinstance(code, str):
+        return code.encode()
+    if isinstance(code, bytes):
+        return code
+    if isinstance(code, os.PathLike):
+        return Path(code).read_bytes()
+    return function_source(code).encode()
+
+
+def call_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
+    """Arguments of a function sent as source.  Raises: TypeError: not JSON."""
+    return json.dumps({"args": list(args), "kwargs": dict(kwargs)}).encode()
+
+
+def encode_args(args: object) -> tuple[ArgsEncoding, bytes]:
+    """Arguments of a script: None, bytes as they are, anything else as JSON.
+
+    Raises: TypeError: not JSON.
+    """
+    if args is None:
+        return ArgsEncoding.NONE, b""
+    if isinstance(args, bytes | bytearray | memoryview):
+        return ArgsEncoding.BYTES, bytes(args)
+    return ArgsEncoding.JSON, json.dumps(args).encode()

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Page 2000_0001h of a job's surrogate, decoded (design D13, D14).  Pure."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum, IntFlag
+
+from pyosd.attributes import Page
+from pyosd.exec_params import Limits
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PROGRESS_UNKNOWN = 0xFFFF
+
+
+class JobState(IntEnum):
+    """States of a job; from COMPLETED on they are final."""
+
+    QUEUED = 0x01
+    HELD = 0x02
+    STARTING = 0x03
+    RUNNING = 0x04
+    COMPLETING = 0x05
+    COMPLETED = 0x10
+    FAILED = 0x11
+    CANCELLED = 0x12
+    TIMEOUT = 0x13
+    OUT_OF_MEMORY = 0x14
+    LIMIT_EXCEEDED = 0x15
+    SANDBOX_LOST = 0x16
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the job has ended; then its state never changes again."""
+        return bool(self & 0x10)
+
+
+class JobFlag(IntFlag):
+    """Flags of a job's status."""
+
+    STDOUT_CUT = 0x01
+    STDERR_CUT = 0x02
+    RESULT_SPILLED = 0x04
+    IDEMPOTENT = 0x08
+    WROTE = 0x10
+    RESULT_JSON = 0x20
+
+
+class Number(IntEnum):
+    """Numbers on the status page."""
+
+    VERSION = 0x01
+    GENERATION = 0x02
+    STATE = 0x03
+    REASON = 0x04
+    EXIT_CODE = 0x05
+    SIGNAL = 0x06
+    ATTEMPT = 0x07
+    PROGRESS = 0x08
+    MESSAGE = 0x09
+    SUBMITTED = 0x0A
+    STARTED = 0x0B
+    ENDED = 0x0C
+    QUEUE_TIME = 0x0D
+    RUN_TIME = 0x0E
+    POSITION = 0x0F
+    POLL_INTERVAL = 0x10
+    CPU_USER = 0x11
+    CPU_SYSTEM = 0x12
+    PEAK_MEMORY = 0x13
+    BYTES_READ = 0x14
+    BYTES_WRITTEN = 0x15
+    CALLS = 0x16
+    RESULT_LENGTH = 0x17
+    STDOUT_LENGTH = 0x18
+    STDERR_LENGTH = 0x19
+    FLAGS = 0x1A
+    RESULT_OBJECT = 0x1B
+    SHA256 = 0x1C
+    ZONE = 0x1D
+    POOL = 0x1E
+    SANDBOX = 0x1F
+    ENGINE = 0x20
+    LIMITS = 0x21
+    KEY = 0x22
+    EXPIRY = 0x23
+    REASON_LABEL = 0x24
+    HINT = 0x25
+    NAME = 0x26
+    PREDECESSOR = 0x27
+
+
+_NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
+STATUS_IDS = tuple(AttributeId(Page.JOB_STATUS, number) for number in Number)
+"""Everything a JobStatus is made of."""
+POLL_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number) for number in (Number.STATE, Number.POLL_INTERVAL)
+)
+"""What polling needs."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """All a job's surrogate says about it.  Durations in seconds; what is not known yet is None or
+    0.
+
+    generation: grows with every change.  progress: 0.0-1.0, None when the script does not say.
+    position: jobs ahead in the queue, about.  poll_interval: seconds the target suggests to wait.
+    result_length, stdout_length, stderr_length: bytes.  peak_memory: bytes.  key: idempotency key.
+    result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
+    """
+
+    id: ObjectRef
+    state: JobState
+    generation: int = 0
+    reason: int = 0
+    reason_label: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    attempt: int = 0
+    progress: float | None = None
+    message: str = ""
+    submitted: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    expiry: datetime | None = None
+    queue_time: float = 0.0
+    run_time: float = 0.0
+    position: int = 0
+    poll_interval: float = 0.0
+    cpu_user: float = 0.0
+    cpu_system: float = 0.0
+    peak_memory: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    calls: int = 0
+    result_length: int = 0
+    stdout_length: int = 0
+    stderr_length: int = 0
+    flags: JobFlag = _NO_FLAGS
+    result_object: ObjectRef | None = None
+    sha256: str = ""
+    zone: ObjectRef | None = None
+    pool: str = ""
+    sandbox: int = 0
+    engine: str = ""
+    limits: Limits = _NO_LIMITS
+    key: bytes = b""
+    name: str = ""
+    predecessor: ObjectRef | None = None
+    version: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether the job has ended."""
+        return self.state.terminal
+
+
+def _time(milliseconds: int) -> datetime | None:
+    """Exact: a float of seconds would lose the last milliseconds' digits."""
+    return _EPOCH + timedelta(milliseconds=milliseconds) if milliseconds else None
+
+
+def _limits(value: bytes) -> Limits:
+    if len(value) < 56:
+        return Limits()
+    wall, cpu, memory, processes, output, files, io = struct.unpack_from(">7Q", value)
+    return Limits(wall / 1e6, cpu / 1e6, memory, processes, output, files, io)
+
+
+def _zone(value: bytes) -> ObjectRef | None:
+    return ref(*struct.unpack_from(">QQ", value, 1)) if len(value) >= 17 else None
+
+
+def _pair(value: bytes) -> ObjectRef | None:
+    found = ref(*struct.unpack(">QQ", value)) if len(value) == 16 else None
+    return found if found and found.object_id else None
+
+
+def decode_state(attributes: Iterable[AttributeValue]) -> JobState | None:
+    """The state among retrieved attributes; None: it is no job's surrogate (any more).
+
+    Raises: ValueError: a state of a later version.
+    """
+    for each in attributes:
+        if each.page == Page.JOB_STATUS and each.number == Number.STATE and each.value:
+            return JobState(each.uint)
+    return None
+
+
+def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobStatus | None:
+    """Make a JobStatus of retrieved attributes, in any order; None: not a job's surrogate.
+
+    Raises: ValueError: a state of a later version.
+    """
+    found = {each.number: each for each in attributes if each.page == Page.JOB_STATUS}
+    empty = AttributeValue(0, 0, b"")
+
+    def number(which: Number) -> int:
+        return found.get(which, empty).uint
+
+    def text(which: Number) -> str:
+        return found.get(which, empty).text
+
+    def raw(which: Number) -> bytes:
+        return found.get(which, empty).value
+
+    if not raw(Number.STATE):
+        return None
+    progress = number(Number.PROGRESS)
+    result_object = number(Number.RESULT_OBJECT)
+    return JobStatus(
+        id=job,
+        state=JobState(number(Number.STATE)),
+        generation=number(Number.GENERATION),
+        reason=number(Number.REASON),
+        reason_label=text(Number.REASON_LABEL),
+        hint=text(Number.HINT),
+        exit_code=number(Number.EXIT_CODE),
+        signal=number(Number.SIGNAL),
+        attempt=number(Number.ATTEMPT),
+        progress=None if progress == _PROGRESS_UNKNOWN else progress / 1000,
+        message=text(Number.MESSAGE),
+        submitted=_time(number(Number.SUBMITTED)),
+        started=_time(number(Number.STARTED)),
+        ended=_time(number(Number.ENDED)),
+        expiry=_time(number(Number.EXPIRY)),
+        queue_time=number(Number.QUEUE_TIME) / 1e6,
+        run_time=number(Number.RUN_TIME) / 1e6,
+        position=number(Number.POSITION),
+        poll_interval=number(Number.POLL_INTERVAL) / 1000,
+        cpu_user=number(Number.CPU_USER) / 1e6,
+        cpu_system=number(Number.CPU_SYSTEM) / 1e6,
+        peak_memory=number(Number.PEAK_MEMORY),
+        bytes_read=number(Number.BYTES_READ),
+        bytes_written=number(Number.BYTES_WRITTEN),
+        calls=number(Number.CALLS),
+        result_length=number(Number.RESULT_LENGTH),
+        stdout_length=number(Number.STDOUT_LENGTH),
+        stderr_length=number(Number.STDERR_LENGTH),
+        flags=JobFlag(number(Number.FLAGS)),
+        result_object=ref(job.partition_id, result_object) if result_object else None,
+        sha256=raw(Number.SHA256).hex(),
+        zone=_zone(raw(Number.ZONE)),
+        pool=text(Number.POOL),
+        sandbox=number(Number.SANDBOX),
+        engine=text(Number.ENGINE),
+        limits=_limits(raw(Number.LIMITS)),
+        key=raw(Number.KEY),
+        name=text(Number.NAME),
+        predecessor=_pair(raw(Number.PREDECESSOR)),
+        version=number(Number.VERSION),
+    )

@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs: submit code with EXEC, follow it, fetch what it left, end it.
+
+Lives here: Job (a concurrent.futures.Future without a thread of its own), waiting for many.
+Not here: the status page's layout (job_status.py), what is sent for a function (_source.py).
+
+A Job asks the target only when it is asked itself, in the caller's thread.  Callbacks and the
+functions
+of concurrent.futures need somebody who asks: add_done_callback() and watch() start one thread per
+target for that, which ends with the last job watched.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from pyosd import errors
+from pyosd._polling import JOBS_COLLECTION, Backoff, sleep, watch
+from pyosd._source import Code, call_arguments, code_bytes, encode_args
+from pyosd.attributes import Page
+from pyosd.commands import Commands, ExecReply
+from pyosd.exec_params import (
+    After,
+    ArgsEncoding,
+    Duration,
+    ExecFlag,
+    ExecParams,
+    Limits,
+    parse_duration,
+)
+from pyosd.job_status import (
+    POLL_IDS,
+    STATUS_IDS,
+    JobFlag,
+    JobState,
+    JobStatus,
+    Number,
+    decode_state,
+    decode_status,
+)
+from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
+
+_CANCEL, _KILL, _HOLD, _RELEASE = 1, 2, 3, 4
+_CONTROL = AttributeId(Page.JOB_CONTROL, 1)
+_RESULT, _STDERR, _TRACEBACK = 1, 2, 3
+_WAIT_MARGIN = 30.0
+_READ_CHUNK = 1 << 20
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Job(Future[Any]):
+    """A job on a target: a Future, and more.
+
+    result() is what the script gave to osd.result() (bytes, or the value its JSON stands for), or
+    None.
+    Methods that ask the target raise JobExpired when its record is gone, and what commands.py says.
+    """
+
+    def __init__(self, commands: Commands, job: ObjectRef, name: str = "") -> None:
+        super().__init__()
+        self.commands = commands
+        self._settle_lock = threading.Lock()
+        self._final: JobStatus | None = None
+        self.id = job
+        self.name = name
+
+    # ---- how it goes ----------------------------------------------------------------------------
+
+    def status(self) -> JobStatus:
+        """Everything the surrogate says, in one round trip (none once the job has ended)."""
+        if self._final is not None:
+            return self._final
+        try:
+            found = self.commands.get_attributes(self.id, STATUS_IDS)
+        except errors.NotFound:
+            raise self._expired() from None
+        status = decode_status(self.id, found)
+        if status is None:
+            raise self._expired()
+        if status.done:
+            self._settle(status)
+        return status
+
+    def _expired(self) -> errors.JobExpired:
+        hint = "it was removed, or it expired; submit the job again"
+        return errors.JobExpired(self, 0, hint, f"job {self.id} has no record (any more)")
+
+    def poll(self) -> tuple[JobState, float]:
+        """State and suggested seconds to the next poll, by the cheapest command there is."""
+        if self._final is not None:
+            return self._final.state, 0.0
+        try:
+            found = self.commands.get_attributes(self.id, POLL_IDS)
+        except errors.NotFound:
+            raise self._expired() from None
+        return self.take_poll(found)
+
+    def take_poll(self, found: Iterable[AttributeValue]) -> tuple[JobState, float]:
+        """What poll() makes of attributes that another command brought."""
+        found = tuple(found)
+        state = decode_state(found)
+        if state is None:
+            raise self._expired()
+        if state.terminal:
+            return self.status().state, 0.0
+        suggested = next((each.uint for each in found if each.number == Number.POLL_INTERVAL), 0)
+        return state, suggested / 1000
+
+    def progress(self) -> float | None:
+        """0.0-1.0 as the script says, None when it does not."""
+        return self.status().progress
+
+    def done(self) -> bool:
+        """Whether the job has ended (asks the target)."""
+        return self.poll()[0].terminal
+
+    def running(self) -> bool:
+        """Whether the script runs now (asks the target)."""
+        return self.poll()[0] in (JobState.STARTING, JobState.RUNNING, JobState.COMPLETING)
+
+    def cancelled(self) -> bool:
+        """Whether the job ended CANCELLED (asks the target)."""
+        return self.poll()[0] is JobState.CANCELLED
+
+    # ---- how it ended
+    # ------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Poll until the job has ended.
+
+        Args: timeout: seconds, None: for ever.
+        Raises: TimeoutError: it goes on.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        backoff = Backoff()
+        while True:
+            state, suggested = self.poll()
+            if state.terminal:
+                return self.status()
+            sleep(backoff.next(suggested), deadline, self)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the end and return the script's result, None when it left none.
+
+        Raises: TimeoutError: it goes on; ScriptError, JobCancelled, JobTimeout, JobOutOfMemory,
+            LimitExceeded, SandboxLost: how else it ended.
+        """
+        self.wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end and return how it failed, None when it COMPLETED.
+
+        Raises: TimeoutError: it goes on.
+        """
+        self.wait(timeout)
+        return super().exception(0)
+
+    def traceback(self) -> str:
+        """Traceback of the exception that ended the script, "" when there was none."""
+        return self._payload(_TRACEBACK).decode("utf-8", "replace")
+
+    def usage(self) -> dict[str, float]:
+        """What it used up to now: seconds and bytes by name."""
+        status = self.status()
+        return {
+            "queue_seconds": status.queue_time,
+            "run_seconds": status.run_time,
+            "cpu_user_seconds": status.cpu_user,
+            "cpu_system_seconds": status.cpu_system,
+            "peak_memory_bytes": status.peak_memory,
+            "read_bytes": status.bytes_read,
+            "written_bytes": status.bytes_written,
+            "calls": status.calls,
+        }
+
+    def _payload(self, number: int) -> bytes:
+        return self.commands.get_attribute(self.id, Page.JOB_PAYLOAD, number)
+
+    def _fetch_result(self, status: JobStatus) -> Any:
+        if status.result_object:
+            pieces = _read_from(self.commands, status.result_object, 0)
+            data = b"".join(pieces)
+        elif status.result_length:
+            data = self._payload(_RESULT)
+        else:
+            return None
+        return json.loads(data) if status.flags & JobFlag.RESULT_JSON else data
+
+    def _settle(self, status: JobStatus) -> None:
+        """The job has ended: make the Future say so, once."""
+        with self._settle_lock:
+            if self._final is not None:
+                return
+            error = None if status.state is JobState.COMPLETED else self._error(status)
+            value = self._fetch_result(status) if error is None else None
+            self._final = status
+            lost = self.settled
+        if lost:
+            return
+        if error is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(value)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the Future has its end, without asking the target."""
+        return super().done()
+
+    def lose(self, error: BaseException) -> None:
+        """Nobody can say how the job ends: let the Future say that."""
+        with self._settle_lock:
+            if not self.settled:
+                self.set_exception(error)
+
+    def _error(self, status: JobStatus) -> errors.JobError:
+        label = status.reason_label or f"reason {status.reason}"
+        text = f"job {self.id} ended {status.state.name}: {label}"
+        if status.hint:
+            text += f" ({status.hint})"
+        if status.state is JobState.FAILED and status.reason // 100 == 2:
+            return errors.ScriptError(
+                self,
+                status.reason,
+                status.hint,
+                text,
+                remote_traceback=self.traceback(),
+                exit_code=status.exit_code,
+            )
+        kind = _ERRORS.get(status.state, errors.JobError)
+        return kind(self, status.reason, status.hint, text)
+
+    # ---- output
+    # ------------------------------------------------------------------------------------
+
+    def iter_output(self, *, follow: bool = False) -> Iterator[bytes]:
+        """Standard output, as it is stored, from its begin.
+
+        Args: follow: go on until the job has ended; else stop at what is there now.
+        Yields: 1 byte to 1 MiB at a time.
+        """
+        at, backoff = 0, Backoff()
+        while True:
+            state, suggested = self.poll() if follow else (JobState.COMPLETED, 0.0)
+            for piece in _read_from(self.commands, self.id, at):
+                at += len(piece)
+                backoff = Backoff()
+                yield piece
+            if state.terminal:
+                return
+            time.sleep(backoff.next(suggested))
+
+    def output(self) -> bytes:
+        """All of standard output up to now."""
+        return b"".join(self.iter_output())
+
+    def stderr(self) -> bytes:
+        """Standard error once the job has ended; of more than 60 KiB the first 20 and last 40."""
+        return self._payload(_STDERR)
+
+    def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[str]:
+        """Lines of output without their ends, undecodable bytes replaced.
+
+        Args: follow: go on until the job has ended (standard output only).
+        """
+        pieces = self.iter_output(follow=follow) if stream == "stdout" else iter([self.stderr()])
+        rest = b""
+        for piece in pieces:
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from (line.decode("utf-8", "replace") for line in lines)
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    # ---- control
+    # -----------------------------------------------------------------------------------
+
+    def _control(self, action: int) -> JobState:
+        """Set the control attribute and read, in the same command, the state that won."""
+        values = [AttributeValue(_CONTROL.page, _CONTROL.number, bytes([action]))]
+        try:
+            state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
+        except errors.NotFound:
+            raise self._expired() from None
+        if state is None:
+            raise self._expired()
+        return self.status().state if state.terminal else state
+
+    def cancel(self) -> bool:
+        """End the job if it has not started.  Returns: whether it is CANCELLED now."""
+        return self._final is None and self._control(_CANCEL) is JobState.CANCELLED
+
+    def kill(self, timeout: float = 10.0) -> JobState:
+        """End the job for sure.
+
+        Returns: the state that won: CANCELLED, or what it had come to before.
+        Raises: TimeoutError: the target did not end it in time.
+        """
+        if self._final is None and not self._control(_KILL).terminal:
+            self.wait(timeout)
+        return self.status().state
+
+    def hold(self) -> JobState:
+        """Keep a queued job from starting.  Raises: Conflict: it has started."""
+        return self._control(_HOLD)
+
+    def release(self) -> JobState:
+        """Let a held job start.  Raises: Conflict: it is not held."""
+        return self._control(_RELEASE)
+
+    def remove(self) -> None:
+        """Remove the surrogate: record, output, result.  Raises: Conflict: the job goes on."""
+        status = self.status()
+        if status.result_object:
+            self.commands.remove(status.result_object)
+        self.commands.remove(self.id)
+
+    # ---- being a Future
+    # ------------------------------------------------------------------------------
+
+    def watch(self) -> Job:
+        """Have a thread ask for this job, so that functions of concurrent.futures see it end."""
+        if self._final is None:
+            watch(self)
+        return self
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        """Call fn(job) when the job has ended, from a thread of pyosd."""
+        super().add_done_callback(fn)
+        self.watch()
+
+    def set_running_or_notify_cancel(self) -> bool:
+        """Not for jobs: the target decides.  Raises: RuntimeError."""
+        raise RuntimeError("a job's state is the target's to say")
+
+    def __repr__(self) -> str:
+        state = self._final.state.name if self._final else "under way when last asked"
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Job {self.id}{name} {state}>"
+
+    def _repr_html_(self) -> str:
+        status = self.status()
+        share = 1.0 if status.done else status.progress or 0.0
+        colour = "#2a7" if status.state is JobState.COMPLETED else "#c33" if status.done else "#27c"
+        rows = [
+            ("job", f"{self.id} {html.escape(status.name)}"),
+            ("state", f'<span style="color:{colour}">{status.state.name}</span>'),
+            ("progress", f'<progress value="{share:.3f}" max="1"></progress>'),
+            ("run", f"{status.run_time:.3f} s"),
+        ]
+        if status.reason_label:
+            rows.append(("reason", html.escape(status.reason_label)))
+        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows)
+        return f"<table>{cells}</table>"
+
+
+_ERRORS: Mapping[JobState, type[errors.JobError]] = {
+    JobState.CANCELLED: errors.JobCancelled,
+    JobState.TIMEOUT: errors.JobTimeout,
+    JobState.OUT_OF_MEMORY: errors.JobOutOfMemory,
+    JobState.LIMIT_EXCEEDED: errors.LimitExceeded,
+    JobState.SANDBOX_LOST: errors.SandboxLost,
+}
+
+
+def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:
+    """What is in an object from a place on, in pieces."""
+    while True:
+        piece = bytes(commands.read(obj, at, _READ_CHUNK))
+        if piece:
+            yield piece
+        if len(piece) < _READ_CHUNK:
+            return
+        at += len(piece)
+
+
+# ---- submitting
+# -----------------------------------------------------------------------------------
+
+
+def submit(
+    commands: Commands,
+    code: Code,
+    *,
+    zone: ObjectRef,
+    args: object = None,
+    kwargs: Mapping[str, object] | None = None,
+    limits: Limits | None = None,
+    name: str = "",
+    tags: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    key: str | bytes | None = None,
+    hold: bool = False,
+    idempotent: bool = False,
+    expire: Duration | None = None,
+    pool: str = "",
+    after: Iterable[After] = (),
+    surrogate: ObjectRef | None = None,
+    wait: Duration | None = None,
+) -> Job:
+    """Run code near the data (EXEC).
+
+    Args: code: source text (str, bytes), a path (os.PathLike), or a plain function, sent as source.
+        zone: where it may act: root, partition, collection or user object.
+        args: for a script: osd.args there, bytes as they are, anything else as JSON; for a
+        function:
+            a sequence of its positional arguments.  kwargs: for a function, its keyword arguments.
+        key: idempotency key; with it a lost session is no matter: submitting again finds the job.
+        hold: accept, but do not start before release().  idempotent: may run twice after a fault.
+        expire: how long the record is kept.  surrogate: partition, and id if wanted, of its object.
+        wait: let the command itself wait for the end, at most so long (the target allows 60 s);
+            saves polling for short jobs.
+    Returns: the Job, accepted for good; a job that failed says so in its result().
+    Raises: TargetBusy: try again later, or compute here; Conflict: the key belongs to other
+    content;
+        TypeError, ValueError: the code cannot be sent; SessionLost: without a key, not known
+        whether.
+    """
+    if callable(code):
+        arguments = call_arguments(list(args) if isinstance(args, Iterable) else [], kwargs or {})
+        encoding = ArgsEncoding.JSON
+    else:
+        encoding, arguments = encode_args(args)
+    flags = ExecFlag.HOLD if hold else ExecFlag(0)
+    params = ExecParams(
+        args=arguments,
+        args_encoding=encoding,
+        limits=limits or Limits(),
+        priority=priority,
+        name=name,
+        tags=tags or {},
+        key=key.encode() if isinstance(key, str) else key or b"",
+        surrogate=surrogate,
+        wait=wait,
+        flags=flags | ExecFlag.IDEMPOTENT if idempotent else flags,
+        after=tuple(after),
+        pool=pool,
+        expiry=expire,
+    )
+    reply = _send(commands, zone, code_bytes(code), params)
+    if reply.job is None:
+        raise errors.ProtocolError("the target accepted a job without naming it")
+    return Job(commands, reply.job, name)
+
+
+def _send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -> ExecReply:
+    """EXEC, sent a second time after a lost session where a key makes that safe."""
+    timeout = None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
+    synchronous = params.wait is not None
+    try:
+        return commands.exec_code(zone, code, params, synchronous=synchronous, timeout=timeout)
+    except errors.SessionLost:
+        if not params.key:
+            raise
+    return commands.exec_code(zone, code, params, synchronous=synchronous, timeout=timeout)
+
+
+# ---- many jobs
+# --------------------------------------------------------------------------------------
+
+
+def list_jobs(commands: Commands, partition_id: int) -> list[JobStatus]:
+    """Every job whose surrogate is in a partition, by id, in one command."""
+    collection = ref(partition_id, JOBS_COLLECTION)
+    try:
+        members = commands.get_member_attributes(collection, STATUS_IDS)
+    except errors.NotFound:
+        return []  # the collection is made with the first job
+    return list(filter(None, (_member_status(partition_id, each) for each in members)))
+
+
+def _member_status(partition_id: int, member: ObjectAttributes) -> JobStatus | None:
+    return decode_status(ref(partition_id, member.object_id), member.attributes)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Target: what connect() gives: the OSD commands, transfers of whole objects, and jobs.
+
+Not here: single commands (commands.py), sessions and reconnecting (session.py), what a Job does
+(jobs.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import BinaryIO
+
+from pyosd import jobs, requests
+from pyosd._login import Chap
+from pyosd._source import Code
+from pyosd.attributes import LOGICAL_LENGTH
+from pyosd.commands import Commands, PendingReply
+from pyosd.exec_params import After, Duration, Limits
+from pyosd.job_status import JobStatus
+from pyosd.session import CHUNK, DEFAULT_TIMEOUT, QUEUE_DEPTH, IscsiTransport, TargetAddress
+from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
+
+
+class Target(Commands):
+    """A logical unit with the OSD commands as methods, whole-object transfers, and jobs."""
+
+    def __init__(self, transport: IscsiTransport, url: str = "") -> None:
+        super().__init__(transport)
+        self._iscsi = transport
+        self.url = url
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        address = self._iscsi.address
+        return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
+
+    def close(self) -> None:
+        """Log out; jobs go on.  Never raises; may be repeated."""
+        self._iscsi.close()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on the socket(s), iSCSI headers included."""
+        return self._iscsi.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from the socket(s), iSCSI headers included."""
+        return self._iscsi.bytes_received
+
+    def ping(self) -> float:
+        """iSCSI NOP-Out and back.  Returns: seconds it took."""
+        return self._iscsi.ping()
+
+    def partition(self, partition_id: int) -> ObjectRef:
+        """Name a partition; nothing is sent."""
+        return ref(partition_id)
+
+    # ---- whole objects
+    # ----------------------------------------------------------------------------
+
+    def length(self, obj: ObjectRef) -> int:
+        """Logical length of a user object, bytes.  Raises: NotFound."""
+        return int.from_bytes(self.get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number))
+
+    def iter_read(
+        self, obj: ObjectRef, start: int = 0, length: int | None = None, chunk: int = CHUNK
+    ) -> Iterator[memoryview]:
+        """Read a range piece by piece, several READs ahead of the caller.
+
+        Args: length: bytes wanted; None: to the end.  chunk: bytes of one READ.
+        Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
+        Raises: NotFound; as commands.py says.
+        """
+        end = None if length is None else start + length
+        under_way: deque[tuple[int, PendingReply]] = deque()
+        starts = itertools.count(start, chunk)
+        at = next(starts)
+        while True:
+            while len(under_way) < QUEUE_DEPTH and (end is None or at < end):
+                want = chunk if end is None else min(chunk, end - at)
+                under_way.append((want, self.submit(requests.read(obj, at, want))))
+                at = next(starts)
+            if not under_way:
+                return
+            want, pending = under_way.popleft()
+            reply = pending.reply()
+            if reply.error:
+                raise reply.error
+            if reply.data:
+                yield reply.data
+            if len(reply.data) < want:
+                return
+
+    def read_range(self, obj: ObjectRef, start: int = 0, length: int | None = None) -> bytearray:
+        """Read a range into one buffer, with READs of 1 MiB under way side by side.
+
+        Args: length: bytes wanted; None: to the end.
+        Returns: 0..length bytes; less only where the object ends.
+        """
+        if length is None:
+            length = max(0, self.length(obj) - start)
+        buffer = bytearray(length)
+        got = self.read_into(obj, start, buffer)
+        del buffer[got:]
+        return buffer
+
+    def read_into(self, obj: ObjectRef, start: int, buffer: MutableBuffer) -> int:
+        """Read into a buffer, straight from the socket.
+
+        Args: buffer: writable, C-contiguous, item size 1.
+        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends.
+        """
+        under_way: deque[PendingReply] = deque()
+        view, got = memoryview(buffer), 0
+        pieces = iter(range(0, len(view), CHUNK))
+        with view:
+            for at in itertools.chain(pieces, itertools.repeat(-1)):
+                if at >= 0:
+                    piece = view[at : at + CHUNK]
+                    request = requests.read(obj, start + at, len(piece), buffer=piece)
+                    under_way.append(self.submit(request))
+                if not under_way:
+                    return got
+                if at >= 0 and len(under_way) < QUEUE_DEPTH:
+                    continue
+                reply = under_way.popleft().reply()
+                if reply.error:
+                    raise reply.error
+                got += len(reply.data)
+        raise AssertionError("unreachable")
+
+    def write_range(self, obj: ObjectRef, start: int, data: Buffer) -> int:
+        """Write any amount of data, with WRITEs of 1 MiB under way side by side.
+
+        Returns: bytes written.
+        Raises: as commands.py says; then any of the pieces may have been written.
+        """
+        view = memoryview(data).cast("B")
+        pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
+        return self._write_pieces(obj, start, pieces)
+
+    def write_from(self, obj: ObjectRef, source: BinaryIO, start: int = 0) -> int:
+        """Write what a binary file gives until its end.  Returns: bytes written."""
+        return self._write_pieces(obj, start, iter(lambda: source.read(CHUNK), b""))
+
+    def _write_pieces(self, obj: ObjectRef, start: int, pieces: Iterator[Buffer]) -> int:
+        under_way: deque[PendingReply] = deque()
+        at = start
+        for piece in pieces:
+            if len(under_way) >= QUEUE_DEPTH:
+                self._settle(under_way.popleft())
+            under_way.append(self.submit(requests.write(obj, at, piece)))
+            at += memoryview(piece).nbytes
+        while under_way:
+            self._settle(under_way.popleft())
+        return at - start
+
+    @staticmethod
+    def _settle(pending: PendingReply) -> None:
+        reply = pending.reply()
+        if reply.error:
+            raise reply.error
+
+    # ---- jobs
+    # -------------------------------------------------------------------------------------
+
+    def exec(
+        self,
+        code: Code,
+        *,
+        zone: ObjectRef,
+        args: object = None,
+        kwargs: Mapping[str, object] | None = None,
+        limits: Limits | None = None,
+        name: str = "",
+        tags: Mapping[str, str] | None = None,
+        priority: int | None = None,
+        key: str | bytes | None = None,
+        hold: bool = False,
+        idempotent: bool = False,
+        expire: Duration | None = None,
+        pool: str = "",
+        after: Iterable[After] = (),
+        surrogate: ObjectRef | None = None,
+        wait: Duration | None = None,
+    ) -> jobs.Job:
+        """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions."""
+        return jobs.submit(
+            self,
+            code,
+            zone=zone,
+            args=args,
+            kwargs=kwargs,
+            limits=limits,
+            name=name,
+            tags=tags,
+            priority=priority,
+            key=key,
+            hold=hold,
+            idempotent=idempotent,
+            expire=expire,
+            pool=pool,
+            after=after,
+            surrogate=surrogate,
+            wait=wait,
+        )
+
+    def job(self, job: ObjectRef) -> jobs.Job:
+        """A job known by its surrogate; nothing is sent."""
+        return jobs.Job(self, job)
+
+    def jobs(self, partition_id: int) -> list[JobStatus]:
+        """Every job whose surrogate is in a partition, by id."""
+        return jobs.list_jobs(self, partition_id)
+
+
+def connect(
+    url: str,
+    *,
+    chap: Chap | None = None,
+    initiator: str = "",
+    header_digest: bool = False,
+    timeout: float = DEFAULT_TIMEOUT,
+    reconnect_timeout: float = 10.0,
+) -> Target:
+    """Log in to a target; the result is a context manager that logs out.
+
+    Args: url: iscsi://[user%secret@]host[:port]/target-name/lun.
+        chap: names and secrets instead of the URL's; with a target secret the target must prove
+        itself.
+        initiator: iSCSI name of this side.  timeout: seconds a command may take.
+    Raises: ValueError: not such a URL; Unreachable; LoginRejected.
+    """
+    address = TargetAddress.parse(url)
+    if chap:
+        address = replace(address, chap=chap)
+    transport = IscsiTransport(
+        address,
+        initiator=initiator,
+        header_digest=header_digest,
+        timeout=timeout,
+        reconnect_timeout=reconnect_timeout,
+    )
+    return Target(transport, url)
