@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fair_queue.c -- see fair_queue.h.  A principal's entries are a binary heap in an array; the few active
+ * principals are searched one by one. */
+#include "exec/fair_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define BUCKETS 256
+#define STEP    UINT64_C(1000000) /* virtual time of one job at weight 1 */
+
+struct osd_fair_principal {
+	struct osd_fair_principal *next_in_bucket;
+	struct osd_fair_principal *next_active, **link_active; /* link NULL: not active */
+	struct osd_fair_entry **heap;
+	size_t count, capacity;
+	size_t place_count;
+	unsigned weight;
+	bool kept; /* a weight was set: survives without places */
+	uint64_t virtual_time;
+	char name[];
+};
+
+enum osd_status osd_fair_queue_init(struct osd_fair_queue *queue, size_t place_max,
+				    size_t principal_place_max)
+{
+	*queue = (struct osd_fair_queue){.place_max = place_max,
+					 .principal_place_max = principal_place_max};
+	queue->buckets = calloc(BUCKETS, sizeof(struct osd_fair_principal *));
+	return queue->buckets ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+static void principal_free(struct osd_fair_principal *principal)
+{
+	free(principal->heap);
+	free(principal);
+}
+
+void osd_fair_queue_release(struct osd_fair_queue *queue)
+{
+	for (size_t i = 0; queue->buckets && i < BUCKETS; i++) {
+		while (queue->buckets[i]) {
+			struct osd_fair_principal *principal = queue->buckets[i];
+
+			queue->buckets[i] = principal->next_in_bucket;
+			principal_free(principal);
+		}
+	}
+	free(queue->buckets);
+	*queue = (struct osd_fair_queue){0};
+}
+
+static struct osd_fair_principal **find_link(struct osd_fair_queue *queue, const char *name)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+	struct osd_fair_principal **link;
+
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 16777619u;
+	link = &queue->buckets[hash % BUCKETS];
+	while (*link && strcmp((*link)->name, name) != 0)
+		link = &(*link)->next_in_bucket;
+	return link;
+}
+
+static struct osd_fair_principal *get_principal(struct osd_fair_queue *queue, const char *name)
+{
+	struct osd_fair_principal **link = find_link(queue, name);
+	size_t size = strlen(name) + 1;
+
+	if (*link)
+		return *link;
+	*link = calloc(1, sizeof(**link) + size);
+	if (!*link)
+		return NULL;
+	memcpy((*link)->name, name, size);
+	(*link)->weight = 1;
+	(*link)->virtual_time = queue->virtual_time;
+	return *link;
+}
+
+static void forget_if_idle(struct osd_fair_queue *queue, struct osd_fair_principal *principal)
+{
+	if (principal->place_count > 0 || principal->kept)
+		return;
+	*find_link(queue, principal->name) = principal->next_in_bucket;
+	principal_free(principal);
+}
+
+enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *name, bool force,
+				       struct osd_fair_entry *entry)
+{
+	struct osd_fair_principal *principal;
+
+	if (!force && queue->place_count >= queue->place_max)
+		return OSD_E_BUSY;
+	principal = get_principal(queue, name);
+	if (!principal)
+		return OSD_E_NO_MEMORY;
+	if (!force && principal->place_count >= queue->principal_place_max)
+		return OSD_E_BUSY;
+	principal->place_count++;
+	queue->place_count++;
+	entry->principal = principal;
+	entry->queued = false;
+	return OSD_OK;
+}
+
+void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	struct osd_fair_principal *principal = entry->principal;
+
+	if (!principal)
+		return;
+	entry->principal = NULL;
+	principal->place_count--;
+	queue->place_count--;
+	forget_if_idle(queue, principal);
+}
+
+/* ---- the heap of one principal --------------------------------------------------------------------- */
+
+static bool before(const struct osd_fair_entry *a, const struct osd_fair_entry *b)
+{
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	return a->sequence < b->sequence;
+}
+
+static void place(struct osd_fair_principal *principal, size_t at, struct osd_fair_entry *entry)
+{
+	principal->heap[at] = entry;
+	entry->position = at;
+}
+
+static void sift_up(struct osd_fair_principal *principal, size_t at, struct osd_fair_entry *entry)
+{
+	while (at > 0 && before(entry, principal->heap[(at - 1) / 2])) {
+		place(principal, at, principal->heap[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	place(principal, at, entry);
+}
+
+static void sift_down(struct osd_fair_principal *principal, size_t at, struct osd_fair_entry *entry)
+{
+	for (size_t child; (child = 2 * at + 1) < principal->count; at = child) {
+		if (child + 1 < principal->count &&
+		    before(principal->heap[child + 1], principal->heap[child]))
+			child++;
+		if (!before(principal->heap[child], entry))
+			break;
+		place(principal, at, principal->heap[child]);
+	}
+	place(principal, at, entry);
+}
+
+static void activate(struct osd_fair_queue *queue, struct osd_fair_principal *principal)
+{
+	principal->virtual_time = OSD_MAX(principal->virtual_time, queue->virtual_time);
+	principal->next_active = queue->active;
+	principal->link_active = &queue->active;
+	if (queue->active)
+		queue->active->link_active = &principal->next_active;
+	queue->active = principal;
+}
+
+static void deactivate(struct osd_fair_principal *principal)
+{
+	*principal->link_active = principal->next_active;
+	if (principal->next_active)
+		principal->next_active->link_active = principal->link_active;
+	principal->link_active = NULL;
+}
+
+enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	struct osd_fair_principal *principal = entry->principal;
+
+	if (principal->count == principal->capacity) {
+		size_t capacity = principal->capacity ? principal->capacity * 2 : 16;
+		struct osd_fair_entry **heap = realloc(principal->heap,
+						       capacity * sizeof(struct osd_fair_entry *));
+
+		if (!heap)
+			return OSD_E_NO_MEMORY;
+		principal->heap = heap;
+		principal->capacity = capacity;
+	}
+	if (!principal->link_active)
+		activate(queue, principal);
+	sift_up(principal, principal->count++, entry);
+	entry->queued = true;
+	queue->entry_count++;
+	return OSD_OK;
+}
+
+void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	struct osd_fair_principal *principal = entry->principal;
+	struct osd_fair_entry *last;
+	size_t at = entry->position;
+
+	if (!entry->queued)
+		return;
+	entry->queued = false;
+	queue->entry_count--;
+	last = principal->heap[--principal->count];
+	if (last != entry) {
+		if (at > 0 && before(last, principal->heap[(at - 1) / 2]))
+			sift_up(principal, at, last);
+		else
+			sift_down(principal, at, last);
+	}
+	if (principal->count == 0)
+		deactivate(principal);
+}
+
+struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
+{
+	struct osd_fair_principal *next = queue->active;
+	struct osd_fair_entry *entry;
+
+	for (struct osd_fair_principal *p = next; p; p = p->next_active)
+		if (p->virtual_time < next->virtual_time ||
+		    (p->virtual_time == next->virtual_time && before(p->heap[0], next->heap[0])))
+			next = p;
+	if (!next)
+		return NULL;
+	entry = next->heap[0];
+	queue->virtual_time = OSD_MAX(queue->virtual_time, next->virtual_time);
+	next->virtual_time += STEP / next->weight;
+	osd_fair_queue_drop(queue, entry);
+	return entry;
+}
+
+enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *name, unsigned weight)
+{
+	struct osd_fair_principal *principal;
+
+	if (weight < 1 || weight > 1000)
+		return OSD_E_PARAM_FIELD;
+	principal = get_principal(queue, name);
+	if (!principal)
+		return OSD_E_NO_MEMORY;
+	principal->weight = weight;
+	principal->kept = weight != 1;
+	forget_if_idle(queue, principal);
+	return OSD_OK;
+}
+
+size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd_fair_entry *entry)
+{
+	size_t own = 0, ahead = 0;
+
+	if (!entry->queued)
+		return 0;
+	for (size_t i = 0; i < entry->principal->count; i++)
+		own += before(entry->principal->heap[i], entry);
+	for (const struct osd_fair_principal *p = queue->active; p; p = p->next_active)
+		ahead += OSD_MIN(p == entry->principal ? own : own + 1, p->count);
+	return ahead;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* fair_queue.h -- which job runs next (design D16): weighted fair over principals, inside a principal by
+ * priority, then by order of acceptance.  Pure: no locks, no I/O, no clock; the caller serialises.
+ *
+ * Each principal has a virtual time, advanced by 1/weight for every job taken; the principal that is
+ * furthest behind goes next.  One that comes back after a pause starts at the present virtual time: being
+ * idle earns no credit.
+ *
+ * Places (osd_fair_queue_reserve) are counted apart from entries, since a job has its place from acceptance
+ * to its start, held or waiting for another attempt as well. */
+#ifndef OSD_EXEC_FAIR_QUEUE_H
+#define OSD_EXEC_FAIR_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct osd_fair_principal;
+
+struct osd_fair_entry {
+	int16_t priority;  /* higher first */
+	uint64_t sequence; /* lower first */
+	struct osd_fair_principal *principal; /* set by reserve */
+	size_t position;   /* in the principal's heap; the queue's */
+	bool queued;
+};
+
+struct osd_fair_queue {
+	struct osd_fair_principal **buckets; /* by name */
+	struct osd_fair_principal *active;   /* those with entries, unordered */
+	size_t place_count, place_max, principal_place_max;
+	size_t entry_count;
+	uint64_t virtual_time;
+};
+
+enum osd_status osd_fair_queue_init(struct osd_fair_queue *queue, size_t place_max,
+				    size_t principal_place_max);
+/* Entries are the caller's; none may be queued. */
+void osd_fair_queue_release(struct osd_fair_queue *queue);
+
+/* Takes a place for one job; OSD_E_BUSY when the queue or the principal has none left.  force ignores the
+ * caps (jobs found at restart).  On OSD_OK entry->principal is set. */
+enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal, bool force,
+				       struct osd_fair_entry *entry);
+/* Gives the place back; the entry must not be queued. */
+void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+
+/* The entry has a place, priority and sequence.  OSD_E_NO_MEMORY leaves it out. */
+enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+/* The next entry, no longer queued, its place kept; NULL when none. */
+struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);
+/* Takes an entry out from anywhere (held, cancelled); nothing when it is not queued. */
+void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+
+/* Weight of a principal, 1..1000, from now on; OSD_E_NO_MEMORY. */
+enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *principal,
+					  unsigned weight);
+/* How many jobs are likely taken before this one; exact for a single principal. */
+size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd_fair_entry *entry);
+
+#endif

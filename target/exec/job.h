@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job.h -- what a job is: its states, the reasons it ends or waits for, its limits, and the record that
+ * says everything about it (design D13, D14).  Plain data; the numbers are seen by clients and stored on
+ * disk: rows are only added, numbers never reused.
+ *
+ * Reason blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage,
+ * 6xx security, 9xx internal. */
+#ifndef OSD_EXEC_JOB_H
+#define OSD_EXEC_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+#include "wire/exec_limits.h"
+
+/* Bit 4 marks a terminal state. */
+#define OSD_JOB_STATES(X)                                                                          \
+	X(0x01, QUEUED)                                                                            \
+	X(0x02, HELD)                                                                              \
+	X(0x03, STARTING)                                                                          \
+	X(0x04, RUNNING)                                                                           \
+	X(0x05, COMPLETING)                                                                        \
+	X(0x10, COMPLETED)                                                                         \
+	X(0x11, FAILED)                                                                            \
+	X(0x12, CANCELLED)                                                                         \
+	X(0x13, TIMEOUT)                                                                           \
+	X(0x14, OUT_OF_MEMORY)                                                                     \
+	X(0x15, LIMIT_EXCEEDED)                                                                    \
+	X(0x16, SANDBOX_LOST)
+
+enum osd_job_state {
+#define X(number, symbol) OSD_STATE_##symbol = number,
+	OSD_JOB_STATES(X)
+#undef X
+};
+
+static inline bool osd_job_state_terminal(enum osd_job_state state)
+{
+	return state & 0x10;
+}
+
+/*  number, symbol, state a job ends in (0: it does not end), label, hint */
+#define OSD_JOB_REASONS(X)                                                                         \
+	X(0, NONE, 0, "", "")                                                                      \
+	X(101, WAITS_FOR_SLOT, 0, "waiting for a free sandbox",                                    \
+	  "other jobs are ahead; the queue position says how many")                                \
+	X(102, WAITS_FOR_SERVICE, 0, "waiting for the sandbox service",                            \
+	  "iosd-sandboxd is not connected; start it, the job then runs by itself")                 \
+	X(103, HELD, 0, "held on request", "release the job to let it run")                        \
+	X(104, WAITS_FOR_RETRY, 0, "waiting for another attempt",                                  \
+	  "the last attempt lost its sandbox; the next one starts by itself")                      \
+	X(105, CANCELLED, CANCELLED, "cancelled before it started", "submit it again if it is still wanted") \
+	X(106, FORMATTED, CANCELLED, "the device was formatted", "store the data and submit the job again") \
+	X(107, KILLED, CANCELLED, "killed on request", "what the script had written stays written") \
+	X(108, CLIENT_GONE, CANCELLED, "the waiting command was aborted",                          \
+	  "the job was submitted to end with its command; submit it without that flag to let it go on") \
+	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
+	  "the traceback names the line; the same input will most likely fail again")              \
+	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0", "see exit code and stderr") \
+	X(203, SIGNAL, FAILED, "the script's process died by a signal",                            \
+	  "a crash in native code, or recursion beyond the stack; stderr may say more")            \
+	X(204, NO_FINISH, FAILED, "the script's process ended without a word",                     \
+	  "os._exit or the like was called; end the script by returning or by sys.exit")           \
+	X(301, WALL_LIMIT, TIMEOUT, "wall-clock limit reached",                                    \
+	  "raise the wall limit, or split the work into smaller jobs")                             \
+	X(302, CPU_LIMIT, LIMIT_EXCEEDED, "processor-time limit reached",                          \
+	  "raise the cpu limit, or split the work into smaller jobs")                              \
+	X(303, MEMORY_LIMIT, OUT_OF_MEMORY, "memory limit reached",                                \
+	  "raise the memory limit, or read the data in smaller blocks")                            \
+	X(304, OUTPUT_LIMIT, LIMIT_EXCEEDED, "standard output passed its limit",                   \
+	  "write large results to an object instead of printing them, or raise the output limit")  \
+	X(305, PROCESS_LIMIT, LIMIT_EXCEEDED, "process limit reached", "raise the process limit")  \
+	X(306, FILE_LIMIT, LIMIT_EXCEEDED, "open-file limit reached",                              \
+	  "close objects when done with them, or raise the open-file limit")                       \
+	X(307, IO_LIMIT, LIMIT_EXCEEDED, "input/output limit reached", "raise the io limit")       \
+	X(308, RESULT_LIMIT, LIMIT_EXCEEDED, "result passed its limit",                            \
+	  "write large results to an object and return its id")                                    \
+	X(401, SANDBOX_DIED, SANDBOX_LOST, "the sandbox was lost",                                 \
+	  "not the script's fault; it was tried as often as allowed, submit it again")             \
+	X(402, LOST_AFTER_WRITE, SANDBOX_LOST, "the sandbox was lost after the script had written", \
+	  "check what was written, then submit it again; mark jobs that may run twice idempotent") \
+	X(403, SERVICE_LOST, SANDBOX_LOST, "the sandbox service died",                             \
+	  "see the log of iosd-sandboxd; submit the job again")                                    \
+	X(404, PROTOCOL, FAILED, "the sandbox sent something a sandbox never sends",               \
+	  "the script interferes with its own runtime; it was ended")                              \
+	X(405, TARGET_RESTARTED, SANDBOX_LOST, "the target was restarted while the job ran",       \
+	  "submit it again; mark jobs that may run twice idempotent")                              \
+	X(406, NO_SANDBOX, SANDBOX_LOST, "no sandbox could be made",                               \
+	  "the limits asked for may be more than the host gives; see the log of iosd-sandboxd")    \
+	X(501, NO_SPACE, FAILED, "no space left for output or result", "free space or raise the quota, then submit again") \
+	X(502, STORAGE, FAILED, "output or result could not be stored", "see the log of the target") \
+	X(601, REVOKED, FAILED, "the capability was revoked while the job ran",                    \
+	  "ask for a new capability and submit again")                                             \
+	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed", "submit it again for another zone") \
+	X(901, INTERNAL, FAILED, "internal failure of the target", "the cause is in the target's log")
+
+enum osd_job_reason {
+#define X(number, symbol, state, label, hint) OSD_REASON_##symbol = number,
+	OSD_JOB_REASONS(X)
+#undef X
+};
+
+struct osd_job_reason_info {
+	uint16_t number;
+	uint8_t terminal_state; /* 0: none */
+	const char *label;
+	const char *hint;
+};
+
+/* The reason's row; an unknown number yields OSD_REASON_INTERNAL's. */
+const struct osd_job_reason_info *osd_job_reason_info(unsigned reason);
+/* Status of a synchronous EXEC whose job ended for this reason (by block, design D15). */
+enum osd_status osd_job_reason_status(unsigned reason);
+const char *osd_job_state_name(unsigned state);
+
+/* ---- limits ------------------------------------------------------------------------------------ */
+
+/* field, row of wire/exec_limits.h; in the order of attribute 2000_0001h #21h. */
+#define OSD_JOB_LIMITS(X)                                                                          \
+	X(wall_usec, WALL)                                                                         \
+	X(cpu_usec, CPU)                                                                           \
+	X(memory_bytes, MEMORY)                                                                    \
+	X(processes, PROCESSES)                                                                    \
+	X(output_bytes, OUTPUT)                                                                    \
+	X(open_files, OPEN_FILES)                                                                  \
+	X(io_bytes, IO)                                                                            \
+	X(result_bytes, RESULT)
+
+struct osd_job_limits {
+#define X(field, row) uint64_t field;
+	OSD_JOB_LIMITS(X)
+#undef X
+};
+
+#define OSD_JOB_LIMITS_BYTES 64 /* eight numbers of 8 bytes */
+
+/* Replaces zeros by defaults (cpu by wall); false when one is beyond its maximum. */
+bool osd_job_limits_settle(struct osd_job_limits *limits);
+
+#define OSD_JOB_NAME_MAX      128
+#define OSD_JOB_KEY_MAX       64
+#define OSD_JOB_TAGS_MAX      2304 /* 16 lines of 128 bytes, and some */
+#define OSD_JOB_MESSAGE_MAX   256
+#define OSD_JOB_PRINCIPAL_MAX 511
+#define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
+#define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
+#define OSD_JOB_STDERR_TAIL   (40u << 10)
+#define OSD_JOB_PROGRESS_NONE 0xffff
+#define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
+#define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
+#define OSD_JOB_ATTEMPTS_MAX  3     /* the first one and two after system faults */
+
+/* ---- the record ---------------------------------------------------------------------------------- */
+
+/* Where a job may act (design D12). */
+struct osd_zone {
+	enum osd_object_type type;
+	struct osd_object_id id;
+};
+
+/* Bits of attribute 2000_0001h #1Ah. */
+enum osd_job_flags {
+	OSD_JOB_STDOUT_CUT = 0x01,
+	OSD_JOB_STDERR_CUT = 0x02,
+	OSD_JOB_RESULT_SPILLED = 0x04,
+	OSD_JOB_IDEMPOTENT = 0x08,
+	OSD_JOB_WROTE = 0x10,
+	OSD_JOB_RESULT_JSON = 0x20,
+};
+
+/* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms since 1970
+ * (0: not yet), durations in microseconds. */
+struct osd_job_record {
+	struct osd_object_id id; /* the surrogate */
+	uint64_t sequence;       /* order of acceptance */
+	uint64_t generation;     /* +1 on every change seen */
+	uint8_t state;           /* enum osd_job_state */
+	uint16_t reason;
+	uint32_t exit_code;
+	uint8_t signal;
+	uint16_t attempt;
+	uint16_t progress;
+	uint64_t submitted_msec, started_msec, ended_msec, expiry_msec; /* expiry: 0 until it ends */
+	uint64_t queue_usec, run_usec;
+	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;
+	uint64_t bytes_read, bytes_written, calls;
+	uint64_t result_length, stdout_length, stderr_length;
+	uint32_t flags;
+	uint64_t result_object, sandbox_id;
+	uint8_t code_sha256[32], content_sha256[32];
+	struct osd_zone zone;
+	struct osd_job_limits limits;
+	uint64_t keep_msec;    /* how long the record outlives the job */
+	uint32_t client_flags; /* enum osd_exec_flags as submitted */
+	int16_t priority;
+	uint8_t args_encoding;
+	uint32_t args_length, code_length;
+	uint8_t key_length;
+	uint8_t key[OSD_JOB_KEY_MAX];
+	char name[OSD_JOB_NAME_MAX + 1];
+	char message[OSD_JOB_MESSAGE_MAX + 1];
+	char principal[OSD_JOB_PRINCIPAL_MAX + 1];
+};
+
+#endif

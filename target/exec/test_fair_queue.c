@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_fair_queue.c -- order, fairness, weights, caps and removal of fair_queue.c. */
+#include "exec/fair_queue.h"
+
+#include "base/test.h"
+#include "base/util.h"
+
+enum { COUNT = 64 };
+
+static struct osd_fair_queue queue;
+static struct osd_fair_entry entries[COUNT];
+
+static void start(size_t place_max, size_t principal_place_max)
+{
+	CHECK(osd_fair_queue_init(&queue, place_max, principal_place_max) == OSD_OK);
+	for (size_t i = 0; i < COUNT; i++)
+		entries[i] = (struct osd_fair_entry){.sequence = i};
+}
+
+static void push(size_t i, const char *principal, int16_t priority)
+{
+	entries[i].priority = priority;
+	CHECK(osd_fair_queue_reserve(&queue, principal, false, &entries[i]) == OSD_OK);
+	CHECK(osd_fair_queue_push(&queue, &entries[i]) == OSD_OK);
+}
+
+static size_t pop(void)
+{
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&queue);
+
+	CHECK(entry && !entry->queued);
+	osd_fair_queue_unreserve(&queue, entry);
+	return (size_t)(entry - entries);
+}
+
+static void finish(void)
+{
+	CHECK(!osd_fair_queue_pop(&queue));
+	CHECK(queue.place_count == 0 && queue.entry_count == 0);
+	osd_fair_queue_release(&queue);
+}
+
+static void test_order_inside_a_principal(void)
+{
+	start(100, 100);
+	push(0, "a", 0);
+	push(1, "a", 5);
+	push(2, "a", 0);
+	push(3, "a", -1);
+	CHECK(osd_fair_queue_ahead(&queue, &entries[3]) == 3);
+	CHECK(osd_fair_queue_ahead(&queue, &entries[1]) == 0);
+	CHECK(pop() == 1 && pop() == 0 && pop() == 2 && pop() == 3);
+	finish();
+}
+
+static void test_one_job_is_not_stuck_behind_many(void)
+{
+	start(100, 100);
+	for (size_t i = 0; i < 40; i++)
+		push(i, "many", 100);
+	CHECK(pop() == 0 && pop() == 1);
+	push(50, "one", -100);
+	CHECK(osd_fair_queue_ahead(&queue, &entries[50]) <= 1);
+	CHECK(pop() == 50 || pop() == 50);
+	while (queue.entry_count)
+		pop();
+	finish();
+}
+
+static void test_weights(void)
+{
+	size_t heavy = 0;
+
+	start(100, 100);
+	CHECK(osd_fair_queue_set_weight(&queue, "heavy", 3) == OSD_OK);
+	CHECK(osd_fair_queue_set_weight(&queue, "heavy", 0) == OSD_E_PARAM_FIELD);
+	for (size_t i = 0; i < 60; i++)
+		push(i, i % 2 ? "heavy" : "light", 0);
+	for (size_t i = 0; i < 20; i++)
+		heavy += pop() % 2;
+	CHECK(heavy == 15);
+	while (queue.entry_count)
+		pop();
+	finish();
+}
+
+static void test_caps(void)
+{
+	start(3, 2);
+	push(0, "a", 0);
+	push(1, "a", 0);
+	CHECK(osd_fair_queue_reserve(&queue, "a", false, &entries[2]) == OSD_E_BUSY);
+	push(3, "b", 0);
+	CHECK(osd_fair_queue_reserve(&queue, "c", false, &entries[4]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "c", true, &entries[4]) == OSD_OK);
+	osd_fair_queue_unreserve(&queue, &entries[4]);
+	while (queue.entry_count)
+		pop();
+	finish();
+}
+
+static void test_drop_and_hold(void)
+{
+	start(100, 100);
+	for (size_t i = 0; i < 30; i++)
+		push(i, "a", (int16_t)(i * 7 % 11));
+	for (size_t i = 0; i < 30; i += 3) {
+		osd_fair_queue_drop(&queue, &entries[i]); /* held: out of the queue, its place kept */
+		osd_fair_queue_drop(&queue, &entries[i]);
+	}
+	CHECK(queue.entry_count == 20 && queue.place_count == 30);
+	CHECK(osd_fair_queue_push(&queue, &entries[3]) == OSD_OK);
+	for (int16_t last = 100; queue.entry_count;) {
+		size_t i = pop();
+
+		CHECK(entries[i].priority <= last && (i % 3 || i == 3));
+		last = entries[i].priority;
+	}
+	for (size_t i = 0; i < 30; i += 3)
+		osd_fair_queue_unreserve(&queue, &entries[i]);
+	finish();
+}
+
+int main(void)
+{
+	test_order_inside_a_principal();
+	test_one_job_is_not_stuck_behind_many();
+	test_weights();
+	test_caps();
+	test_drop_and_hold();
+	return 0;
+}
