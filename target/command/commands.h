@@ -19,6 +19,8 @@ osd_command_fn osd_cmd_get_member_attributes, osd_cmd_set_member_attributes;
 osd_command_fn osd_cmd_remove_member_objects;
 /* cmd_list.c */
 osd_command_fn osd_cmd_list, osd_cmd_list_collection;
+/* cmd_exec.c */
+osd_command_fn osd_cmd_exec;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 

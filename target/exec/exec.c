@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* exec.c -- opening and closing, what other commands ask and tell, figures.  Not here: acceptance (submit.c),
+ * running (proxy.c), ends (job_end.c). */
+#include "exec/exec.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define FORMAT_WAIT_SEC 2
+
+/* ---- opening and closing --------------------------------------------------------------------------------------- */
+
+static void init_locks(struct osd_exec *exec)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&exec->lock, NULL);
+	pthread_cond_init(&exec->work, NULL);
+	pthread_cond_init(&exec->changed, &monotonic);
+	pthread_mutex_init(&exec->gate_lock, NULL);
+	pthread_cond_init(&exec->gate_free, NULL);
+	pthread_condattr_destroy(&monotonic);
+}
+
+static unsigned processors(void)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return count < 1 ? 1 : (unsigned)OSD_MIN(count, OSD_EXEC_SLOTS_MAX);
+}
+
+static enum osd_status make_poll(int *ret_epoll, int *ret_wake)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = OSD_EVENT_WAKE};
+
+	*ret_epoll = epoll_create1(EPOLL_CLOEXEC);
+	*ret_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (*ret_epoll < 0 || *ret_wake < 0 || epoll_ctl(*ret_epoll, EPOLL_CTL_ADD, *ret_wake, &event) < 0)
+		return OSD_E_NO_MEMORY;
+	return OSD_OK;
+}
+
+static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_config *config)
+{
+	exec->config = *config;
+	exec->objects = config->objects;
+	exec->slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+	exec->gate_max = OSD_MAX(1u, processors() / 2);
+	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
+	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
+	if (!exec->config.isolation || (config->sandboxd && !exec->config.sandboxd))
+		return OSD_E_NO_MEMORY;
+	return OSD_OK;
+}
+
+/* With all signals blocked: they are the host's business. */
+static bool start_thread(pthread_t *thread, void *(*run)(void *exec), struct osd_exec *exec)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, NULL, run, exec);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error == 0;
+}
+
+static enum osd_status start_threads(struct osd_exec *exec)
+{
+	if (!start_thread(&exec->monitor_thread, osd_monitor_main, exec))
+		return OSD_E_NO_MEMORY;
+	exec->monitor_started = true;
+	if (!start_thread(&exec->output_thread, osd_output_main, exec))
+		return OSD_E_NO_MEMORY;
+	exec->output_started = true;
+	for (; exec->proxy_count < exec->slots; exec->proxy_count++)
+		if (!start_thread(&exec->proxies[exec->proxy_count], osd_proxy_main, exec))
+			return OSD_E_NO_MEMORY;
+	return OSD_OK;
+}
+
+static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_config *config)
+{
+	enum osd_status status = copy_config(exec, config);
+
+	if (status == OSD_OK)
+		status = make_poll(&exec->monitor_epoll, &exec->monitor_wake);
+	if (status == OSD_OK)
+		status = make_poll(&exec->output_epoll, &exec->output_wake);
+	if (status == OSD_OK)
+		status = osd_job_table_init(&exec->table);
+	if (status == OSD_OK)
+		status = osd_fair_queue_init(&exec->queue, osd_exec_limits[OSD_LIMIT_QUEUE].maximum,
+					     osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].maximum);
+	if (status != OSD_OK)
+		return status;
+	osd_pool_init(exec);
+	osd_job_pages_add(exec);
+	status = osd_exec_recover(exec);
+	return status == OSD_OK ? start_threads(exec) : status;
+}
+
+enum osd_status osd_exec_open(const struct osd_exec_config *config, char message[256],
+			      struct osd_exec **ret_exec)
+{
+	struct osd_exec *exec = calloc(1, sizeof(*exec));
+	enum osd_status status;
+
+	if (!exec)
+		return OSD_E_NO_MEMORY;
+	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll = exec->output_wake = -1;
+	init_locks(exec);
+	status = open_parts(exec, config);
+	if (status != OSD_OK) {
+		snprintf(message, 256, "cannot start the execution of jobs: %s",
+			 osd_status_info(status)->meaning);
+		osd_exec_close(exec);
+		return status;
+	}
+	*ret_exec = exec;
+	return OSD_OK;
+}
+
+static bool free_job(void *arg, struct osd_job_node *node)
+{
+	struct osd_exec *exec = arg;
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+
+	osd_fair_queue_drop(&exec->queue, &job->entry);
+	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	exec->delayed = job; /* gathered: the table cannot lose nodes while it is walked */
+	return false;
+}
+
+static void free_jobs(struct osd_exec *exec)
+{
+	while (exec->table.count > 0) {
+		exec->delayed = NULL;
+		osd_job_table_each(&exec->table, free_job, exec);
+		osd_job_table_remove(&exec->table, &exec->delayed->node);
+		exec->delayed->references = 1;
+		osd_job_unref(exec->delayed);
+	}
+}
+
+static void stop_threads(struct osd_exec *exec)
+{
+	pthread_mutex_lock(&exec->lock);
+	exec->stopping = true;
+	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
+	pthread_cond_broadcast(&exec->work);
+	pthread_cond_broadcast(&exec->changed);
+	pthread_mutex_unlock(&exec->lock);
+	for (unsigned i = 0; i < exec->proxy_count; i++)
+		pthread_join(exec->proxies[i], NULL);
+	osd_wake(exec->monitor_wake);
+	osd_wake(exec->output_wake);
+	if (exec->monitor_started)
+		pthread_join(exec->monitor_thread, NULL);
+	if (exec->output_started)
+		pthread_join(exec->output_thread, NULL);
+}
+
+void osd_exec_close(struct osd_exec *exec)
+{
+	if (!exec)
+		return;
+	if (exec->monitor_started)
+		stop_threads(exec);
+	osd_pool_release(exec);
+	if (exec->table.buckets)
+		free_jobs(exec);
+	osd_job_table_release(&exec->table);
+	osd_fair_queue_release(&exec->queue);
+	osd_closep(&exec->monitor_epoll);
+	osd_closep(&exec->monitor_wake);
+	osd_closep(&exec->output_epoll);
+	osd_closep(&exec->output_wake);
+	pthread_mutex_destroy(&exec->lock);
+	pthread_cond_destroy(&exec->work);
+	pthread_cond_destroy(&exec->changed);
+	pthread_mutex_destroy(&exec->gate_lock);
+	pthread_cond_destroy(&exec->gate_free);
+	free((char *)exec->config.isolation);
+	free((char *)exec->config.sandboxd);
+	free(exec);
+}
+
+/* ---- what other commands ask and tell ------------------------------------------------------------------------------ */
+
+struct in_partition {
+	uint64_t partition_id;
+	struct osd_object_id first; /* lowest surrogate; 0/0: none */
+};
+
+static bool stands_in(void *arg, struct osd_job_node *node)
+{
+	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct in_partition *in = arg;
+
+	if (job->record.id.partition_id != in->partition_id &&
+	    job->record.zone.id.partition_id != in->partition_id)
+		return true;
+	if (in->first.object_id == 0 || job->record.id.object_id < in->first.object_id)
+		in->first = job->record.id;
+	return true;
+}
+
+enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
+					 struct osd_object_id *ret_job)
+{
+	struct in_partition in = {.partition_id = partition_id};
+
+	pthread_mutex_lock(&exec->lock);
+	osd_job_table_each(&exec->table, stands_in, &in);
+	pthread_mutex_unlock(&exec->lock);
+	if (in.first.object_id == 0)
+		return OSD_OK;
+	*ret_job = in.first;
+	return OSD_E_JOB_IN_WAY;
+}
+
+enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id)
+{
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, id, &record);
+
+	(void)exec;
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
+}
+
+struct gathered {
+	uint64_t partition_id; /* 0: all */
+	struct osd_object_id *ids;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+static bool gather(void *arg, const struct osd_job_record *record)
+{
+	struct gathered *gathered = arg;
+
+	if (gathered->partition_id && record->id.partition_id != gathered->partition_id)
+		return true;
+	if (gathered->count == gathered->capacity) {
+		size_t capacity = gathered->capacity ? gathered->capacity * 2 : 64;
+		struct osd_object_id *ids = realloc(gathered->ids, capacity * sizeof(*ids));
+
+		if (!ids) {
+			gathered->no_memory = true;
+			return false;
+		}
+		gathered->ids = ids;
+		gathered->capacity = capacity;
+	}
+	gathered->ids[gathered->count++] = record->id;
+	return true;
+}
+
+static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn, uint64_t partition_id)
+{
+	struct gathered gathered = {.partition_id = partition_id};
+	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
+
+	if (gathered.no_memory)
+		status = OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
+		status = osd_exec_object_removed(exec, txn, gathered.ids[i]);
+	free(gathered.ids);
+	return status;
+}
+
+enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn, uint64_t partition_id)
+{
+	return forget_records(exec, txn, partition_id);
+}
+
+static bool has_zone(const struct osd_job *job, const void *arg)
+{
+	const struct osd_object_id *id = arg;
+
+	return job->record.zone.type == OSD_COLLECTION &&
+	       job->record.zone.id.partition_id == id->partition_id &&
+	       job->record.zone.id.object_id == id->object_id;
+}
+
+void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id)
+{
+	osd_exec_end_matching(exec, has_zone, &id, OSD_REASON_ZONE_REMOVED);
+}
+
+static bool any_job(const struct osd_job *job, const void *arg)
+{
+	(void)job, (void)arg;
+	return true;
+}
+
+void osd_exec_end_jobs(struct osd_exec *exec)
+{
+	struct timespec until;
+
+	pthread_mutex_lock(&exec->lock);
+	exec->formatting = true; /* nothing is accepted or started until osd_exec_formatted */
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += FORMAT_WAIT_SEC;
+	pthread_mutex_lock(&exec->lock);
+	while (exec->table.count > 0)
+		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
+			break;
+	if (exec->table.count > 0)
+		osd_warning("%zu jobs did not end in time for FORMAT OSD", exec->table.count);
+	pthread_mutex_unlock(&exec->lock);
+}
+
+static enum osd_status forget_all(struct osd_txn *txn, void *exec)
+{
+	return forget_records(exec, txn, 0);
+}
+
+enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
+{
+	enum osd_status status = OSD_OK;
+
+	if (succeeded)
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, forget_all, exec);
+	pthread_mutex_lock(&exec->lock);
+	exec->formatting = false;
+	pthread_cond_broadcast(&exec->work);
+	pthread_mutex_unlock(&exec->lock);
+	return status;
+}
+
+/* ---- figures ----------------------------------------------------------------------------------------------------------- */
+
+void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
+{
+	pthread_mutex_lock(&exec->lock);
+	*ret_stats = (struct osd_exec_stats){
+		.queued = exec->queue.entry_count,
+		.held = exec->held_count,
+		.running = exec->running_count,
+		.accepted = exec->accepted,
+		.finished = exec->finished,
+		.lost = exec->lost,
+		.retry_after_msec = osd_exec_retry_after(exec),
+		.service_connected = exec->pool.welcomed,
+	};
+	memcpy(ret_stats->isolation, exec->pool.isolation, sizeof(ret_stats->isolation));
+	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
+		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
+	pthread_mutex_unlock(&exec->lock);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* exec_wait.c -- synchronous EXECs that wait for a job (design D15): added by a submission, ended by the
+ * job, the clock, an abort or shutdown, whichever detaches the wait first under exec->lock. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+static uint64_t wait_usec(const struct osd_exec_params *params)
+{
+	const struct osd_exec_limit_info *limit = &osd_exec_limits[OSD_LIMIT_SYNC_WAIT];
+
+	return osd_exec_has(params, OSD_EXEC_PARAM_SYNC_WAIT) ?
+		       OSD_MIN(params->sync_wait_usec, limit->maximum) :
+		       limit->standard;
+}
+
+enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_exec_submission *submission,
+				      struct osd_exec_wait **ret_wait)
+{
+	struct osd_exec_wait *wait;
+
+	if (exec->quiescing || exec->wait_count >= osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum)
+		return OSD_E_BUSY;
+	wait = calloc(1, sizeof(*wait));
+	if (!wait)
+		return OSD_E_NO_MEMORY;
+	*wait = (struct osd_exec_wait){
+		.done = submission->done,
+		.arg = submission->arg,
+		.slot = submission->wait_slot,
+		.deadline_usec = osd_monotonic_usec() + wait_usec(submission->params),
+		.end_on_abort = submission->params->flags & OSD_EXEC_END_ON_ABORT,
+	};
+	exec->wait_count++;
+	*ret_wait = wait;
+	return OSD_OK;
+}
+
+void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait, struct osd_object_id job)
+{
+	wait->job = job;
+	if (exec->quiescing)
+		wait->deadline_usec = 0;
+	wait->next = exec->waits;
+	exec->waits = wait;
+	*wait->slot = wait;
+	osd_wake(exec->monitor_wake);
+}
+
+void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait)
+{
+	if (!wait)
+		return;
+	exec->wait_count--;
+	free(wait);
+}
+
+/* Moves *link from exec->waits to the front of *taken. */
+static void take(struct osd_exec *exec, struct osd_exec_wait **link, struct osd_exec_wait **taken)
+{
+	struct osd_exec_wait *wait = *link;
+
+	*link = wait->next;
+	exec->wait_count--;
+	*wait->slot = NULL;
+	wait->next = *taken;
+	*taken = wait;
+}
+
+static bool same_id(struct osd_object_id a, struct osd_object_id b)
+{
+	return a.partition_id == b.partition_id && a.object_id == b.object_id;
+}
+
+struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct osd_job *job)
+{
+	struct osd_exec_wait *taken = NULL;
+
+	for (struct osd_exec_wait **link = &exec->waits; *link;) {
+		if (!job || same_id((*link)->job, job->record.id))
+			take(exec, link, &taken);
+		else
+			link = &(*link)->next;
+	}
+	return taken;
+}
+
+struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline)
+{
+	struct osd_exec_wait *taken = NULL;
+
+	for (struct osd_exec_wait **link = &exec->waits; *link;) {
+		if ((*link)->deadline_usec <= now_usec) {
+			take(exec, link, &taken);
+		} else {
+			*deadline = OSD_MIN(*deadline, (*link)->deadline_usec);
+			link = &(*link)->next;
+		}
+	}
+	return taken;
+}
+
+void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome)
+{
+	while (waits) {
+		struct osd_exec_wait *next = waits->next;
+
+		outcome.job = waits->job;
+		waits->done(waits->arg, &outcome);
+		free(waits);
+		waits = next;
+	}
+}
+
+void osd_exec_abort(struct osd_exec *exec, struct osd_exec_wait **wait_slot)
+{
+	struct osd_exec_outcome outcome = {.status = OSD_E_TASK_ABORTED};
+	struct osd_exec_wait *taken = NULL, **link;
+	struct osd_object_id job;
+	bool end;
+
+	pthread_mutex_lock(&exec->lock);
+	for (link = &exec->waits; *link && *link != *wait_slot;)
+		link = &(*link)->next;
+	if (*link)
+		take(exec, link, &taken);
+	pthread_mutex_unlock(&exec->lock);
+	if (!taken)
+		return;
+	job = taken->job;
+	end = taken->end_on_abort;
+	osd_exec_deliver(taken, outcome);
+	if (end)
+		osd_exec_end_one(exec, job, OSD_REASON_CLIENT_GONE);
+}
+
+void osd_exec_quiesce(struct osd_exec *exec)
+{
+	struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
+	struct osd_exec_wait *taken;
+
+	pthread_mutex_lock(&exec->lock);
+	exec->quiescing = true;
+	taken = osd_exec_take_waits(exec, NULL);
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_deliver(taken, outcome);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job_end.c -- how a job ends: one transaction with everything, then memory, then those who wait.  Whoever
+ * reads a terminal state reads everything (design D14). */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define END_TRIES     5 /* of the terminal transaction, on failures that may pass */
+#define END_PAUSE_USEC 20000
+
+enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
+				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg)
+{
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
+		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+
+		status = osd_txn_begin(exec->objects, flags, &txn);
+		if (status == OSD_OK)
+			status = fn(txn, arg);
+		if (status == OSD_OK)
+			status = osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS);
+	}
+	return status;
+}
+
+void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason)
+{
+	uint64_t now = osd_wall_msec();
+
+	record->state = state;
+	record->reason = reason;
+	record->ended_msec = now;
+	if (record->expiry_msec == 0)
+		record->expiry_msec = now + record->keep_msec;
+	record->generation++;
+}
+
+static enum osd_status put_payload(struct osd_txn *txn, const struct osd_job_record *record,
+				   enum osd_job_payload kind, const uint8_t *bytes, size_t length)
+{
+	if (length == 0)
+		return OSD_OK;
+	return osd_job_payload_put(txn, record->id, kind, bytes, length);
+}
+
+enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record,
+				  const struct osd_job_remains *remains)
+{
+	/* The object's record first: it serialises this with commands on the surrogate. */
+	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+
+	if (status == OSD_OK)
+		status = osd_job_record_put(txn, record);
+	if (status == OSD_OK)
+		status = osd_job_expiry_move(txn, record, 0);
+	if (status == OSD_OK)
+		status = osd_job_code_delete(txn, record);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_RESULT, remains->result,
+				     remains->result_length);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_STDERR, remains->stderr_bytes,
+				     remains->stderr_stored);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_TRACEBACK, remains->traceback,
+				     remains->traceback_length);
+	return status;
+}
+
+struct ending {
+	const struct osd_job_record *record;
+	const struct osd_job_remains *remains;
+};
+
+static enum osd_status write_end(struct osd_txn *txn, void *arg)
+{
+	struct ending *ending = arg;
+
+	return osd_job_write_end(txn, ending->record, ending->remains);
+}
+
+/* A terminal state that cannot be written now may be later: the disk may have filled up. */
+static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
+{
+	struct timespec pause = {.tv_nsec = END_PAUSE_USEC * 1000L};
+	enum osd_status status = OSD_OK;
+
+	for (int i = 0; i < END_TRIES; i++) {
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_end, ending);
+		if (status != OSD_E_RETRY && status != OSD_E_NO_SPACE && status != OSD_E_NO_MEMORY)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return status;
+}
+
+void osd_exec_finish(struct osd_exec *exec, struct osd_job *job, const struct osd_job_record *record,
+		     const struct osd_job_remains *remains)
+{
+	struct ending ending = {record, remains};
+	struct osd_exec_outcome outcome = {
+		.status = osd_job_reason_status(record->reason),
+		.reason = record->reason,
+		.result_object = record->result_object,
+	};
+	struct osd_exec_wait *waits;
+	enum osd_status status = store_end(exec, &ending);
+
+	if (status != OSD_OK) {
+		osd_error("job %#llx/%#llx: cannot store how it ended (%s); decided again at the next start",
+			  (unsigned long long)record->id.partition_id,
+			  (unsigned long long)record->id.object_id, osd_status_info(status)->name);
+		outcome.status = status;
+	}
+	if (remains && !record->result_object) {
+		outcome.result = remains->result;
+		outcome.result_length = remains->result_length;
+	}
+	pthread_mutex_lock(&exec->lock);
+	job->record = *record;
+	exec->finished++;
+	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
+	waits = osd_exec_take_waits(exec, job);
+	osd_exec_forget(exec, job);
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_deliver(waits, outcome);
+}
+
+/* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to end. */
+static bool claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
+		osd_exec_request_end(exec, job, reason);
+		return false;
+	}
+	if (job->pending.txn || job->end_reason)
+		return false;
+	job->end_reason = reason; /* nobody else ends or starts it from here on */
+	osd_fair_queue_drop(&exec->queue, &job->entry);
+	exec->held_count -= job->record.state == OSD_STATE_HELD;
+	osd_job_ref(job);
+	return true;
+}
+
+static void end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	struct osd_job_record record;
+
+	pthread_mutex_lock(&exec->lock);
+	record = job->record;
+	pthread_mutex_unlock(&exec->lock);
+	osd_job_record_end(&record, osd_job_reason_info(reason)->terminal_state, reason);
+	osd_exec_finish(exec, job, &record, NULL);
+	pthread_mutex_lock(&exec->lock);
+	osd_job_unref(job);
+	pthread_mutex_unlock(&exec->lock);
+}
+
+void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason)
+{
+	struct osd_job *job;
+	bool mine;
+
+	pthread_mutex_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	mine = job && claim(exec, job, reason);
+	pthread_mutex_unlock(&exec->lock);
+	if (mine)
+		end_claimed(exec, job, reason);
+}
+
+struct matching {
+	struct osd_exec *exec;
+	bool (*pick)(const struct osd_job *job, const void *arg);
+	const void *arg;
+	uint16_t reason;
+	struct osd_job *claimed[256];
+	size_t count;
+};
+
+static bool claim_if_picked(void *arg, struct osd_job_node *node)
+{
+	struct matching *matching = arg;
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+
+	if (matching->pick(job, matching->arg) && claim(matching->exec, job, matching->reason))
+		matching->claimed[matching->count++] = job;
+	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
+}
+
+void osd_exec_end_matching(struct osd_exec *exec, bool (*pick)(const struct osd_job *job, const void *arg),
+			   const void *arg, uint16_t reason)
+{
+	struct matching matching = {.exec = exec, .pick = pick, .arg = arg, .reason = reason};
+
+	do {
+		matching.count = 0;
+		pthread_mutex_lock(&exec->lock);
+		osd_job_table_each(&exec->table, claim_if_picked, &matching);
+		pthread_mutex_unlock(&exec->lock);
+		for (size_t i = 0; i < matching.count; i++)
+			end_claimed(exec, matching.claimed[i], reason);
+	} while (matching.count == OSD_ARRAY_SIZE(matching.claimed));
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job_memory.c -- jobs in memory: references, table, queue, transitions, requests to end.  The caller holds
+ * exec->lock.  Not here: anything that reaches the store. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define NO_MEMORY_USEC 100000 /* until the queue is tried again */
+
+struct osd_job *osd_job_create(const struct osd_job_record *record)
+{
+	struct osd_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->record = *record;
+	job->references = 1;
+	job->accepted_usec = osd_monotonic_usec();
+	job->entry.priority = record->priority;
+	job->entry.sequence = record->sequence;
+	return job;
+}
+
+struct osd_job *osd_job_ref(struct osd_job *job)
+{
+	job->references++;
+	return job;
+}
+
+void osd_job_unref(struct osd_job *job)
+{
+	if (!job || --job->references > 0)
+		return;
+	free(job->content);
+	free(job);
+}
+
+struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_job_node *node = osd_job_table_find(&exec->table, id);
+
+	return node ? osd_container_of(node, struct osd_job, node) : NULL;
+}
+
+void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
+{
+	job->not_before_usec = osd_monotonic_usec() + usec;
+	job->next_delayed = exec->delayed;
+	exec->delayed = job;
+	osd_wake(exec->monitor_wake);
+}
+
+void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
+{
+	enum osd_status status = OSD_OK;
+
+	/* A job that had started has given up its place: it gets one again whatever the caps. */
+	if (!job->entry.principal)
+		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true, &job->entry);
+	if (status == OSD_OK)
+		status = osd_fair_queue_push(&exec->queue, &job->entry);
+	if (status == OSD_OK)
+		pthread_cond_signal(&exec->work);
+	else
+		osd_exec_delay(exec, job, NO_MEMORY_USEC);
+}
+
+void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
+{
+	job->node.id = job->record.id;
+	job->in_table = true;
+	osd_job_table_insert(&exec->table, &job->node);
+	osd_job_ref(job);
+	if (job->record.state == OSD_STATE_QUEUED)
+		osd_exec_enqueue(exec, job);
+	else
+		exec->held_count += job->record.state == OSD_STATE_HELD;
+}
+
+static void undelay(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_job **link = &exec->delayed;
+
+	while (*link && *link != job)
+		link = &(*link)->next_delayed;
+	if (*link)
+		*link = job->next_delayed;
+}
+
+void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
+{
+	if (!job->in_table)
+		return;
+	undelay(exec, job);
+	osd_fair_queue_drop(&exec->queue, &job->entry);
+	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_job_table_remove(&exec->table, &job->node);
+	job->in_table = false;
+	pthread_cond_broadcast(&exec->changed);
+	osd_job_unref(job);
+}
+
+bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event, uint16_t reason)
+{
+	enum osd_job_state from = job->record.state, to;
+
+	if (!osd_job_transition(from, event, &to)) {
+		osd_error("job %#llx/%#llx: event %u is not permitted in state %s",
+			  (unsigned long long)job->record.id.partition_id,
+			  (unsigned long long)job->record.id.object_id, event, osd_job_state_name(from));
+		return false;
+	}
+	if (from == OSD_STATE_HELD)
+		exec->held_count--;
+	if (to == OSD_STATE_HELD)
+		exec->held_count++;
+	job->record.state = to;
+	job->record.reason = reason;
+	osd_job_touch(job);
+	return true;
+}
+
+void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	if (job->end_reason || (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
+		return;
+	job->end_reason = reason;
+	osd_wake(exec->monitor_wake);
+}
+
+void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force)
+{
+	if (!job->progress_waits || (!force && now_usec - job->progress_usec < OSD_JOB_PROGRESS_USEC))
+		return;
+	job->progress_waits = false;
+	job->progress_usec = now_usec;
+	job->record.progress = job->progress_next;
+	memcpy(job->record.message, job->message_next, sizeof(job->message_next));
+	osd_job_touch(job);
+}

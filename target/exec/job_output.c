@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job_output.c -- see job_output.h; and the output thread, which also sweeps expired records. */
+#include "exec/job_output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+#include "exec/proxy.h"
+
+#define PIECE_BYTES    (64u << 10)
+#define PIECES_AT_ONCE 16
+#define SWEEP_USEC     UINT64_C(60000000)
+#define EVENTS_AT_ONCE 32
+
+void osd_output_init(struct osd_output *output, struct osd_objects *objects, struct osd_object_id surrogate,
+		     uint64_t stdout_limit)
+{
+	*output = (struct osd_output){
+		.objects = objects, .surrogate = surrogate, .stdout_limit = stdout_limit, .status = OSD_OK};
+	pthread_mutex_init(&output->lock, NULL);
+}
+
+void osd_output_release(struct osd_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	osd_object_put(OSD_STEAL(output->object));
+	free(OSD_STEAL(output->errors));
+	pthread_mutex_unlock(&output->lock);
+}
+
+/* ---- reading; output->lock held ------------------------------------------------------------------------------ */
+
+static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t length)
+{
+	uint64_t at = atomic_load(&output->stdout_length);
+	size_t fits = (size_t)OSD_MIN((uint64_t)length, output->stdout_limit - at);
+
+	if (fits < length)
+		atomic_store(&output->over_limit, true);
+	if (fits == 0 || output->status != OSD_OK)
+		return;
+	if (!output->object)
+		output->status = osd_object_get(output->objects, output->surrogate, &output->object);
+	if (output->status == OSD_OK)
+		output->status = osd_object_write(output->object, at, bytes, fits, OSD_DATA_RESERVE);
+	if (output->status == OSD_OK)
+		atomic_store(&output->stdout_length, at + fits);
+}
+
+static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t length)
+{
+	uint64_t at = atomic_load(&output->stderr_length);
+
+	atomic_store(&output->stderr_length, at + length);
+	if (!output->errors)
+		output->errors = malloc(OSD_JOB_PAYLOAD_MAX);
+	if (!output->errors)
+		return;
+	for (size_t piece; length > 0; at += piece, bytes += piece, length -= piece) {
+		uint64_t ring = at < OSD_JOB_STDERR_HEAD ? 0 : (at - OSD_JOB_STDERR_HEAD) % OSD_JOB_STDERR_TAIL;
+
+		if (at < OSD_JOB_STDERR_HEAD) {
+			piece = (size_t)OSD_MIN((uint64_t)length, OSD_JOB_STDERR_HEAD - at);
+			memcpy(output->errors + at, bytes, piece);
+		} else {
+			piece = (size_t)OSD_MIN((uint64_t)length, OSD_JOB_STDERR_TAIL - ring);
+			memcpy(output->errors + OSD_JOB_STDERR_HEAD + ring, bytes, piece);
+		}
+	}
+}
+
+/* False: nothing there now. */
+static bool read_piece(struct osd_output *output, int fd,
+		       void (*store)(struct osd_output *output, const uint8_t *bytes, size_t length))
+{
+	uint8_t bytes[PIECE_BYTES];
+	ssize_t length = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
+
+	if (length <= 0)
+		return false;
+	store(output, bytes, (size_t)length);
+	return true;
+}
+
+static bool drain(struct osd_output *output, int stdout_fd, int stderr_fd)
+{
+	bool more = true;
+
+	for (int i = 0; i < PIECES_AT_ONCE && more; i++) {
+		more = read_piece(output, stdout_fd, store_stdout);
+		more = read_piece(output, stderr_fd, store_stderr) || more;
+		/* Beyond its limit the job is being ended: what it prints is not wanted any more. */
+		if (atomic_load(&output->over_limit))
+			break;
+	}
+	return more;
+}
+
+bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd)
+{
+	bool more = false;
+
+	pthread_mutex_lock(&output->lock);
+	if (!output->closed)
+		more = drain(output, stdout_fd, stderr_fd);
+	pthread_mutex_unlock(&output->lock);
+	return more;
+}
+
+void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
+{
+	pthread_mutex_lock(&output->lock);
+	/* A process left behind could write for ever; the limit ends that. */
+	while (!output->closed && drain(output, stdout_fd, stderr_fd) && !atomic_load(&output->over_limit))
+		;
+	output->closed = true;
+	pthread_mutex_unlock(&output->lock);
+}
+
+size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer)
+{
+	uint64_t length = atomic_load(&output->stderr_length);
+	size_t ring;
+
+	if (!output->errors || length == 0)
+		return 0;
+	if (length <= OSD_JOB_PAYLOAD_MAX) {
+		memcpy(buffer, output->errors, length);
+		return length;
+	}
+	ring = (length - OSD_JOB_STDERR_HEAD) % OSD_JOB_STDERR_TAIL;
+	memcpy(buffer, output->errors, OSD_JOB_STDERR_HEAD);
+	memcpy(buffer + OSD_JOB_STDERR_HEAD, output->errors + OSD_JOB_STDERR_HEAD + ring,
+	       OSD_JOB_STDERR_TAIL - ring);
+	memcpy(buffer + OSD_JOB_PAYLOAD_MAX - ring, output->errors + OSD_JOB_STDERR_HEAD, ring);
+	return OSD_JOB_PAYLOAD_MAX;
+}
+
+/* ---- the output thread --------------------------------------------------------------------------------------------- */
+
+static void watch(struct osd_exec *exec, int fd, uint64_t id)
+{
+	/* One event each, so that a flood in one pipe does not keep the thread from the others. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = id};
+
+	epoll_ctl(exec->output_epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+void osd_output_watch(struct osd_exec *exec, const struct osd_sandbox *sandbox)
+{
+	watch(exec, sandbox->stdout_fd, sandbox->id);
+	watch(exec, sandbox->stderr_fd, sandbox->id);
+}
+
+void osd_output_unwatch(struct osd_exec *exec, const struct osd_sandbox *sandbox)
+{
+	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stdout_fd, NULL);
+	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stderr_fd, NULL);
+}
+
+/* exec->lock held.  The run of a sandbox that has one, kept alive by a reference. */
+static struct osd_run *find_run(struct osd_exec *exec, uint64_t sandbox_id)
+{
+	struct osd_sandbox *sandbox = osd_pool_find(exec, sandbox_id);
+
+	return sandbox && sandbox->job && sandbox->job->run ? osd_run_ref(sandbox->job->run) : NULL;
+}
+
+static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
+{
+	struct osd_run *run;
+	bool more;
+
+	pthread_mutex_lock(&exec->lock);
+	run = find_run(exec, sandbox_id);
+	pthread_mutex_unlock(&exec->lock);
+	if (!run)
+		return false;
+	more = osd_output_drain(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
+	pthread_mutex_lock(&exec->lock);
+	if (run->job->run == run) {
+		osd_job_touch(run->job);
+		if (atomic_load(&run->output.over_limit))
+			osd_exec_request_end(exec, run->job, OSD_REASON_OUTPUT_LIMIT);
+	}
+	osd_run_unref(run);
+	pthread_mutex_unlock(&exec->lock);
+	return more;
+}
+
+/* Sandboxes whose pipes had more than one turn's worth. */
+struct busy {
+	uint64_t ids[OSD_EXEC_SLOTS_MAX];
+	size_t count;
+};
+
+static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy)
+{
+	for (size_t i = 0; i < busy->count; i++)
+		if (busy->ids[i] == id)
+			return;
+	if (serve_pipes(exec, id) && busy->count < OSD_ARRAY_SIZE(busy->ids))
+		busy->ids[busy->count++] = id;
+}
+
+static void drain_eventfd(int fd)
+{
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		osd_error("cannot read an event counter: %s", strerror(errno));
+}
+
+void *osd_output_main(void *arg)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	struct busy busy = {.count = 0}, before;
+	struct osd_exec *exec = arg;
+	uint64_t sweep_usec = osd_monotonic_usec();
+	bool stopping = false;
+
+	while (!stopping) {
+		int count = epoll_wait(exec->output_epoll, events, EVENTS_AT_ONCE, busy.count ? 0 : 10000);
+
+		before = busy;
+		busy.count = 0;
+		for (size_t i = 0; i < before.count; i++)
+			serve_and_note(exec, before.ids[i], &busy);
+		for (int i = 0; i < count; i++) {
+			if (events[i].data.u64 == 0)
+				drain_eventfd(exec->output_wake);
+			else
+				serve_and_note(exec, events[i].data.u64, &busy);
+		}
+		if (osd_monotonic_usec() >= sweep_usec) {
+			sweep_usec = osd_monotonic_usec() + SWEEP_USEC;
+			osd_exec_sweep(exec);
+		}
+		pthread_mutex_lock(&exec->lock);
+		stopping = exec->stopping;
+		pthread_mutex_unlock(&exec->lock);
+	}
+	return NULL;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* job_pages.c -- attribute pages of jobs: status 2000_0001h, payload 2000_0002h and control 2000_0003h of a
+ * surrogate, EXEC 9000-range page B000_0001h of the root (design D13).  An unfinished job's status comes
+ * from memory, a finished one's from its record. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+#include "exec/proxy.h"
+#include "wire/cursor.h"
+
+enum { STATUS_VERSION = 1 };
+
+/* What a status attribute is made from. */
+struct view {
+	struct osd_job_record record;
+	size_t ahead;
+};
+
+/* ---- status ----------------------------------------------------------------------------------------- */
+
+#define NUMBER(w, v, field, width) osd_wr_be(w, (v)->record.field, width)
+
+static void put_text(struct osd_wr *w, const char *text)
+{
+	osd_wr_bytes(w, text, strlen(text));
+}
+
+static void put_poll(struct osd_wr *w, const struct view *v)
+{
+	uint64_t msec = 0;
+
+	if (v->record.state == OSD_STATE_HELD)
+		msec = 1000;
+	else if (v->record.state == OSD_STATE_QUEUED)
+		msec = 5 + 5 * v->ahead;
+	else if (!osd_job_state_terminal(v->record.state))
+		msec = 2 + v->record.run_usec / 20000; /* a twentieth of the time it has run */
+	osd_wr_be(w, OSD_MIN(msec, 1000), 4);
+}
+
+static void put_limits(struct osd_wr *w, const struct view *v)
+{
+#define X(field, row) osd_wr_be(w, v->record.limits.field, 8);
+	OSD_JOB_LIMITS(X)
+#undef X
+}
+
+static void put_zone(struct osd_wr *w, const struct view *v)
+{
+	NUMBER(w, v, zone.type, 1);
+	NUMBER(w, v, zone.id.partition_id, 8);
+	NUMBER(w, v, zone.id.object_id, 8);
+}
+
+/* One attribute of the status page; nothing written: undefined. */
+static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
+{
+	const struct osd_job_reason_info *reason = osd_job_reason_info(v->record.reason);
+
+	switch (number) {
+	case 0x01: osd_wr_be(w, STATUS_VERSION, 2); break;
+	case 0x02: NUMBER(w, v, generation, 8); break;
+	case 0x03: NUMBER(w, v, state, 1); break;
+	case 0x04: NUMBER(w, v, reason, 2); break;
+	case 0x05: NUMBER(w, v, exit_code, 4); break;
+	case 0x06: NUMBER(w, v, signal, 1); break;
+	case 0x07: NUMBER(w, v, attempt, 2); break;
+	case 0x08: NUMBER(w, v, progress, 2); break;
+	case 0x09: put_text(w, v->record.message); break;
+	case 0x0a: NUMBER(w, v, submitted_msec, 6); break;
+	case 0x0b: NUMBER(w, v, started_msec, 6); break;
+	case 0x0c: NUMBER(w, v, ended_msec, 6); break;
+	case 0x0d: NUMBER(w, v, queue_usec, 8); break;
+	case 0x0e: NUMBER(w, v, run_usec, 8); break;
+	case 0x0f: osd_wr_be(w, v->ahead, 4); break;
+	case 0x10: put_poll(w, v); break;
+	case 0x11: NUMBER(w, v, cpu_user_usec, 8); break;
+	case 0x12: NUMBER(w, v, cpu_system_usec, 8); break;
+	case 0x13: NUMBER(w, v, peak_bytes, 8); break;
+	case 0x14: NUMBER(w, v, bytes_read, 8); break;
+	case 0x15: NUMBER(w, v, bytes_written, 8); break;
+	case 0x16: NUMBER(w, v, calls, 8); break;
+	case 0x17: NUMBER(w, v, result_length, 8); break;
+	case 0x18: NUMBER(w, v, stdout_length, 8); break;
+	case 0x19: NUMBER(w, v, stderr_length, 8); break;
+	case 0x1a: NUMBER(w, v, flags, 4); break;
+	case 0x1b: NUMBER(w, v, result_object, 8); break;
+	case 0x1c: osd_wr_bytes(w, v->record.code_sha256, 32); break;
+	case 0x1d: put_zone(w, v); break;
+	case 0x1e: put_text(w, "default"); break;
+	case 0x1f: NUMBER(w, v, sandbox_id, 8); break;
+	case 0x20: put_text(w, "python"); break;
+	case 0x21: put_limits(w, v); break;
+	case 0x22: osd_wr_bytes(w, v->record.key, v->record.key_length); break;
+	case 0x23: NUMBER(w, v, expiry_msec, 6); break;
+	case 0x24: put_text(w, reason->label); break;
+	case 0x25: put_text(w, reason->hint); break;
+	case 0x26: put_text(w, v->record.name); break;
+	case 0x27: osd_wr_zero(w, 16); break; /* no job names a predecessor yet */
+	default: break;
+	}
+}
+
+#define STATUS_LAST 0x27
+#define STATUS_TAGS 0x28 /* key=value lines; not in struct view */
+
+/* exec->lock held. */
+static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn, struct view *v)
+{
+	uint64_t now = osd_monotonic_usec();
+
+	osd_job_show_progress(job, now, false);
+	v->record = job->record;
+	v->ahead = osd_fair_queue_ahead(&exec->queue, &job->entry);
+	if (job->pending.txn == txn) {
+		v->record.state = job->pending.state;
+		v->record.reason = job->pending.reason;
+		v->record.generation++;
+	}
+	if (job->started_usec == 0)
+		v->record.queue_usec = now - job->accepted_usec;
+	if (job->run)
+		osd_run_sample(job->run, &v->record);
+	else if (v->record.reason == OSD_REASON_WAITS_FOR_SLOT && !exec->pool.welcomed)
+		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
+}
+
+/* OSD_E_NO_OBJECT: not a job's surrogate. */
+static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
+				struct view *v)
+{
+	struct osd_job *job;
+
+	*v = (struct view){0};
+	pthread_mutex_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		view_live(exec, job, txn, v);
+	pthread_mutex_unlock(&exec->lock);
+	return job ? OSD_OK : osd_job_record_get(txn, id, &v->record);
+}
+
+static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
+				   uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	enum osd_status status = osd_job_payload_get(txn, id, kind, buffer, capacity, ret_length);
+
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	*ret_length = 0;
+	return OSD_OK;
+}
+
+static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+	struct view v;
+	enum osd_status status;
+
+	(void)page;
+	if (number == STATUS_TAGS)
+		return get_payload(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
+	status = get_view(context, txn, id, &v);
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	if (status == OSD_OK)
+		put_status(&w, &v, number);
+	*ret_length = osd_wr_used(&w);
+	return OSD_OK;
+}
+
+static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				   osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[OSD_JOB_TAGS_MAX];
+	size_t length = 0;
+	struct view v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	for (uint32_t number = 1; number <= STATUS_LAST && status == OSD_OK; number++) {
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		put_status(&w, &v, number);
+		if (osd_wr_used(&w))
+			status = fn(arg, page, number, value, osd_wr_used(&w));
+	}
+	if (status == OSD_OK)
+		status = get_payload(txn, id, OSD_PAYLOAD_TAGS, value, sizeof(value), &length);
+	if (status == OSD_OK && length)
+		status = fn(arg, page, STATUS_TAGS, value, length);
+	return status;
+}
+
+static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				 uint32_t number, const uint8_t *value, size_t length)
+{
+	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
+	return OSD_E_PARAM_FIELD;
+}
+
+/* ---- payload ------------------------------------------------------------------------------------------ */
+
+static enum osd_status payload_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				   uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	(void)context, (void)page;
+	*ret_length = 0;
+	if (number < OSD_PAYLOAD_RESULT || number > OSD_PAYLOAD_TRACEBACK)
+		return OSD_OK;
+	return get_payload(txn, id, number, buffer, capacity, ret_length);
+}
+
+static enum osd_status payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				    uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	OSD_CLEANUP_FREE uint8_t *value = malloc(OSD_JOB_PAYLOAD_MAX);
+	enum osd_status status = value ? OSD_OK : OSD_E_NO_MEMORY;
+
+	for (uint32_t number = OSD_PAYLOAD_RESULT; number <= OSD_PAYLOAD_TRACEBACK && status == OSD_OK;
+	     number++) {
+		size_t length = 0;
+
+		status = payload_get(context, txn, id, page, number, value, OSD_JOB_PAYLOAD_MAX, &length);
+		if (status == OSD_OK && length)
+			status = fn(arg, page, number, value, length);
+	}
+	return status;
+}
+
+/* ---- control -------------------------------------------------------------------------------------------- */
+
+#define CONTROL_ACTION 1
+#define CONTROL_EXPIRY 2
+
+static enum osd_status control_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				   uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	if (number == CONTROL_EXPIRY)
+		return status_get(context, txn, id, page, 0x23, buffer, capacity, ret_length);
+	*ret_length = 0;
+	return OSD_OK;
+}
+
+static enum osd_status control_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				    uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[8];
+	size_t length = 0;
+	enum osd_status status = control_get(context, txn, id, page, CONTROL_EXPIRY, value, sizeof(value),
+					     &length);
+
+	if (status == OSD_OK && length)
+		status = fn(arg, page, CONTROL_EXPIRY, value, length);
+	return status;
+}
+
+static enum osd_status control_set(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				   uint32_t number, const uint8_t *value, size_t length)
+{
+	struct view v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	(void)page;
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
+	if (number == CONTROL_ACTION && length == 1)
+		return osd_job_control(context, txn, id, value[0]);
+	if (number == CONTROL_EXPIRY && (length == 6 || length == 8))
+		return osd_job_set_expiry(context, txn, id, osd_get_be(value, length));
+	return OSD_E_PARAM_FIELD;
+}
+
+/* ---- the root's page ---------------------------------------------------------------------------------------- */
+
+#define ROOT_LAST 7
+
+static void put_limit_table(struct osd_wr *w)
+{
+	char line[160];
+
+	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
+		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
+
+		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
+			 (unsigned long long)limit->standard, (unsigned long long)limit->maximum);
+		put_text(w, line);
+	}
+}
+
+static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+{
+	struct osd_exec_stats stats;
+
+	osd_exec_stats(exec, &stats);
+	switch (number) {
+	case 1: osd_wr_be(w, OSD_SA_EXEC, 2); break;
+	case 2: put_text(w, "python"); break;
+	case 3: put_limit_table(w); break; /* lines: name, unit, default, maximum */
+	case 4:
+		osd_wr_be(w, STATUS_VERSION, 2);
+		osd_wr_be(w, OSD_EXEC_PARAMS_VERSION, 2);
+		osd_wr_be(w, OSD_PROXY_VERSION, 2);
+		break;
+	case 5: osd_wr_be(w, stats.queued + stats.held, 4); break;
+	case 6: osd_wr_be(w, stats.retry_after_msec, 4); break;
+	case 7: put_text(w, stats.isolation); break;
+	default: break;
+	}
+}
+
+static enum osd_status root_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+
+	(void)txn, (void)id, (void)page;
+	put_root(context, &w, number);
+	*ret_length = osd_wr_used(&w);
+	return OSD_OK;
+}
+
+static enum osd_status root_each(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				 osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[4096];
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {
+		size_t length = 0;
+
+		status = root_get(context, txn, id, page, number, value, sizeof(value), &length);
+		if (status == OSD_OK && length)
+			status = fn(arg, page, number, value, length);
+	}
+	return status;
+}
+
+void osd_job_pages_add(struct osd_exec *exec)
+{
+	struct osd_page_provider pages[] = {
+		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec},
+		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", payload_get, payload_each, read_only, exec},
+		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set, exec},
+		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", root_get, root_each, read_only, exec},
+	};
+
+	_Static_assert(sizeof(pages) == sizeof(exec->pages), "one provider per page");
+	memcpy(exec->pages, pages, sizeof(pages));
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(exec->pages); i++)
+		osd_objects_add_page(exec->objects, &exec->pages[i]);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* monitor.c -- one thread that watches: the connection to iosd-sandboxd, the ends of sandboxes (pidfds),
+ * the first words of new ones, and every deadline.  It kills, marks the sandbox and wakes its proxy; it
+ * never touches the store, so nothing a script does to the disk delays a deadline.
+ *
+ * Deadlines are found by looking at all of them whenever something happened: there are at most as many
+ * sandboxes and waits as a target has slots and open commands. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define EVENTS_AT_ONCE 32
+#define CPU_STEP_USEC  1000 /* shortest time between two looks at a processor clock */
+
+void osd_wake(int eventfd)
+{
+	uint64_t one = 1;
+
+	if (write(eventfd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		osd_error("cannot wake a thread: %s", strerror(errno));
+}
+
+static void drain_wake(int eventfd)
+{
+	uint64_t count;
+
+	if (read(eventfd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		osd_error("cannot read an event counter: %s", strerror(errno));
+}
+
+/* ---- deadlines; exec->lock held -------------------------------------------------------------------------- */
+
+uint64_t osd_sandbox_cpu_usec(const struct osd_sandbox *sandbox)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (sandbox->dead || clock_getcpuclockid(sandbox->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
+}
+
+/* Asks the script to end, and sets the time by which it must have. */
+static void begin_end(struct osd_sandbox *sandbox, uint64_t now)
+{
+	if (sandbox->kill_usec != OSD_NEVER || sandbox->kill_sent)
+		return;
+	sandbox->kill_usec = now + sandbox->grace_usec;
+	atomic_store(&sandbox->shm->control_word, OSD_CONTROL_END);
+	osd_shm_post(&sandbox->shm->control);
+}
+
+static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *deadline)
+{
+	struct osd_job *job = sandbox->job;
+	uint64_t used;
+
+	if (job->end_reason)
+		return;
+	if (now >= sandbox->wall_usec) {
+		job->end_reason = OSD_REASON_WALL_LIMIT;
+		return;
+	}
+	used = osd_sandbox_cpu_usec(sandbox) - sandbox->cpu_before_usec;
+	if (used >= sandbox->cpu_limit_usec) {
+		job->end_reason = OSD_REASON_CPU_LIMIT;
+		return;
+	}
+	*deadline = OSD_MIN(*deadline, sandbox->wall_usec);
+	*deadline = OSD_MIN(*deadline, now + OSD_MAX(sandbox->cpu_limit_usec - used, CPU_STEP_USEC));
+}
+
+static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
+{
+	for (struct osd_sandbox *sandbox = exec->pool.list, *next; sandbox; sandbox = next) {
+		next = sandbox->next;
+		if (sandbox->dead)
+			continue;
+		if (sandbox->job && sandbox->job->record.state == OSD_STATE_RUNNING) {
+			check_limits(sandbox, now, deadline);
+			if (sandbox->job->end_reason)
+				begin_end(sandbox, now);
+		}
+		if (now >= sandbox->kill_usec) {
+			osd_pool_kill(exec, sandbox);
+			if (exec->pool.fd < 0)
+				return; /* the connection was lost: the list is not what it was */
+		}
+		*deadline = OSD_MIN(*deadline, sandbox->kill_usec);
+	}
+}
+
+/* Jobs that wait for another attempt. */
+static void check_delayed(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
+{
+	for (struct osd_job **link = &exec->delayed; *link;) {
+		struct osd_job *job = *link;
+
+		if (job->not_before_usec > now) {
+			*deadline = OSD_MIN(*deadline, job->not_before_usec);
+			link = &job->next_delayed;
+			continue;
+		}
+		*link = job->next_delayed;
+		job->next_delayed = NULL;
+		if (job->record.state == OSD_STATE_QUEUED && !job->end_reason && !job->pending.txn) {
+			job->record.reason = OSD_REASON_WAITS_FOR_SLOT;
+			osd_exec_enqueue(exec, job);
+			return check_delayed(exec, now, deadline); /* enqueue may have changed the list */
+		}
+	}
+}
+
+static int timeout_msec(uint64_t deadline)
+{
+	uint64_t now = osd_monotonic_usec();
+
+	if (deadline == OSD_NEVER)
+		return -1;
+	return deadline <= now ? 0 : (int)OSD_MIN((deadline - now + 999) / 1000, 60000);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------- */
+
+static void handle(struct osd_exec *exec, uint64_t what)
+{
+	struct osd_sandbox *sandbox;
+
+	if (what == OSD_EVENT_WAKE) {
+		drain_wake(exec->monitor_wake);
+		return;
+	}
+	if (what == OSD_EVENT_SERVICE) {
+		osd_pool_receive(exec);
+		return;
+	}
+	sandbox = osd_pool_find(exec, what >> 2);
+	if (!sandbox)
+		return;
+	if ((what & 3) == OSD_EVENT_PIDFD)
+		osd_pool_died(exec, sandbox);
+	else if (sandbox->state == OSD_SANDBOX_WARMING)
+		osd_pool_heard(exec, sandbox);
+}
+
+static struct osd_exec_wait *look_around(struct osd_exec *exec, const struct epoll_event *events, int count,
+					 uint64_t *deadline)
+{
+	struct osd_exec_wait *late;
+	uint64_t now;
+
+	*deadline = OSD_NEVER;
+	for (int i = 0; i < count; i++)
+		handle(exec, events[i].data.u64);
+	now = osd_monotonic_usec();
+	osd_pool_connect(exec, now, deadline);
+	if (exec->pool.calm_usec > now)
+		*deadline = OSD_MIN(*deadline, exec->pool.calm_usec);
+	else
+		osd_pool_refill(exec);
+	check_sandboxes(exec, now, deadline);
+	check_delayed(exec, now, deadline);
+	late = osd_exec_take_late_waits(exec, now, deadline);
+	return late;
+}
+
+void *osd_monitor_main(void *arg)
+{
+	struct osd_exec_outcome still_running = {.status = OSD_E_STILL_RUNNING};
+	struct epoll_event events[EVENTS_AT_ONCE];
+	struct osd_exec *exec = arg;
+	bool stopping = false;
+	int count = 0;
+
+	while (!stopping) {
+		struct osd_exec_wait *late;
+		uint64_t deadline;
+
+		pthread_mutex_lock(&exec->lock);
+		late = look_around(exec, events, count, &deadline);
+		stopping = exec->stopping;
+		pthread_mutex_unlock(&exec->lock);
+		osd_exec_deliver(late, still_running);
+		if (!stopping)
+			count = epoll_wait(exec->monitor_epoll, events, EVENTS_AT_ONCE, timeout_msec(deadline));
+	}
+	return NULL;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy.c -- the proxy threads (design D17): take a job and a READY sandbox, hand the one to the other, serve
+ * the script's calls until it is over.  Not here: what the calls do (proxy_ops.c), how the job ends
+ * (proxy_end.c), deadlines and deaths (monitor.c). */
+#include "exec/proxy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+
+#define LIMITS_USEC       5000000 /* iosd-sandboxd's answer to LIMITS */
+#define YIELD_STEP_NSEC   50000
+#define YIELD_STEPS       20
+
+/* ---- runs ------------------------------------------------------------------------------------------------ */
+
+struct osd_run *osd_run_ref(struct osd_run *run)
+{
+	run->references++;
+	return run;
+}
+
+/* The last reference is the proxy's in all but a moment's race with the output thread, so that what is
+ * released here under exec->lock has nothing left to wait for: the proxy has closed the session's objects. */
+void osd_run_unref(struct osd_run *run)
+{
+	if (--run->references > 0)
+		return;
+	osd_job_unref(run->job);
+	osd_sandbox_unref(run->sandbox);
+	pthread_mutex_destroy(&run->output.lock);
+	free(run);
+}
+
+void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
+{
+	struct osd_session *session = &run->session;
+	const struct osd_shm *shm = run->sandbox->shm;
+	uint64_t total, kernel;
+
+	record->bytes_read = atomic_load(&session->bytes_read);
+	record->bytes_written = atomic_load(&session->bytes_written);
+	record->calls = atomic_load(&session->calls);
+	record->result_length = atomic_load(&session->result_length);
+	record->stdout_length = atomic_load(&run->output.stdout_length);
+	record->stderr_length = atomic_load(&run->output.stderr_length);
+	if (run->handed_over_usec == 0)
+		return;
+	record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
+	record->sandbox_id = run->sandbox->id;
+	total = osd_sandbox_cpu_usec(run->sandbox);
+	if (total < run->sandbox->cpu_before_usec)
+		return; /* it is gone */
+	total -= run->sandbox->cpu_before_usec;
+	kernel = atomic_load(&shm->cpu_system_usec); /* how it divides is the sandbox's word */
+	record->cpu_system_usec = OSD_MIN(kernel, total);
+	record->cpu_user_usec = total - record->cpu_system_usec;
+	record->peak_bytes = atomic_load(&shm->peak_bytes);
+}
+
+static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job, struct osd_sandbox *sandbox)
+{
+	struct osd_run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->references = 1;
+	run->exec = exec;
+	run->job = job;
+	run->sandbox = sandbox;
+	osd_output_init(&run->output, exec->objects, job->record.id, job->record.limits.output_bytes);
+	run->session = (struct osd_session){
+		.objects = exec->objects,
+		.exec = exec,
+		.zone = job->record.zone,
+		.job = job->record.id,
+		.limits = job->record.limits,
+		.wrote = job->record.flags & OSD_JOB_WROTE,
+	};
+	return run;
+}
+
+/* ---- what the session asks of its proxy --------------------------------------------------------------------- */
+
+static enum osd_status put_record(struct osd_txn *txn, void *record)
+{
+	return osd_job_record_put(txn, record);
+}
+
+/* Writes the record as it is in memory now. */
+static enum osd_status store_record(struct osd_run *run)
+{
+	struct osd_job_record record;
+
+	pthread_mutex_lock(&run->exec->lock);
+	record = run->job->record;
+	pthread_mutex_unlock(&run->exec->lock);
+	return osd_exec_transact(run->exec, OSD_TXN_INTERNAL, put_record, &record);
+}
+
+static enum osd_status hook_wrote(void *arg)
+{
+	struct osd_run *run = arg;
+
+	pthread_mutex_lock(&run->exec->lock);
+	run->job->record.flags |= OSD_JOB_WROTE;
+	osd_job_touch(run->job);
+	pthread_mutex_unlock(&run->exec->lock);
+	return store_record(run);
+}
+
+static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
+{
+	struct osd_run *run = arg;
+	struct osd_job *job = run->job;
+
+	pthread_mutex_lock(&run->exec->lock);
+	job->progress_waits = true;
+	job->progress_next = progress;
+	memcpy(job->message_next, message, length);
+	job->message_next[length] = '\0';
+	osd_job_show_progress(job, osd_monotonic_usec(), false);
+	pthread_mutex_unlock(&run->exec->lock);
+}
+
+static bool send_with_fds(int socket, struct iovec *iov, size_t iov_count, const int *fds, size_t fd_count)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * OSD_ANSWER_FDS)];
+		struct cmsghdr align;
+	} control;
+	struct msghdr header = {.msg_iov = iov, .msg_iovlen = iov_count};
+	struct cmsghdr *cmsg;
+	ssize_t sent;
+
+	if (fd_count) {
+		memset(&control, 0, sizeof(control));
+		header.msg_control = control.bytes;
+		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+		cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * fd_count);
+	}
+	do
+		sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent >= 0;
+}
+
+static enum osd_status hook_share(void *arg, const int *fds, size_t count)
+{
+	struct osd_run *run = arg;
+	uint8_t bytes[OSD_JOB_HEADER];
+	size_t length = osd_job_message_encode(OSD_JOB_SHARE, NULL, 0, bytes, sizeof(bytes));
+	struct iovec iov = {bytes, length};
+
+	return send_with_fds(run->sandbox->job_fd, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
+}
+
+/* ---- handing over ---------------------------------------------------------------------------------------------- */
+
+struct content {
+	struct osd_job_record *record;
+	uint8_t *bytes;
+};
+
+static enum osd_status load_content(struct osd_txn *txn, void *arg)
+{
+	struct content *content = arg;
+
+	return osd_job_code_get(txn, content->record, content->bytes);
+}
+
+/* Arguments and code, kept or read again; *ret_bytes is the caller's. */
+static enum osd_status get_content(struct osd_run *run, struct osd_job_record *record, uint8_t **ret_bytes)
+{
+	struct content content = {.record = record};
+	enum osd_status status;
+
+	pthread_mutex_lock(&run->exec->lock);
+	content.bytes = OSD_STEAL(run->job->content);
+	pthread_mutex_unlock(&run->exec->lock);
+	if (content.bytes) {
+		*ret_bytes = content.bytes;
+		return OSD_OK;
+	}
+	content.bytes = malloc((size_t)record->args_length + record->code_length);
+	if (!content.bytes)
+		return OSD_E_NO_MEMORY;
+	status = osd_exec_transact(run->exec, OSD_TXN_READ_ONLY, load_content, &content);
+	if (status == OSD_OK)
+		*ret_bytes = content.bytes;
+	else
+		free(content.bytes);
+	return status;
+}
+
+static int make_memfd(const struct iovec *parts, size_t count)
+{
+	OSD_CLEANUP_CLOSE int fd = memfd_create("iosd-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int kept;
+
+	if (fd < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *at = parts[i].iov_base;
+
+		for (size_t left = parts[i].iov_len; left > 0;) {
+			ssize_t written = write(fd, at, left);
+
+			if (written < 0)
+				return -1;
+			at += written;
+			left -= (size_t)written;
+		}
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	kept = fd;
+	fd = -1;
+	return kept;
+}
+
+static bool send_job(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
+{
+	struct osd_job_run message = {
+		.job_partition = record->id.partition_id,
+		.job_object = record->id.object_id,
+		.zone_partition = record->zone.id.partition_id,
+		.zone_object = record->zone.id.object_id,
+		.zone_type = (uint8_t)record->zone.type,
+		.args_encoding = record->args_encoding,
+		.name_bytes = (uint32_t)strlen(record->name),
+		.args_bytes = record->args_length,
+		.code_bytes = record->code_length,
+		.grace_usec = (uint32_t)osd_exec_limits[OSD_LIMIT_GRACE].standard,
+	};
+	uint8_t header[OSD_JOB_RUN_BYTES];
+	char name[OSD_JOB_NAME_MAX + 1];
+	struct iovec parts[] = {
+		{header, sizeof(header)},
+		{name, message.name_bytes},
+		{content, (size_t)record->args_length + record->code_length},
+	};
+	OSD_CLEANUP_CLOSE int memfd = -1;
+
+	memcpy(name, record->name, sizeof(name));
+	message.in_memfd = parts[2].iov_len > OSD_JOB_INLINE_MAX;
+	osd_job_run_encode(&message, header);
+	if (!message.in_memfd)
+		return send_with_fds(run->sandbox->job_fd, parts, 3, NULL, 0);
+	memfd = make_memfd(parts + 1, 2);
+	return memfd >= 0 && send_with_fds(run->sandbox->job_fd, parts, 1, &memfd, 1);
+}
+
+/* exec->lock held.  The sandbox gets the job's limits, if it was forked with others. */
+static bool settle_limits(struct osd_run *run)
+{
+	struct osd_exec *exec = run->exec;
+	struct osd_sandbox *sandbox = run->sandbox;
+	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&run->job->record.limits);
+	struct timespec until;
+
+	if (memcmp(&wanted, &sandbox->limits, sizeof(wanted)) == 0)
+		return true;
+	if (!osd_pool_ask_limits(exec, sandbox, &wanted))
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LIMITS_USEC / 1000000;
+	while (sandbox->limits_asked && !sandbox->dead)
+		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
+			break;
+	return !sandbox->limits_asked && !sandbox->limits_refused && !sandbox->dead;
+}
+
+/* exec->lock held.  The monitor and the output thread look after it from here on. */
+static void set_deadlines(struct osd_run *run)
+{
+	const struct osd_job_limits *limits = &run->job->record.limits;
+	struct osd_sandbox *sandbox = run->sandbox;
+
+	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
+	sandbox->cpu_limit_usec = limits->cpu_usec;
+	sandbox->grace_usec = osd_exec_limits[OSD_LIMIT_GRACE].standard;
+	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
+	sandbox->job = run->job;
+}
+
+enum handed_over { HANDED_OVER, NOT_WANTED, SANDBOX_BAD, LIMITS_BAD, STORE_BAD };
+
+static enum handed_over hand_over(struct osd_run *run)
+{
+	OSD_CLEANUP_FREE uint8_t *content = NULL;
+	struct osd_exec *exec = run->exec;
+	struct osd_job *job = run->job;
+	struct osd_job_record record;
+	bool wanted, limited;
+
+	pthread_mutex_lock(&exec->lock);
+	limited = settle_limits(run);
+	record = job->record;
+	wanted = !job->end_reason;
+	pthread_mutex_unlock(&exec->lock);
+	if (!wanted)
+		return NOT_WANTED;
+	if (!limited)
+		return run->sandbox->limits_refused ? LIMITS_BAD : SANDBOX_BAD;
+	if (get_content(run, &record, &content) != OSD_OK || store_record(run) != OSD_OK)
+		return STORE_BAD;
+	if (osd_session_init(&run->session) != OSD_OK)
+		return STORE_BAD;
+	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_progress, hook_share, run};
+
+	pthread_mutex_lock(&exec->lock);
+	wanted = !job->end_reason;
+	if (wanted) {
+		run->handed_over_usec = osd_monotonic_usec();
+		set_deadlines(run);
+		osd_job_apply(exec, job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
+	}
+	pthread_mutex_unlock(&exec->lock);
+	if (!wanted)
+		return NOT_WANTED;
+	osd_output_watch(exec, run->sandbox);
+	if (!send_job(run, &record, content))
+		return SANDBOX_BAD;
+	osd_wake(exec->monitor_wake);
+	return HANDED_OVER;
+}
+
+/* ---- serving ----------------------------------------------------------------------------------------------------- */
+
+/* At most half the processors work for scripts, and ordinary commands that wait go first (design D22). */
+static void enter_gate(struct osd_exec *exec)
+{
+	const struct osd_exec_config *config = &exec->config;
+	struct timespec step = {.tv_nsec = YIELD_STEP_NSEC};
+
+	for (int i = 0; i < YIELD_STEPS && config->commands_queued && config->commands_queued(config->context);
+	     i++)
+		nanosleep(&step, NULL);
+	pthread_mutex_lock(&exec->gate_lock);
+	while (exec->gate_calls >= exec->gate_max)
+		pthread_cond_wait(&exec->gate_free, &exec->gate_lock);
+	exec->gate_calls++;
+	pthread_mutex_unlock(&exec->gate_lock);
+}
+
+static void leave_gate(struct osd_exec *exec)
+{
+	pthread_mutex_lock(&exec->gate_lock);
+	exec->gate_calls--;
+	pthread_cond_signal(&exec->gate_free);
+	pthread_mutex_unlock(&exec->gate_lock);
+}
+
+/* Until the script finishes, misbehaves or dies.  The answer to FINISH is left to post. */
+static void serve(struct osd_run *run, uint32_t seen)
+{
+	uint8_t *shared = (uint8_t *)run->sandbox->shm;
+	struct osd_shm *shm = run->sandbox->shm;
+	enum osd_served served = OSD_SERVED;
+
+	while (served == OSD_SERVED) {
+		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) != OSD_SHM_POSTED)
+			return;
+		enter_gate(run->exec);
+		served = osd_session_serve(&run->session, shared + OSD_SHM_FRAME_AT, shared + OSD_SHM_BODY_AT,
+					   shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES,
+					   shared + OSD_SHM_BODY_AT);
+		leave_gate(run->exec);
+		if (served == OSD_SERVED)
+			osd_shm_post(&shm->answer);
+	}
+}
+
+/* The job could not be handed over. */
+static void give_up(struct osd_run *run, enum handed_over outcome)
+{
+	struct osd_session *session = &run->session;
+
+	session->phase = OSD_PHASE_OVER;
+	if (outcome == LIMITS_BAD)
+		session->fault = OSD_REASON_NO_SANDBOX;
+	else if (outcome == STORE_BAD)
+		session->fault = OSD_REASON_STORAGE;
+	else if (outcome == SANDBOX_BAD)
+		session->fault = OSD_REASON_SANDBOX_DIED;
+}
+
+static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandbox *sandbox)
+{
+	struct osd_run *run = create_run(exec, job, sandbox);
+	uint32_t seen = atomic_load(&sandbox->shm->call.seq);
+	enum handed_over outcome;
+
+	if (!run) { /* out of memory: try again in a while */
+		pthread_mutex_lock(&exec->lock);
+		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
+		job->record.attempt--;
+		osd_exec_delay(exec, job, 100000);
+		osd_pool_give_back(exec, sandbox, false);
+		osd_job_unref(job);
+		pthread_mutex_unlock(&exec->lock);
+		return;
+	}
+	pthread_mutex_lock(&exec->lock);
+	job->run = run;
+	exec->running_count++;
+	pthread_mutex_unlock(&exec->lock);
+	outcome = hand_over(run);
+	if (outcome == HANDED_OVER)
+		serve(run, seen);
+	else
+		give_up(run, outcome);
+	osd_run_end(run);
+}
+
+/* exec->lock held. */
+static struct osd_job *take_job(struct osd_exec *exec)
+{
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&exec->queue);
+	struct osd_job *job;
+
+	if (!entry)
+		return NULL;
+	job = osd_job_ref(osd_container_of(entry, struct osd_job, entry));
+	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	job->started_usec = osd_monotonic_usec();
+	job->record.attempt++;
+	job->record.started_msec = osd_wall_msec();
+	job->record.queue_usec = job->started_usec - job->accepted_usec;
+	osd_job_apply(exec, job, OSD_JOB_EVENT_TAKE, OSD_REASON_NONE);
+	return job;
+}
+
+void *osd_proxy_main(void *arg)
+{
+	struct osd_exec *exec = arg;
+
+	pthread_mutex_lock(&exec->lock);
+	while (!exec->stopping) {
+		struct osd_sandbox *sandbox = NULL;
+		struct osd_job *job = NULL;
+
+		if (exec->queue.entry_count > 0 && !exec->formatting)
+			sandbox = osd_pool_take(exec);
+		if (sandbox)
+			job = take_job(exec);
+		if (!job) {
+			pthread_cond_wait(&exec->work, &exec->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&exec->lock);
+		run_job(exec, job, sandbox);
+		pthread_mutex_lock(&exec->lock);
+	}
+	pthread_mutex_unlock(&exec->lock);
+	return NULL;
+}

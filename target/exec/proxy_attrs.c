@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy_attrs.c -- a script's calls on attributes, and listing. */
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/proxy_ops.h"
+#include "wire/attr_list.h"
+#include "wire/cursor.h"
+
+/* ---- getting ------------------------------------------------------------------------------------------------ */
+
+/* The list asked for lies at the front of scratch, a value is put together behind it. */
+#define VALUE_AT (OSD_CALL_RECORDS * OSD_ATTR_GET_ENTRY)
+
+static struct osd_object_id op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
+static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	uint8_t *value = op->session->scratch + VALUE_AT;
+	struct osd_attr_writer writer;
+	struct osd_attr_list list;
+	struct osd_attr attr;
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes, OSD_LIST_GET, &list);
+	osd_attr_writer_init(&writer, op->out, OSD_BODY_MAX, OSD_LIST_BARE);
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr)) {
+		size_t length = 0;
+
+		if (attr.page == OSD_PAGE_ALL || attr.number == OSD_NUMBER_ALL)
+			return OSD_E_PARAM_FIELD;
+		status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value, OSD_ATTRIBUTE_MAX, &length);
+		if (status == OSD_OK)
+			status = osd_attr_writer_add(&writer, attr.page, attr.number, value, length);
+	}
+	if (status != OSD_OK)
+		return status;
+	op->answer.body_bytes = (uint32_t)osd_attr_writer_finish(&writer);
+	if (writer.full) {
+		op->why = "the values together are too long for one call; ask for fewer";
+		return OSD_E_PARAM_LENGTH;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_op_getattr(struct osd_op *op)
+{
+	if (op->call.body_bytes == 0 || op->call.body_bytes > VALUE_AT)
+		return OSD_E_PARAM_LENGTH;
+	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	return osd_op_transact(op, getattr_in);
+}
+
+struct listing {
+	struct osd_op *op;
+	struct osd_attr_writer writer;
+	uint64_t skip;
+	size_t count;
+	bool more;
+};
+
+static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const uint8_t *value, size_t length)
+{
+	struct listing *listing = arg;
+	uint64_t needed = listing->writer.needed + OSD_ATTR_VALUE_ENTRY + length + 8;
+
+	if (listing->skip > 0) {
+		listing->skip--;
+		return OSD_OK;
+	}
+	if (listing->count == OSD_CALL_RECORDS || needed > OSD_BODY_MAX) {
+		listing->more = true;
+		return OSD_E_SHORT_READ; /* only to stop here */
+	}
+	listing->count++;
+	return osd_attr_writer_add(&listing->writer, page, number, value, length);
+}
+
+static enum osd_status listattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct listing listing = {.op = op, .skip = op->call.b};
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	osd_attr_writer_init(&listing.writer, op->out, OSD_BODY_MAX, OSD_LIST_BARE);
+	if (status == OSD_OK)
+		status = osd_attr_each(txn, op_id(op), (uint32_t)op->call.a, list_one, &listing);
+	if (status != OSD_OK && !(status == OSD_E_SHORT_READ && listing.more))
+		return status;
+	op->answer.body_bytes = (uint32_t)osd_attr_writer_finish(&listing.writer);
+	op->answer.a = listing.more;
+	return OSD_OK;
+}
+
+enum osd_status osd_op_listattr(struct osd_op *op)
+{
+	if (op->call.a > OSD_PAGE_ALL)
+		return OSD_E_PARAM_FIELD;
+	return osd_op_transact(op, listattr_in);
+}
+
+/* ---- setting -------------------------------------------------------------------------------------------------- */
+
+/* Pages scripts never set: policy and security of any object, control of jobs; and, where the zone is less
+ * than a partition, membership in collections. */
+static bool may_set(const struct osd_op *op, uint32_t page)
+{
+	bool standard_range = page < OSD_PAGE_RESERVED_BASE && page != OSD_PAGE_JOB_CONTROL;
+
+	if (!standard_range || page % OSD_PAGE_PARTITION_BASE == OSD_REL_SECURITY)
+		return false;
+	if (page == OSD_REL_COLLECTIONS)
+		return osd_session_owns_partition(op->session, op->call.partition_id);
+	return true;
+}
+
+static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_attr_list list;
+	struct osd_attr attr;
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK && op->call.object_id)
+		status = osd_session_check_free(txn, op_id(op));
+	if (status == OSD_OK)
+		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes, OSD_LIST_SET, &list);
+	for (size_t count = 0; status == OSD_OK && osd_attr_list_next(&list, &attr); count++) {
+		if (count == OSD_CALL_RECORDS)
+			return OSD_E_PARAM_LENGTH;
+		if (!may_set(op, attr.page)) {
+			op->why = "scripts may not set this attribute page";
+			return OSD_E_PERMISSION;
+		}
+		status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value, attr.length);
+	}
+	return status;
+}
+
+enum osd_status osd_op_setattr(struct osd_op *op)
+{
+	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	return osd_op_transact(op, setattr_in);
+}
+
+/* ---- listing ---------------------------------------------------------------------------------------------------- */
+
+static enum osd_status check_list(const struct osd_op *op)
+{
+	const struct osd_session *session = op->session;
+
+	switch (op->call.a) {
+	case OSD_LIST_PARTITIONS:
+		return session->zone.type == OSD_ROOT ? OSD_OK : OSD_E_PERMISSION;
+	case OSD_LIST_USER_OBJECTS:
+	case OSD_LIST_COLLECTIONS:
+		return osd_session_owns_partition(session, op->call.partition_id) ? OSD_OK : OSD_E_PERMISSION;
+	case OSD_LIST_MEMBERS:
+		return OSD_OK; /* the collection itself must be in the zone */
+	default:
+		return OSD_E_PARAM_FIELD;
+	}
+}
+
+static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_list_request request = {op->call.a, op_id(op), op->call.b};
+	uint64_t ids[OSD_CALL_IDS];
+	struct osd_list_result result;
+	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
+	enum osd_status status = OSD_OK;
+
+	if (op->call.a == OSD_LIST_MEMBERS)
+		status = osd_session_check_zone(op->session, txn, op_id(op));
+	if (status == OSD_OK)
+		status = osd_list(txn, &request, ids, OSD_CALL_IDS, &result);
+	if (status != OSD_OK)
+		return status;
+	for (size_t i = 0; i < result.count; i++)
+		osd_wr_be(&w, ids[i], 8);
+	op->answer.body_bytes = (uint32_t)osd_wr_used(&w);
+	op->answer.a = result.next_id;
+	op->answer.b = result.total_count;
+	return OSD_OK;
+}
+
+enum osd_status osd_op_list(struct osd_op *op)
+{
+	enum osd_status status = check_list(op);
+
+	return status == OSD_OK ? osd_op_transact(op, list_in) : status;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy_data.c -- a script's calls on object data: read, write and kin, shared descriptors, and the job's
+ * result, which spills into a companion object when it is long. */
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/proxy_ops.h"
+
+/* ---- open objects ---------------------------------------------------------------------------------------- */
+
+static bool same_id(struct osd_object_id a, struct osd_object_id b)
+{
+	return a.partition_id == b.partition_id && a.object_id == b.object_id;
+}
+
+static struct osd_session_entry *find_open(struct osd_session *session, struct osd_object_id id)
+{
+	for (size_t i = 0; i < OSD_SESSION_OPEN; i++)
+		if (session->open[i].object && same_id(session->open[i].id, id))
+			return &session->open[i];
+	return NULL;
+}
+
+static enum osd_status check_zone_once(struct osd_session *session, struct osd_object_id id)
+{
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
+		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+
+		status = osd_txn_begin(session->objects, OSD_TXN_READ_ONLY, &txn);
+		if (status == OSD_OK)
+			status = osd_session_check_zone(session, txn, id);
+	}
+	return status;
+}
+
+enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
+					struct osd_object **ret_object)
+{
+	struct osd_session_entry *entry = find_open(session, id);
+	struct osd_object *object;
+	enum osd_status status;
+
+	if (entry) {
+		*ret_object = entry->object;
+		return OSD_OK;
+	}
+	status = check_zone_once(session, id);
+	if (status == OSD_OK)
+		status = osd_object_get(session->objects, id, &object);
+	if (status != OSD_OK)
+		return status;
+	entry = &session->open[session->next_open];
+	session->next_open = (session->next_open + 1) % OSD_SESSION_OPEN;
+	osd_object_put(entry->object);
+	*entry = (struct osd_session_entry){id, object};
+	*ret_object = object;
+	return OSD_OK;
+}
+
+/* A reference that says "removed" must not hide an object made anew under the same id. */
+static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
+{
+	struct osd_session_entry *entry;
+
+	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+		return status;
+	entry = find_open(op->session, (struct osd_object_id){op->call.partition_id, op->call.object_id});
+	if (entry) {
+		osd_object_put(entry->object);
+		*entry = (struct osd_session_entry){0};
+	}
+	return status;
+}
+
+static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_object)
+{
+	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+
+	return osd_session_open_object(op->session, id, ret_object);
+}
+
+static enum osd_status check_free_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_session_check_free(txn, (struct osd_object_id){op->call.partition_id, op->call.object_id});
+}
+
+static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret_object)
+{
+	enum osd_status status = open_to_read(op, ret_object);
+
+	return status == OSD_OK ? forget_removed(op, osd_op_transact(op, check_free_in)) : status;
+}
+
+/* Counts bytes against the job's limit; beyond it the job ends. */
+static enum osd_status count_io(struct osd_session *session, _Atomic uint64_t *counter, uint64_t bytes)
+{
+	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
+
+	if (!osd_add_u64(sum, bytes, &sum) || sum > session->limits.io_bytes) {
+		session->fault = OSD_REASON_IO_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
+	return OSD_OK;
+}
+
+/* ---- data --------------------------------------------------------------------------------------------------- */
+
+enum osd_status osd_op_read(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status;
+	size_t got = 0;
+
+	if (op->call.b > OSD_CALL_IO_MAX)
+		return OSD_E_PARAM_LENGTH;
+	status = open_to_read(op, &object);
+	if (status == OSD_OK)
+		status = osd_object_read(object, op->call.a, op->out, op->call.b, 0, &got);
+	status = forget_removed(op, status);
+	if (status != OSD_OK)
+		return status;
+	op->answer.a = got;
+	op->answer.body_bytes = (uint32_t)got;
+	return count_io(op->session, &op->session->bytes_read, got);
+}
+
+enum osd_status osd_op_write(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status;
+
+	if (op->call.body_bytes > OSD_CALL_IO_MAX)
+		return OSD_E_PARAM_LENGTH;
+	status = open_to_change(op, &object);
+	if (status == OSD_OK)
+		status = count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
+	if (status == OSD_OK)
+		status = osd_object_write(object, op->call.a, op->body, op->call.body_bytes, 0);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_append(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status;
+
+	if (op->call.body_bytes > OSD_CALL_IO_MAX)
+		return OSD_E_PARAM_LENGTH;
+	status = open_to_change(op, &object);
+	if (status == OSD_OK)
+		status = count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
+	if (status == OSD_OK)
+		status = osd_object_append(object, op->body, op->call.body_bytes, 0, &op->answer.a);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_truncate(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = open_to_change(op, &object);
+
+	if (status == OSD_OK)
+		status = osd_object_truncate(object, op->call.a, 0);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_clear(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = open_to_change(op, &object);
+
+	if (status == OSD_OK)
+		status = osd_object_clear(object, op->call.a, op->call.b, 0);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_punch(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = open_to_change(op, &object);
+
+	if (status == OSD_OK)
+		status = osd_object_punch(object, op->call.a, op->call.b, 0);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_length(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = open_to_read(op, &object);
+
+	if (status == OSD_OK)
+		status = osd_object_length(object, &op->answer.a);
+	return forget_removed(op, status);
+}
+
+enum osd_status osd_op_flush(struct osd_op *op)
+{
+	struct osd_object *object;
+	enum osd_status status = open_to_read(op, &object);
+
+	if (status == OSD_OK)
+		status = osd_object_flush(object);
+	return forget_removed(op, status);
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------------------------- */
+
+static struct osd_session_share **find_share(struct osd_session *session, struct osd_object_id id)
+{
+	struct osd_session_share **link = &session->shares;
+
+	while (*link && !same_id((*link)->id, id))
+		link = &(*link)->next;
+	return link;
+}
+
+static void end_share(struct osd_session *session, struct osd_session_share **link)
+{
+	struct osd_session_share *share = *link;
+
+	*link = share->next;
+	session->share_fds -= share->fd_count;
+	osd_object_unshare(share->object);
+	osd_object_put(share->object);
+	free(share);
+}
+
+static enum osd_status send_share(struct osd_op *op, const struct osd_share *share, size_t *ret_count)
+{
+	struct osd_session *session = op->session;
+	int fds[OSD_ANSWER_FDS];
+	size_t count = 0;
+
+	if (share->head_fd >= 0) {
+		fds[count++] = share->head_fd;
+		op->answer.flags |= 1;
+	}
+	if (share->tail_fd >= 0) {
+		fds[count++] = share->tail_fd;
+		op->answer.flags |= 2;
+	}
+	fds[count++] = share->version_fd;
+	if (session->share_fds + count > OSD_JOB_SHARES_MAX) {
+		op->why = "too many objects are open as descriptors; close some";
+		return OSD_E_NO_SPACE;
+	}
+	*ret_count = count;
+	op->answer.a = share->head_bytes;
+	op->answer.b = share->length;
+	op->answer.fd_count = (uint16_t)count;
+	return session->hooks.share(session->hooks.arg, fds, count);
+}
+
+enum osd_status osd_op_share(struct osd_op *op)
+{
+	struct osd_session *session = op->session;
+	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_session_share *entry;
+	struct osd_share share;
+	enum osd_status status;
+
+	if (*find_share(session, id)) {
+		op->why = "its descriptors have been passed already";
+		return OSD_E_PARAM_FIELD;
+	}
+	status = check_zone_once(session, id);
+	if (status == OSD_OK)
+		status = osd_object_get(session->objects, id, &object);
+	if (status == OSD_OK)
+		status = osd_object_share(object, &share);
+	if (status != OSD_OK)
+		return status;
+	entry = calloc(1, sizeof(*entry));
+	status = entry ? send_share(op, &share, &entry->fd_count) : OSD_E_NO_MEMORY;
+	osd_closep(&share.head_fd);
+	osd_closep(&share.tail_fd);
+	osd_closep(&share.version_fd);
+	if (status != OSD_OK) {
+		osd_object_unshare(object);
+		free(entry);
+		return status;
+	}
+	entry->id = id;
+	entry->object = OSD_STEAL(object);
+	entry->next = session->shares;
+	session->shares = entry;
+	session->share_fds += entry->fd_count;
+	return OSD_OK;
+}
+
+enum osd_status osd_op_unshare(struct osd_op *op)
+{
+	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	struct osd_session_share **link = find_share(op->session, id);
+
+	if (!*link)
+		return OSD_E_PARAM_FIELD;
+	end_share(op->session, link);
+	return OSD_OK;
+}
+
+void osd_session_release_data(struct osd_session *session)
+{
+	while (session->shares)
+		end_share(session, &session->shares);
+	for (size_t i = 0; i < OSD_SESSION_OPEN; i++)
+		osd_object_put(session->open[i].object);
+	osd_object_put(session->companion);
+}
+
+/* ---- the result -------------------------------------------------------------------------------------------------- */
+
+static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_user_object_create(txn, op->session->job.partition_id, 0, 1,
+				      &op->session->result_object);
+}
+
+/* Moves the result so far into a companion object; everything after goes there too. */
+static enum osd_status spill(struct osd_op *op, uint64_t length)
+{
+	struct osd_session *session = op->session;
+	struct osd_object_id id = {session->job.partition_id, 0};
+	enum osd_status status = osd_op_transact(op, create_companion);
+
+	id.object_id = session->result_object;
+	if (status == OSD_OK)
+		status = osd_object_get(session->objects, id, &session->companion);
+	if (status == OSD_OK && length)
+		status = osd_object_write(session->companion, 0, session->result, length, 0);
+	return status;
+}
+
+static enum osd_status restart_result(struct osd_session *session)
+{
+	atomic_store(&session->result_length, 0);
+	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
+}
+
+enum osd_status osd_op_result(struct osd_op *op)
+{
+	struct osd_session *session = op->session;
+	uint64_t piece = op->call.body_bytes, length, end;
+	enum osd_status status = OSD_OK;
+
+	if (piece > OSD_CALL_IO_MAX || op->call.b > 1)
+		return OSD_E_PARAM_LENGTH;
+	if (op->call.a == 0)
+		status = restart_result(session);
+	length = atomic_load(&session->result_length);
+	if (status != OSD_OK)
+		return status;
+	if (op->call.a != length)
+		return OSD_E_PARAM_FIELD;
+	end = length + piece;
+	if (end > session->limits.result_bytes) {
+		session->fault = OSD_REASON_RESULT_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	if (!session->result)
+		session->result = malloc(OSD_JOB_PAYLOAD_MAX);
+	if (!session->result)
+		return OSD_E_NO_MEMORY;
+	if (end > OSD_JOB_PAYLOAD_MAX && !session->companion)
+		status = spill(op, length);
+	if (status == OSD_OK && session->companion)
+		status = osd_object_write(session->companion, length, op->body, piece, 0);
+	else if (status == OSD_OK)
+		memcpy(session->result + length, op->body, piece);
+	if (status == OSD_OK) {
+		session->result_json = op->call.b == 1;
+		atomic_store(&session->result_length, end);
+	}
+	return status;
+}

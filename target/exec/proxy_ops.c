@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers, life cycle of
+ * objects.  Not here: data and results (proxy_data.c), attributes and listing (proxy_attrs.c). */
+#include "exec/proxy_ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/exec.h"
+#include "wire/cursor.h"
+#include "wire/text.h"
+
+enum op_flags {
+	OP_BODY = 1,      /* may have a body; the others must not */
+	OP_CHANGES = 2,   /* changes something outside the job's own output */
+	OP_PARTITION = 4, /* addresses a partition, or creates in it: the zone must own all of it */
+	OP_OBJECT = 8,    /* addresses an object of the zone */
+	OP_ROOT = 16,     /* root zones only */
+};
+
+struct op_row {
+	uint16_t op, flags;
+	osd_op_fn *run;
+};
+
+/* ---- zone --------------------------------------------------------------------------------------------- */
+
+bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id)
+{
+	return session->zone.type == OSD_ROOT ||
+	       (session->zone.type == OSD_PARTITION && session->zone.id.partition_id == partition_id);
+}
+
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn, struct osd_object_id id)
+{
+	const struct osd_zone *zone = &session->zone;
+	bool member = false;
+	enum osd_status status;
+
+	if (osd_session_owns_partition(session, id.partition_id))
+		return OSD_OK;
+	if (id.partition_id != zone->id.partition_id || zone->type == OSD_PARTITION)
+		return OSD_E_PERMISSION;
+	if (id.object_id == zone->id.object_id)
+		return OSD_OK;
+	if (zone->type != OSD_COLLECTION || id.object_id == 0)
+		return OSD_E_PERMISSION;
+	status = osd_collection_has(txn, zone->id, id.object_id, &member);
+	if (status != OSD_OK)
+		return status == OSD_E_RETRY ? status : OSD_E_PERMISSION;
+	return member ? OSD_OK : OSD_E_PERMISSION;
+}
+
+enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id)
+{
+	bool unfinished = false;
+	enum osd_status status = osd_surrogate_marked(txn, id, &unfinished);
+
+	if (status != OSD_OK)
+		return status;
+	return unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
+}
+
+enum osd_status osd_op_transact(struct osd_op *op, enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
+{
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; i <= OSD_TXN_RETRIES && status == OSD_E_RETRY; i++) {
+		OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+
+		status = osd_txn_begin(op->session->objects, 0, &txn);
+		if (status == OSD_OK)
+			status = fn(txn, op);
+		if (status == OSD_OK)
+			status = osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS);
+	}
+	return status;
+}
+
+static struct osd_object_id op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
+/* ---- the job itself -------------------------------------------------------------------------------------- */
+
+static enum osd_status op_finish(struct osd_op *op)
+{
+	struct osd_session *session = op->session;
+	struct osd_rd r;
+	const uint8_t *traceback;
+	size_t length, line_length;
+
+	memcpy(session->scratch, op->body, op->call.body_bytes);
+	r = osd_rd_init(session->scratch, op->call.body_bytes);
+	length = osd_rd_be(&r, 4);
+	traceback = osd_rd_bytes(&r, length);
+	if (r.bad || op->call.b > OSD_FINISH_ENDED) {
+		session->fault = OSD_REASON_PROTOCOL;
+		return OSD_E_PARAM_FIELD;
+	}
+	/* Of a traceback that is too long the end is what tells. */
+	session->traceback_length = OSD_MIN(length, OSD_JOB_PAYLOAD_MAX);
+	session->traceback = malloc(session->traceback_length + 1);
+	if (!session->traceback)
+		session->traceback_length = 0;
+	else
+		memcpy(session->traceback, traceback + length - session->traceback_length,
+		       session->traceback_length);
+	line_length = OSD_MIN(osd_rd_left(&r), (size_t)OSD_JOB_MESSAGE_MAX);
+	if (osd_text_is_clean(r.at, line_length)) {
+		memcpy(session->line, r.at, line_length);
+		session->line[line_length] = '\0';
+	}
+	session->exit_code = (uint32_t)op->call.a;
+	session->finish_kind = (enum osd_finish_kind)op->call.b;
+	session->phase = OSD_PHASE_OVER;
+	return OSD_OK;
+}
+
+static enum osd_status op_progress(struct osd_op *op)
+{
+	struct osd_session *session = op->session;
+	size_t length = op->call.body_bytes;
+
+	if ((op->call.a > 1000 && op->call.a != OSD_JOB_PROGRESS_NONE) || length > OSD_JOB_MESSAGE_MAX)
+		return OSD_E_PARAM_FIELD;
+	memcpy(session->scratch, op->body, length);
+	if (!osd_text_is_clean(session->scratch, length))
+		return OSD_E_PARAM_FIELD;
+	session->hooks.progress(session->hooks.arg, (uint16_t)op->call.a, session->scratch, length);
+	return OSD_OK;
+}
+
+/* ---- existence and life cycle ------------------------------------------------------------------------------- */
+
+static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_object_type type = 0;
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_object_type(txn, op_id(op), &type);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		status = OSD_OK;
+	op->answer.a = status == OSD_OK ? type : 0;
+	return status;
+}
+
+static enum osd_status op_type(struct osd_op *op)
+{
+	return osd_op_transact(op, type_in);
+}
+
+static enum osd_status create_partition_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_partition_create(txn, op->call.partition_id, &op->answer.a);
+}
+
+static enum osd_status op_create_partition(struct osd_op *op)
+{
+	return osd_op_transact(op, create_partition_in);
+}
+
+static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_exec *exec = op->session->exec;
+	enum osd_status status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
+
+	if (status == OSD_OK && exec)
+		status = osd_exec_partition_removed(exec, txn, op->call.partition_id);
+	return status;
+}
+
+static enum osd_status op_remove_partition(struct osd_op *op)
+{
+	struct osd_object_id job;
+
+	if (op->session->exec &&
+	    osd_exec_check_partition(op->session->exec, op->call.partition_id, &job) != OSD_OK)
+		return OSD_E_JOB_IN_WAY;
+	return osd_op_transact(op, remove_partition_in);
+}
+
+static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_user_object_create(txn, op->call.partition_id, op->call.object_id, (uint32_t)op->call.a,
+				      &op->answer.a);
+}
+
+static enum osd_status op_create(struct osd_op *op)
+{
+	if (op->call.a < 1 || op->call.a > OSD_CREATE_MAX || (op->call.a > 1 && op->call.object_id))
+		return OSD_E_PARAM_FIELD;
+	return osd_op_transact(op, create_in);
+}
+
+static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
+{
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_session_check_free(txn, op_id(op));
+	if (status == OSD_OK)
+		status = osd_user_object_remove(txn, op_id(op));
+	if (status == OSD_OK && op->session->exec)
+		status = osd_exec_object_removed(op->session->exec, txn, op_id(op));
+	return status;
+}
+
+static enum osd_status op_remove(struct osd_op *op)
+{
+	return osd_op_transact(op, remove_in);
+}
+
+static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_collection_create(txn, op->call.partition_id, op->call.object_id, OSD_COLLECTION_LINKED,
+				     &op->answer.a);
+}
+
+static enum osd_status op_create_collection(struct osd_op *op)
+{
+	return osd_op_transact(op, create_collection_in);
+}
+
+static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_collection_remove(txn, op_id(op), op->call.a == 1);
+}
+
+static enum osd_status op_remove_collection(struct osd_op *op)
+{
+	enum osd_status status = osd_op_transact(op, remove_collection_in);
+
+	if (status == OSD_OK && op->session->exec)
+		osd_exec_collection_removed(op->session->exec, op_id(op));
+	return status;
+}
+
+static enum osd_status collection_add_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_collection_add(txn, op_id(op), op->call.a);
+}
+
+static enum osd_status op_collection_add(struct osd_op *op)
+{
+	return osd_op_transact(op, collection_add_in);
+}
+
+static enum osd_status collection_drop_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_collection_drop(txn, op_id(op), op->call.a);
+}
+
+static enum osd_status op_collection_drop(struct osd_op *op)
+{
+	return osd_op_transact(op, collection_drop_in);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------ */
+
+/* Everything here is permitted between the hand-over and FINISH, nothing after it. */
+static const struct op_row rows[] = {
+	{OSD_CALL_FINISH, OP_BODY, op_finish},
+	{OSD_CALL_PROGRESS, OP_BODY, op_progress},
+	{OSD_CALL_RESULT, OP_BODY, osd_op_result},
+	{OSD_CALL_TYPE, 0, op_type},
+	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, op_create_partition},
+	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT, op_remove_partition},
+	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, op_create},
+	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, op_remove},
+	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, op_create_collection},
+	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION, op_remove_collection},
+	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION, op_collection_add},
+	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION, op_collection_drop},
+	{OSD_CALL_LIST, 0, osd_op_list},
+	{OSD_CALL_GETATTR, OP_BODY, osd_op_getattr},
+	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, osd_op_setattr},
+	{OSD_CALL_LISTATTR, 0, osd_op_listattr},
+	{OSD_CALL_READ, OP_OBJECT, osd_op_read},
+	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_write},
+	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_append},
+	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT, osd_op_truncate},
+	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT, osd_op_clear},
+	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT, osd_op_punch},
+	{OSD_CALL_LENGTH, OP_OBJECT, osd_op_length},
+	{OSD_CALL_FLUSH, OP_OBJECT, osd_op_flush},
+	{OSD_CALL_SHARE, OP_OBJECT, osd_op_share},
+	{OSD_CALL_UNSHARE, OP_OBJECT, osd_op_unshare},
+};
+
+static const struct op_row *find_row(uint16_t op)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
+		if (rows[i].op == op)
+			return &rows[i];
+	return NULL;
+}
+
+static enum osd_status check(struct osd_op *op, const struct op_row *row)
+{
+	struct osd_session *session = op->session;
+
+	if (op->call.body_bytes && !(row->flags & OP_BODY))
+		return OSD_E_PARAM_LENGTH;
+	if (row->flags & OP_ROOT && session->zone.type != OSD_ROOT)
+		return OSD_E_PERMISSION;
+	if (row->flags & OP_PARTITION && !osd_session_owns_partition(session, op->call.partition_id))
+		return OSD_E_PERMISSION;
+	if (row->flags & OP_OBJECT && op->call.object_id == 0)
+		return OSD_E_PARAM_FIELD;
+	return OSD_OK;
+}
+
+static enum osd_status note_write(struct osd_session *session)
+{
+	enum osd_status status = OSD_OK;
+
+	if (!session->wrote)
+		status = session->hooks.wrote(session->hooks.arg);
+	if (status == OSD_OK)
+		session->wrote = true;
+	return status;
+}
+
+static enum osd_answer_code answer_code(enum osd_status status)
+{
+	switch (status) {
+	case OSD_OK:
+	case OSD_E_SHORT_READ:
+		return OSD_ANSWER_OK;
+	case OSD_E_NO_OBJECT:
+	case OSD_E_NO_PARTITION:
+		return OSD_ANSWER_NOT_FOUND;
+	case OSD_E_EXISTS:
+		return OSD_ANSWER_EXISTS;
+	case OSD_E_PERMISSION:
+		return OSD_ANSWER_PERMISSION;
+	case OSD_E_QUOTA:
+	case OSD_E_NO_SPACE:
+		return OSD_ANSWER_NO_SPACE;
+	case OSD_E_NOT_EMPTY:
+		return OSD_ANSWER_NOT_EMPTY;
+	case OSD_E_JOB_IN_WAY:
+		return OSD_ANSWER_CONFLICT;
+	case OSD_E_CDB_FIELD:
+	case OSD_E_PARAM_FIELD:
+	case OSD_E_PARAM_LENGTH:
+	case OSD_E_BEYOND_END:
+		return OSD_ANSWER_INVALID;
+	default:
+		return OSD_ANSWER_IO;
+	}
+}
+
+static void explain(struct osd_op *op, enum osd_status status)
+{
+	const char *meaning = op->why ? op->why : osd_status_info(status)->meaning;
+	char text[160];
+	int length;
+
+	if (!op->why && status == OSD_E_PERMISSION)
+		meaning = "outside the job's zone";
+	if (!op->why && (status == OSD_E_PARAM_FIELD || status == OSD_E_PARAM_LENGTH))
+		meaning = "invalid argument, or an attribute that is read-only or does not fit the object";
+	length = snprintf(text, sizeof(text), "%#llx/%#llx: %s", (unsigned long long)op->call.partition_id,
+			  (unsigned long long)op->call.object_id, meaning);
+	op->answer = (struct osd_answer){.code = (uint16_t)answer_code(status)};
+	op->answer.body_bytes = (uint32_t)OSD_MIN((size_t)length, sizeof(text) - 1);
+	memcpy(op->out, text, op->answer.body_bytes);
+}
+
+static enum osd_served fault(struct osd_session *session, uint16_t reason)
+{
+	session->fault = reason;
+	session->phase = OSD_PHASE_OVER;
+	return OSD_SERVED_FAULT;
+}
+
+enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
+				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
+				  uint8_t *answer_body)
+{
+	struct osd_op op = {.session = session, .body = body, .out = answer_body};
+	uint8_t copy[OSD_FRAME_BYTES];
+	const struct op_row *row;
+	enum osd_status status;
+
+	memcpy(copy, frame, sizeof(copy));
+	if (!osd_call_decode(copy, &op.call))
+		return fault(session, OSD_REASON_PROTOCOL);
+	row = find_row(op.call.op);
+	if (!row || session->phase != OSD_PHASE_RUN)
+		return fault(session, OSD_REASON_PROTOCOL);
+	atomic_fetch_add_explicit(&session->calls, 1, memory_order_relaxed);
+	status = check(&op, row);
+	if (status == OSD_OK && row->flags & OP_CHANGES)
+		status = note_write(session);
+	if (status == OSD_OK)
+		status = row->run(&op);
+	if (session->fault)
+		return fault(session, session->fault);
+	if (answer_code(status) != OSD_ANSWER_OK)
+		explain(&op, status);
+	osd_answer_encode(&op.answer, answer_frame);
+	return session->phase == OSD_PHASE_OVER ? OSD_SERVED_LAST : OSD_SERVED;
+}
+
+enum osd_status osd_session_init(struct osd_session *session)
+{
+	session->phase = OSD_PHASE_RUN;
+	session->scratch = malloc(OSD_BODY_MAX);
+	return session->scratch ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+void osd_session_release(struct osd_session *session)
+{
+	osd_session_release_data(session);
+	free(session->result);
+	free(session->traceback);
+	free(session->scratch);
+}

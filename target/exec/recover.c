@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* recover.c -- jobs and time: what the last run of the target left behind, and what has expired (design D13,
+ * D14).  A queued job goes back to the queue; one that was running gets another attempt if it has written
+ * nothing or may run twice, and is SANDBOX_LOST otherwise. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define SWEEP_AT_ONCE   64
+#define GENERATION_LEAP (UINT64_C(1) << 32) /* beyond every change the last run did not write down */
+
+struct found {
+	struct osd_job_record *records;
+	size_t count, capacity;
+	uint64_t last_sequence;
+	bool no_memory;
+};
+
+static bool note_unfinished(void *arg, const struct osd_job_record *record)
+{
+	struct found *found = arg;
+
+	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence);
+	if (osd_job_state_terminal(record->state))
+		return true;
+	if (found->count == found->capacity) {
+		size_t capacity = found->capacity ? found->capacity * 2 : 64;
+		struct osd_job_record *records = realloc(found->records, capacity * sizeof(*records));
+
+		if (!records) {
+			found->no_memory = true;
+			return false;
+		}
+		found->records = records;
+		found->capacity = capacity;
+	}
+	found->records[found->count++] = *record;
+	return true;
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+	uint64_t x = ((const struct osd_job_record *)a)->sequence;
+	uint64_t y = ((const struct osd_job_record *)b)->sequence;
+
+	return x < y ? -1 : x > y;
+}
+
+static enum osd_status erase_output(struct osd_exec *exec, struct osd_object_id surrogate)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	enum osd_status status = osd_object_get(exec->objects, surrogate, &object);
+
+	return status == OSD_OK ? osd_object_truncate(object, 0, OSD_DATA_RESERVE) : status;
+}
+
+static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
+{
+	struct osd_job *job = osd_job_create(record);
+
+	if (!job)
+		return OSD_E_NO_MEMORY;
+	/* Caps are for those who submit; what was accepted is kept. */
+	if (osd_fair_queue_reserve(&exec->queue, record->principal, true, &job->entry) != OSD_OK) {
+		osd_job_unref(job);
+		return OSD_E_NO_MEMORY;
+	}
+	osd_exec_admit(exec, job);
+	osd_job_unref(job);
+	return OSD_OK;
+}
+
+static enum osd_status write_lost(struct osd_txn *txn, void *record)
+{
+	return osd_job_write_end(txn, record, NULL);
+}
+
+static enum osd_status put_record(struct osd_txn *txn, void *record)
+{
+	return osd_job_record_put(txn, record);
+}
+
+static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
+{
+	bool wrote = record->flags & OSD_JOB_WROTE;
+	enum osd_status status;
+
+	if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) || record->attempt >= OSD_JOB_ATTEMPTS_MAX) {
+		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
+				   wrote ? OSD_REASON_LOST_AFTER_WRITE : OSD_REASON_TARGET_RESTARTED);
+		exec->lost++;
+		return osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+	}
+	record->state = OSD_STATE_QUEUED;
+	record->reason = OSD_REASON_WAITS_FOR_SLOT;
+	status = erase_output(exec, record->id);
+	if (status == OSD_OK)
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, put_record, record);
+	return status == OSD_OK ? readmit(exec, record) : status;
+}
+
+static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
+{
+	struct found *found = arg;
+	enum osd_status status;
+
+	found->count = 0;
+	status = osd_job_record_each(txn, note_unfinished, found);
+	return status == OSD_OK && found->no_memory ? OSD_E_NO_MEMORY : status;
+}
+
+enum osd_status osd_exec_recover(struct osd_exec *exec)
+{
+	struct found found = {0};
+	enum osd_status status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, read_jobs, &found);
+	size_t queued = 0;
+
+	if (found.count)
+		qsort(found.records, found.count, sizeof(*found.records), by_sequence);
+	exec->next_sequence = found.last_sequence + 1;
+	for (size_t i = 0; i < found.count && status == OSD_OK; i++) {
+		struct osd_job_record *record = &found.records[i];
+
+		record->generation += GENERATION_LEAP;
+		if (record->state == OSD_STATE_QUEUED || record->state == OSD_STATE_HELD)
+			status = readmit(exec, record);
+		else
+			status = recover_running(exec, record);
+		queued += !osd_job_state_terminal(record->state);
+	}
+	if (status == OSD_OK && found.count)
+		osd_info("%zu jobs of the last run: %zu wait again, %zu were lost", found.count, queued,
+			 found.count - queued);
+	free(found.records);
+	return status;
+}
+
+/* ---- expiry ----------------------------------------------------------------------------------------------------------- */
+
+struct sweep {
+	uint64_t now_msec;
+	struct osd_object_id ids[SWEEP_AT_ONCE];
+	size_t count;
+};
+
+static enum osd_status find_expired(struct osd_txn *txn, void *arg)
+{
+	struct sweep *sweep = arg;
+
+	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE, &sweep->count);
+}
+
+static enum osd_status remove_if_there(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_user_object_remove(txn, id);
+
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
+/* The record, the surrogate it describes, and a result that had an object of its own. */
+static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
+{
+	struct osd_object_id id = *(struct osd_object_id *)arg;
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, id, &record);
+
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	status = remove_if_there(txn, id);
+	if (status == OSD_OK && record.result_object)
+		status = remove_if_there(txn, (struct osd_object_id){id.partition_id, record.result_object});
+	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
+}
+
+void osd_exec_sweep(struct osd_exec *exec)
+{
+	struct sweep sweep = {.now_msec = osd_wall_msec()};
+	enum osd_status status = OSD_OK;
+
+	do {
+		sweep.count = 0;
+		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
+		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++)
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired, &sweep.ids[i]);
+	} while (status == OSD_OK && sweep.count == SWEEP_AT_ONCE);
+	if (status != OSD_OK)
+		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sandbox_pool.c -- the sandboxes of this target and their states (sandbox.h).  Everything under
+ * exec->lock; nothing here waits.  Not here: the connection (sandboxd_client.c), when to kill
+ * (monitor.c), what a sandbox asks (proxy.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+#include "exec/sandboxd_client.h"
+
+#define FORKS_AT_ONCE    2       /* more only disturb each other (measured) */
+#define EXIT_USEC        2000000 /* a sandbox whose job is over exits in this time, or is killed */
+#define WARM_USEC        10000000
+#define REFUSED_CALM_USEC 200000
+
+void osd_pool_init(struct osd_exec *exec)
+{
+	struct osd_sandbox_pool *pool = &exec->pool;
+	struct osd_job_limits limits = {0};
+
+	osd_job_limits_settle(&limits);
+	*pool = (struct osd_sandbox_pool){.fd = -1, .next_id = 1, .spares = exec->slots + 1};
+	/* Those at work, those waiting, and as many that are just ending. */
+	pool->alive_max = 2 * exec->slots + pool->spares + 1;
+	pool->usual = osd_sandbox_limits_of(&limits);
+}
+
+struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits)
+{
+	return (struct osd_sandbox_limits){
+		.memory_bytes = limits->memory_bytes,
+		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2), /* only the net below the exact one */
+		.processes = (uint32_t)limits->processes,
+		.open_files = (uint32_t)limits->open_files,
+	};
+}
+
+struct osd_sandbox *osd_pool_find(struct osd_exec *exec, uint64_t id)
+{
+	struct osd_sandbox *sandbox = exec->pool.list;
+
+	while (sandbox && sandbox->id != id)
+		sandbox = sandbox->next;
+	return sandbox;
+}
+
+void osd_sandbox_unref(struct osd_sandbox *sandbox)
+{
+	if (--sandbox->references > 0)
+		return;
+	osd_closep(&sandbox->pidfd);
+	osd_closep(&sandbox->job_fd);
+	osd_closep(&sandbox->stdout_fd);
+	osd_closep(&sandbox->stderr_fd);
+	if (sandbox->shm)
+		munmap(sandbox->shm, OSD_SHM_BYTES);
+	free(sandbox);
+}
+
+static void unlink_sandbox(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	struct osd_sandbox **link = &exec->pool.list;
+
+	while (*link != sandbox)
+		link = &(*link)->next;
+	*link = sandbox->next;
+	sandbox->state = OSD_SANDBOX_GONE;
+	pthread_cond_broadcast(&exec->changed);
+	osd_sandbox_unref(sandbox);
+}
+
+/* ---- asking for sandboxes --------------------------------------------------------------------------------- */
+
+static bool spawn(struct osd_exec *exec)
+{
+	struct osd_sandbox_pool *pool = &exec->pool;
+	struct osd_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	uint8_t body[64];
+	size_t length = osd_sandbox_limits_encode(&pool->usual, body, sizeof(body));
+
+	if (!sandbox)
+		return false;
+	*sandbox = (struct osd_sandbox){
+		.next = pool->list,
+		.id = pool->next_id++,
+		.state = OSD_SANDBOX_SPAWNING,
+		.references = 1,
+		.pidfd = -1,
+		.job_fd = -1,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.limits = pool->usual,
+		.wall_usec = OSD_NEVER,
+		.kill_usec = osd_monotonic_usec() + WARM_USEC,
+	};
+	pool->list = sandbox;
+	return osd_service_send(exec, OSD_SANDBOXD_SPAWN, sandbox->id, body, length);
+}
+
+void osd_pool_refill(struct osd_exec *exec)
+{
+	struct osd_sandbox_pool *pool = &exec->pool;
+	unsigned useful = 0, warming = 0, alive = 0;
+
+	if (!pool->welcomed || exec->stopping || osd_monotonic_usec() < pool->calm_usec)
+		return;
+	for (struct osd_sandbox *sandbox = pool->list; sandbox; sandbox = sandbox->next) {
+		alive++;
+		useful += sandbox->state <= OSD_SANDBOX_TAKEN && !sandbox->dead;
+		warming += sandbox->state <= OSD_SANDBOX_WARMING;
+	}
+	for (; useful < exec->slots + pool->spares && warming < FORKS_AT_ONCE && alive < pool->alive_max;
+	     useful++, warming++, alive++)
+		if (!spawn(exec))
+			return;
+}
+
+static bool map_shared(struct osd_sandbox *sandbox, int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat status;
+	void *shm;
+
+	/* Unsealed, the sandbox could shrink it under us. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &status) < 0 ||
+	    status.st_size < (off_t)OSD_SHM_BYTES)
+		return false;
+	shm = mmap(NULL, OSD_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shm == MAP_FAILED)
+		return false;
+	sandbox->shm = shm;
+	return sandbox->shm->magic == OSD_SHM_MAGIC;
+}
+
+static void watch(struct osd_exec *exec, int fd, uint64_t id, enum osd_monitor_event kind)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = id << 2 | kind};
+
+	epoll_ctl(exec->monitor_epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS])
+{
+	struct osd_sandbox *sandbox = osd_pool_find(exec, id);
+
+	if (!sandbox || sandbox->state != OSD_SANDBOX_SPAWNING)
+		return;
+	sandbox->state = OSD_SANDBOX_WARMING;
+	sandbox->pid = pid;
+	sandbox->pidfd = fds[SPAWNED_PIDFD];
+	sandbox->job_fd = fds[SPAWNED_JOB];
+	sandbox->stdout_fd = fds[SPAWNED_STDOUT];
+	sandbox->stderr_fd = fds[SPAWNED_STDERR];
+	fds[SPAWNED_PIDFD] = fds[SPAWNED_JOB] = fds[SPAWNED_STDOUT] = fds[SPAWNED_STDERR] = -1;
+	fcntl(sandbox->stdout_fd, F_SETFL, O_NONBLOCK);
+	fcntl(sandbox->stderr_fd, F_SETFL, O_NONBLOCK);
+	watch(exec, sandbox->pidfd, id, OSD_EVENT_PIDFD);
+	watch(exec, sandbox->job_fd, id, OSD_EVENT_JOB_SOCKET);
+	if (!map_shared(sandbox, fds[SPAWNED_SHM])) {
+		osd_error("the shared memory of sandbox %llu is not as agreed", (unsigned long long)id);
+		osd_pool_kill(exec, sandbox); /* may lose the connection, and the sandbox with it */
+	}
+}
+
+void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	uint8_t bytes[1024];
+	enum osd_job_message type;
+	const uint8_t *body;
+	size_t body_length;
+	char quoted[256];
+	ssize_t length = recv(sandbox->job_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (length < 0 && errno == EAGAIN)
+		return;
+	epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
+	if (length > 0 && osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) &&
+	    sandbox->state == OSD_SANDBOX_WARMING) {
+		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
+			sandbox->state = OSD_SANDBOX_READY;
+			sandbox->kill_usec = OSD_NEVER;
+			pthread_cond_signal(&exec->work);
+			osd_pool_refill(exec);
+			return;
+		}
+		osd_log_quote(quoted, sizeof(quoted), (const char *)body, body_length);
+		osd_warning("sandbox %llu did not come up: %s", (unsigned long long)sandbox->id, quoted);
+	}
+	osd_pool_kill(exec, sandbox);
+}
+
+void osd_pool_refused(struct osd_exec *exec, uint64_t id)
+{
+	struct osd_sandbox *sandbox = osd_pool_find(exec, id);
+
+	if (!sandbox)
+		return;
+	if (sandbox->state != OSD_SANDBOX_SPAWNING) {
+		sandbox->limits_asked = false;
+		sandbox->limits_refused = true;
+		pthread_cond_broadcast(&exec->changed);
+		return;
+	}
+	exec->pool.calm_usec = osd_monotonic_usec() + REFUSED_CALM_USEC;
+	unlink_sandbox(exec, sandbox);
+}
+
+/* ---- use ------------------------------------------------------------------------------------------------------ */
+
+struct osd_sandbox *osd_pool_take(struct osd_exec *exec)
+{
+	struct osd_sandbox *found = NULL;
+
+	/* The oldest: the list has the youngest first. */
+	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
+		if (sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
+			found = sandbox;
+	if (found) {
+		found->state = OSD_SANDBOX_TAKEN;
+		found->references++;
+	}
+	return found;
+}
+
+void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool used)
+{
+	sandbox->job = NULL;
+	sandbox->wall_usec = OSD_NEVER;
+	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
+		sandbox->state = OSD_SANDBOX_READY;
+		sandbox->kill_usec = OSD_NEVER;
+		pthread_cond_signal(&exec->work);
+	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
+		sandbox->state = OSD_SANDBOX_ENDING;
+		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, osd_monotonic_usec() + EXIT_USEC);
+		if (sandbox->dead && sandbox->exit_known)
+			unlink_sandbox(exec, sandbox);
+		osd_wake(exec->monitor_wake);
+	}
+	osd_sandbox_unref(sandbox);
+	osd_pool_refill(exec);
+}
+
+bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
+			 const struct osd_sandbox_limits *limits)
+{
+	uint8_t body[64];
+	size_t length = osd_sandbox_limits_encode(limits, body, sizeof(body));
+
+	sandbox->limits_asked = true;
+	sandbox->limits = *limits;
+	return osd_service_send(exec, OSD_SANDBOXD_LIMITS, sandbox->id, body, length);
+}
+
+void osd_pool_limits_set(struct osd_exec *exec, uint64_t id)
+{
+	struct osd_sandbox *sandbox = osd_pool_find(exec, id);
+
+	if (!sandbox)
+		return;
+	sandbox->limits_asked = false;
+	pthread_cond_broadcast(&exec->changed);
+}
+
+void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	if (sandbox->kill_sent || sandbox->dead)
+		return;
+	sandbox->kill_sent = true;
+	sandbox->kill_usec = OSD_NEVER;
+	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------------------------ */
+
+void osd_pool_died(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	if (sandbox->dead)
+		return;
+	atomic_store(&sandbox->dead, true);
+	sandbox->kill_usec = OSD_NEVER;
+	if (sandbox->pidfd >= 0)
+		epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
+	if (sandbox->state == OSD_SANDBOX_WARMING)
+		epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
+	if (sandbox->shm)
+		osd_shm_kick(&sandbox->shm->call);
+	pthread_cond_broadcast(&exec->changed);
+	if (sandbox->exit_known && sandbox->state != OSD_SANDBOX_TAKEN)
+		unlink_sandbox(exec, sandbox);
+	osd_pool_refill(exec);
+}
+
+void osd_pool_exited(struct osd_exec *exec, uint64_t id, const struct osd_sandbox_exit *status)
+{
+	struct osd_sandbox *sandbox = osd_pool_find(exec, id);
+
+	if (!sandbox || sandbox->exit_known)
+		return;
+	sandbox->exit = *status;
+	sandbox->exit_known = true;
+	pthread_cond_broadcast(&exec->changed);
+	if (!sandbox->dead)
+		osd_pool_died(exec, sandbox);
+	else if (sandbox->state != OSD_SANDBOX_TAKEN)
+		unlink_sandbox(exec, sandbox);
+}
+
+void osd_pool_service_lost(struct osd_exec *exec)
+{
+	for (struct osd_sandbox *sandbox = exec->pool.list, *next; sandbox; sandbox = next) {
+		next = sandbox->next;
+		sandbox->service_lost = !sandbox->exit_known;
+		sandbox->exit_known = true; /* nobody will tell any more */
+		if (!sandbox->dead)
+			osd_pool_died(exec, sandbox);
+		else if (sandbox->state != OSD_SANDBOX_TAKEN)
+			unlink_sandbox(exec, sandbox);
+	}
+}
+
+void osd_pool_release(struct osd_exec *exec)
+{
+	osd_service_lost(exec);
+	while (exec->pool.list)
+		unlink_sandbox(exec, exec->pool.list);
+}

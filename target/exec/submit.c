@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* submit.c -- the acceptance of a job (design D11, D15): parameters checked, a place in the queue, then one
+ * transaction that makes the surrogate and everything a restart needs, then the queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+#include "wire/cursor.h"
+
+#define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
+#define LEAST_MEMORY     (UINT64_C(32) << 20) /* below this the interpreter does not come up */
+
+/* One submission on its way. */
+struct acceptance {
+	struct osd_exec *exec;
+	const struct osd_exec_submission *submission;
+	struct osd_job_record record;
+	uint8_t tags[OSD_JOB_TAGS_MAX];
+	size_t tags_length;
+	bool existing; /* the key is known: record is the earlier job's */
+};
+
+/* ---- parameters ------------------------------------------------------------------------------------------------ */
+
+static bool is_text(const struct osd_exec_text *text, const char *wanted)
+{
+	return text->length == strlen(wanted) && memcmp(text->bytes, wanted, text->length) == 0;
+}
+
+/* What this release does not do is refused, not ignored. */
+static bool supported(const struct osd_exec_params *params)
+{
+	if (osd_exec_has(params, OSD_EXEC_PARAM_ENGINE) && !is_text(&params->engine, "python"))
+		return false;
+	if (osd_exec_has(params, OSD_EXEC_PARAM_POOL) && !is_text(&params->pool, "default"))
+		return false;
+	return !osd_exec_has(params, OSD_EXEC_PARAM_AFTER) && !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
+}
+
+static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params)
+{
+	record->limits = (struct osd_job_limits){
+		.wall_usec = params->wall_usec,
+		.cpu_usec = params->cpu_usec,
+		.memory_bytes = params->memory_bytes,
+		.processes = params->processes,
+		.output_bytes = params->output_bytes,
+		.open_files = params->open_files,
+		.io_bytes = params->io_bytes,
+	};
+	return osd_job_limits_settle(&record->limits) && record->limits.memory_bytes >= LEAST_MEMORY;
+}
+
+static void fill_digests(struct osd_job_record *record, const struct osd_exec_submission *submission)
+{
+	const struct osd_exec_params *params = submission->params;
+	struct osd_sha256 sha;
+	uint8_t head[21];
+
+	osd_sha256_init(&sha);
+	osd_sha256_add(&sha, submission->code, submission->code_length);
+	osd_sha256_end(&sha, record->code_sha256);
+
+	head[0] = record->args_encoding;
+	osd_put_be(head + 1, record->zone.id.partition_id, 8);
+	osd_put_be(head + 9, record->zone.id.object_id, 8);
+	osd_put_be(head + 17, params->args.length, 4);
+	osd_sha256_init(&sha);
+	osd_sha256_add(&sha, head, sizeof(head));
+	osd_sha256_add(&sha, params->args.bytes, params->args.length);
+	osd_sha256_add(&sha, record->code_sha256, sizeof(record->code_sha256));
+	osd_sha256_end(&sha, record->content_sha256);
+}
+
+static void copy_text(char *to, size_t capacity, const struct osd_exec_text *text)
+{
+	size_t length = OSD_MIN((size_t)text->length, capacity - 1);
+
+	if (length)
+		memcpy(to, text->bytes, length);
+	to[length] = '\0';
+}
+
+static void fill_tags(struct acceptance *acceptance, const struct osd_exec_params *params)
+{
+	struct osd_wr w = osd_wr_init(acceptance->tags, sizeof(acceptance->tags));
+
+	for (size_t i = 0; i < params->tag_count; i++) {
+		osd_wr_bytes(&w, params->tags[i].bytes, params->tags[i].length);
+		osd_wr_bytes(&w, "\n", 1);
+	}
+	acceptance->tags_length = osd_wr_used(&w);
+}
+
+static enum osd_status fill_record(struct acceptance *acceptance)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	const struct osd_exec_params *params = submission->params;
+	struct osd_job_record *record = &acceptance->record;
+	bool held = params->flags & OSD_EXEC_HOLD;
+
+	*record = (struct osd_job_record){
+		.generation = 1,
+		.state = held ? OSD_STATE_HELD : OSD_STATE_QUEUED,
+		.reason = held ? OSD_REASON_HELD : OSD_REASON_WAITS_FOR_SLOT,
+		.progress = OSD_JOB_PROGRESS_NONE,
+		.submitted_msec = osd_wall_msec(),
+		.zone.id = submission->zone,
+		.keep_msec = (osd_exec_has(params, OSD_EXEC_PARAM_EXPIRY) ?
+				      params->expiry_usec :
+				      osd_exec_limits[OSD_LIMIT_EXPIRY].standard) / 1000,
+		.client_flags = params->flags,
+		.flags = params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0,
+		.priority = params->priority,
+		.args_encoding = (uint8_t)params->args_encoding,
+		.args_length = params->args.length,
+		.code_length = (uint32_t)submission->code_length,
+		.key_length = (uint8_t)OSD_MIN(params->key.length, (uint32_t)OSD_JOB_KEY_MAX),
+	};
+	if (record->key_length)
+		memcpy(record->key, params->key.bytes, record->key_length);
+	copy_text(record->name, sizeof(record->name), &params->name);
+	copy_text(record->principal, sizeof(record->principal),
+		  &(struct osd_exec_text){(const uint8_t *)submission->principal,
+					  (uint32_t)strlen(submission->principal)});
+	fill_tags(acceptance, params);
+	fill_digests(record, submission);
+	return fill_limits(record, params) ? OSD_OK : OSD_E_CDB_FIELD;
+}
+
+/* ---- the accepting transaction ------------------------------------------------------------------------------------ */
+
+/* Finds out what kind of zone the ids name. */
+static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
+{
+	zone->type = OSD_ROOT;
+	if (zone->id.partition_id == 0)
+		return zone->id.object_id == 0 ? OSD_OK : OSD_E_NO_PARTITION;
+	return osd_object_type(txn, zone->id, &zone->type);
+}
+
+/* The job that came before under the same key, if there is one. */
+static enum osd_status find_earlier(struct osd_txn *txn, struct acceptance *acceptance)
+{
+	const struct osd_exec_params *params = acceptance->submission->params;
+	struct osd_job_record wanted = acceptance->record, earlier;
+	struct osd_object_id id;
+	enum osd_status status;
+
+	wanted.id.partition_id = params->surrogate_partition ? params->surrogate_partition :
+				 wanted.zone.id.partition_id ? wanted.zone.id.partition_id :
+							       OSD_JOBS_PARTITION;
+	status = osd_job_key_find(txn, &wanted, &id);
+	if (status == OSD_OK)
+		status = osd_job_record_get(txn, id, &earlier);
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status != OSD_OK)
+		return status;
+	if (memcmp(earlier.content_sha256, wanted.content_sha256, sizeof(wanted.content_sha256)) != 0)
+		return OSD_E_JOB_KEY_CLASH;
+	acceptance->existing = true;
+	acceptance->record = earlier;
+	return OSD_OK;
+}
+
+static enum osd_status accept_in(struct osd_txn *txn, void *arg)
+{
+	struct acceptance *acceptance = arg;
+	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_job_record *record = &acceptance->record;
+	enum osd_status status = find_zone(txn, &record->zone);
+
+	if (status == OSD_OK && record->key_length)
+		status = find_earlier(txn, acceptance);
+	if (status != OSD_OK || acceptance->existing)
+		return status;
+	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
+				      submission->params->surrogate_id, record);
+	if (status == OSD_OK)
+		status = osd_job_record_put(txn, record);
+	if (status == OSD_OK)
+		status = osd_job_code_put(txn, record, submission->params->args.bytes, submission->code);
+	if (status == OSD_OK && acceptance->tags_length)
+		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
+					     acceptance->tags_length);
+	if (status == OSD_OK && record->key_length)
+		status = osd_job_key_put(txn, record);
+	return status;
+}
+
+/* ---- before and after ------------------------------------------------------------------------------------------------ */
+
+static void keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
+{
+	const struct osd_exec_text *args = &submission->params->args;
+	size_t total = args->length + submission->code_length;
+
+	job->content = total <= KEPT_CONTENT_MAX ? malloc(total) : NULL;
+	if (!job->content)
+		return;
+	if (args->length)
+		memcpy(job->content, args->bytes, args->length);
+	memcpy(job->content + args->length, submission->code, submission->code_length);
+}
+
+uint32_t osd_exec_retry_after(const struct osd_exec *exec)
+{
+	return (uint32_t)OSD_MIN(20 + 5 * exec->queue.place_count / exec->slots, (size_t)5000);
+}
+
+/* exec->lock held.  A place in the queue and, if synchronous, among the waits. */
+static enum osd_status reserve(struct osd_exec *exec, struct acceptance *acceptance, struct osd_job *job,
+			       struct osd_exec_wait **ret_wait, struct osd_exec_refusal *refusal)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	enum osd_status status = OSD_OK;
+
+	refusal->queue_depth = exec->queue.place_count;
+	refusal->retry_after_msec = osd_exec_retry_after(exec);
+	if (exec->formatting)
+		return OSD_E_NOT_READY;
+	if (exec->pool.isolation_refused)
+		return OSD_E_ISOLATION;
+	if (submission->done && !exec->pool.welcomed)
+		return OSD_E_BUSY;
+	if (submission->done)
+		status = osd_exec_wait_reserve(exec, submission, ret_wait);
+	if (status == OSD_OK)
+		status = osd_fair_queue_reserve(&exec->queue, acceptance->record.principal, false, &job->entry);
+	if (status != OSD_OK) {
+		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
+		return status;
+	}
+	acceptance->record.sequence = job->entry.sequence = exec->next_sequence++;
+	job->entry.priority = acceptance->record.priority;
+	return OSD_OK;
+}
+
+/* A synchronous submission of a job that has ended already. */
+static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
+			  const struct osd_job_record *record)
+{
+	OSD_CLEANUP_FREE uint8_t *result = malloc(OSD_JOB_PAYLOAD_MAX);
+	struct osd_exec_outcome outcome = {
+		.status = osd_job_reason_status(record->reason),
+		.reason = record->reason,
+		.result_object = record->result_object,
+	};
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+
+	if (result && osd_txn_begin(exec->objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK &&
+	    osd_job_payload_get(txn, record->id, OSD_PAYLOAD_RESULT, result, OSD_JOB_PAYLOAD_MAX,
+				&outcome.result_length) == OSD_OK)
+		outcome.result = result;
+	wait->job = record->id;
+	*wait->slot = NULL;
+	osd_exec_deliver(wait, outcome);
+}
+
+/* The job is in the store: into memory with it, or on to the earlier one. */
+static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct osd_job *job,
+		  struct osd_exec_wait *wait)
+{
+	struct osd_exec_wait *ended = NULL;
+
+	pthread_mutex_lock(&exec->lock);
+	if (acceptance->existing) {
+		osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	} else {
+		job->record = acceptance->record;
+		exec->accepted++;
+		osd_exec_admit(exec, job);
+	}
+	if (wait && osd_exec_find(exec, acceptance->record.id)) {
+		osd_exec_wait_start(exec, wait, acceptance->record.id);
+	} else if (wait) {
+		ended = wait;
+		exec->wait_count--;
+	}
+	osd_job_unref(job);
+	pthread_mutex_unlock(&exec->lock);
+	if (ended)
+		deliver_ended(exec, ended, &acceptance->record);
+}
+
+static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exec_wait *wait)
+{
+	pthread_mutex_lock(&exec->lock);
+	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_exec_wait_drop(exec, wait);
+	osd_job_unref(job);
+	pthread_mutex_unlock(&exec->lock);
+}
+
+enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
+				struct osd_object_id *ret_job, struct osd_exec_refusal *ret_refusal)
+{
+	struct acceptance acceptance = {.exec = exec, .submission = submission};
+	struct osd_exec_wait *wait = NULL;
+	struct osd_job *job;
+	enum osd_status status;
+
+	*ret_refusal = (struct osd_exec_refusal){0};
+	if (submission->code_length == 0 ||
+	    submission->code_length > osd_exec_limits[OSD_LIMIT_CODE].maximum ||
+	    !supported(submission->params))
+		return OSD_E_CDB_FIELD;
+	status = fill_record(&acceptance);
+	if (status != OSD_OK)
+		return status;
+	job = osd_job_create(&acceptance.record);
+	if (!job)
+		return OSD_E_NO_MEMORY;
+	keep_content(job, submission);
+	pthread_mutex_lock(&exec->lock);
+	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
+	pthread_mutex_unlock(&exec->lock);
+	if (status == OSD_OK)
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, accept_in, &acceptance);
+	if (status != OSD_OK) {
+		take_back(exec, job, wait);
+		return status;
+	}
+	*ret_job = acceptance.record.id;
+	admit(exec, &acceptance, job, wait);
+	return submission->done ? OSD_PENDING : OSD_OK;
+}
