@@ -323,12 +323,12 @@ static uint8_t *retrieved_segment(const struct osd_request *request, size_t *ret
 }
 
 /* What the segment holds now, and would hold if Data-In had no end. */
-static void set_retrieved(struct osd_request *request, size_t placed, uint64_t needed)
+static void set_retrieved(struct osd_request *request, size_t capacity, size_t placed, uint64_t needed)
 {
 	uint64_t allocation = request->decoded.attributes.get_allocation_length;
 
 	request->retrieved_length = placed;
-	request->retrieved_needed = OSD_MIN(needed, allocation);
+	request->retrieved_needed = capacity < allocation ? OSD_MIN(needed, allocation) : placed;
 }
 
 static enum osd_status get_page_form(struct osd_request *request, struct osd_txn *txn,
@@ -349,7 +349,7 @@ static enum osd_status get_page_form(struct osd_request *request, struct osd_txn
 	if (status == OSD_E_PARAM_FIELD)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
 	if (status == OSD_OK)
-		set_retrieved(request, osd_page_place(page, length, segment, capacity), length);
+		set_retrieved(request, capacity, osd_page_place(page, length, segment, capacity), length);
 	return status;
 }
 
@@ -364,7 +364,7 @@ enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct 
 	osd_attr_writer_init(&writer, segment, capacity, OSD_LIST_SET);
 	status = osd_attributes_collect(request, txn, id, filter, &writer);
 	if (status == OSD_OK)
-		set_retrieved(request, osd_attr_writer_finish(&writer), writer.needed);
+		set_retrieved(request, capacity, osd_attr_writer_finish(&writer), writer.needed);
 	return status;
 }
 
@@ -401,5 +401,5 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 
 void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer)
 {
-	set_retrieved(request, osd_attr_writer_finish(writer), writer->needed);
+	set_retrieved(request, writer->capacity, osd_attr_writer_finish(writer), writer->needed);
 }

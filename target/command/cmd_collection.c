@@ -10,6 +10,7 @@
 #include "command/attributes.h"
 #include "command/commands.h"
 #include "command/validate.h"
+#include "exec/exec.h"
 #include "wire/cursor.h"
 
 #define MEMBERS_PER_TXN 1024
@@ -284,8 +285,7 @@ static enum osd_status remove_member(struct walk *walk, struct osd_txn *txn, str
 	bool plain;
 	enum osd_status status = is_plain_member(txn, id, &plain);
 
-	(void)walk;
-	return status == OSD_OK && plain ? osd_user_object_remove(txn, id) : status;
+	return status == OSD_OK && plain ? osd_command_remove_object(walk->ctx, txn, id) : status;
 }
 
 /* Attributes of the collection itself, before its members or it go. */
@@ -373,5 +373,9 @@ enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 
 	if (status == OSD_OK && ctx->request->decoded.command_bits & FCR)
 		status = drop_members(ctx);
-	return status == OSD_OK ? remove_collection(ctx) : status;
+	if (status == OSD_OK)
+		status = remove_collection(ctx);
+	if (status == OSD_OK && ctx->exec)
+		osd_exec_collection_removed(ctx->exec, ctx->request->object);
+	return status;
 }

@@ -91,10 +91,12 @@ struct blocks {
 	uint8_t *entries; /* OSD_ATTR_GROUP_MAX bytes */
 };
 
-static enum osd_status put_block(const struct blocks *blocks, uint64_t id)
+/* *ret_length: the block's bytes, whether it fitted or not. */
+static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_t *ret_length)
 {
 	struct osd_attr_writer writer;
 	enum osd_status status;
+	size_t length;
 
 	osd_attr_writer_init(&writer, blocks->entries, OSD_ATTR_GROUP_MAX, OSD_LIST_BARE);
 	status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn,
@@ -102,32 +104,29 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id)
 					blocks->listing->object_page, &writer);
 	if (status == OSD_OK && writer.full)
 		return OSD_E_NO_MEMORY; /* more than the 16-bit length of a block can say */
-	if (status == OSD_OK)
-		osd_list_writer_block(blocks->writer, id, (uint8_t)blocks->listing->type,
-				      blocks->entries, osd_attr_writer_finish(&writer));
-	return status;
+	if (status != OSD_OK)
+		return status;
+	length = osd_attr_writer_finish(&writer);
+	osd_list_writer_block(blocks->writer, id, (uint8_t)blocks->listing->type, blocks->entries, length);
+	*ret_length = OSD_LIST_BLOCK + length;
+	return OSD_OK;
 }
 
 /* ---- both commands ---------------------------------------------------------------------------------- */
 
-static enum osd_status put_ids(struct osd_command_context *ctx, const struct listing *listing,
-			       struct osd_list_writer *writer, const uint64_t *ids, size_t count)
+/* Id blocks until one does not fit.  *offered: ids tried; *length: bytes of the last block. */
+static enum osd_status put_blocks(struct osd_command_context *ctx, const struct listing *listing,
+				  struct osd_list_writer *writer, const uint64_t *ids, size_t count,
+				  size_t *offered, size_t *length)
 {
-	OSD_CLEANUP_FREE uint8_t *entries = NULL;
-	struct blocks blocks = {ctx, listing, writer, NULL};
+	OSD_CLEANUP_FREE uint8_t *entries = malloc(OSD_ATTR_GROUP_MAX);
+	struct blocks blocks = {ctx, listing, writer, entries};
 	enum osd_status status = OSD_OK;
 
-	if (!ctx->request->decoded.list_attr) {
-		for (size_t i = 0; i < count; i++)
-			osd_list_writer_id(writer, ids[i]);
-		return OSD_OK;
-	}
-	entries = malloc(OSD_ATTR_GROUP_MAX);
 	if (!entries)
 		return OSD_E_NO_MEMORY;
-	blocks.entries = entries;
-	for (size_t i = 0; status == OSD_OK && i < count && !writer->first_left_out; i++)
-		status = put_block(&blocks, ids[i]);
+	for (*offered = 0; status == OSD_OK && *offered < count && !writer->first_left_out; ++*offered)
+		status = put_block(&blocks, ids[*offered], length);
 	return status;
 }
 
@@ -138,7 +137,7 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 	size_t room = OSD_MIN(osd_list_writer_room(writer, block), (size_t)ENTRIES_MAX);
 	OSD_CLEANUP_FREE uint64_t *ids = malloc((room + 1) * sizeof(*ids));
 	struct osd_list_result result;
-	uint64_t offered;
+	size_t offered;
 	enum osd_status status;
 
 	if (!ids)
@@ -146,13 +145,17 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 	status = osd_list(ctx->txn, &listing->request, ids, room, &result);
 	if (status != OSD_OK)
 		return status;
-	status = put_ids(ctx, listing, writer, ids, result.count);
-	if (status != OSD_OK)
-		return status;
-	offered = result.count;
-	if (result.next_id)
-		osd_list_writer_left_out(writer, (result.total_count - offered) * block, result.next_id);
-	return OSD_OK;
+	if (ctx->request->decoded.list_attr) {
+		status = put_blocks(ctx, listing, writer, ids, result.count, &offered, &block);
+	} else {
+		for (offered = 0; offered < result.count; offered++)
+			osd_list_writer_id(writer, ids[offered]);
+	}
+	/* Blocks not looked at count as large as the last one. */
+	if (status == OSD_OK && offered < result.total_count)
+		osd_list_writer_left_out(writer, (result.total_count - offered) * block,
+					 offered < result.count ? ids[offered] : result.next_id);
+	return status;
 }
 
 /* Attributes of what contains the objects listed; of the objects themselves go into their blocks. */
@@ -189,29 +192,50 @@ static enum osd_status check(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
-static enum osd_status run_list(struct osd_command_context *ctx, struct listing listing)
+/* The list, as much of it as the allocation length and Data-In allow. */
+static enum osd_status put_list(struct osd_command_context *ctx, const struct listing *listing)
 {
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	uint32_t identifier = list_identifier(ctx->objects);
 	size_t capacity = (size_t)OSD_MIN(cdb->allocation_length, (uint64_t)request->data_in_capacity);
+	bool header_only = capacity < OSD_LIST_DATA_HEADER;
+	uint8_t header[OSD_LIST_DATA_HEADER];
 	struct osd_list_writer writer;
+	enum osd_status status;
+	size_t placed;
+
+	osd_list_writer_init(&writer, header_only ? header : request->data_in,
+			     header_only ? sizeof(header) : capacity);
+	status = list_ids(ctx, listing, &writer);
+	if (status != OSD_OK)
+		return status;
+	placed = osd_list_writer_finish(&writer,
+					cdb->list_attr ? listing->format_with_attributes
+						       : listing->format,
+					identifier,
+					cdb->list_identifier && cdb->list_identifier != identifier);
+	if (header_only)
+		osd_command_data_in(request, header, placed);
+	else
+		request->command_data_in = placed;
+	return OSD_OK;
+}
+
+static enum osd_status run_list(struct osd_command_context *ctx, struct listing listing)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_cdb *cdb = &request->decoded;
 	enum osd_status status = check(ctx);
 
 	if (status != OSD_OK)
 		return status;
 	listing.request.in = request->object;
 	listing.request.initial_id = cdb->initial_object_id;
-	if (capacity < OSD_LIST_DATA_HEADER)
-		capacity = 0;
-	osd_list_writer_init(&writer, request->data_in, capacity);
-	if (capacity) {
-		status = list_ids(ctx, &listing, &writer);
+	if (cdb->allocation_length) {
+		status = put_list(ctx, &listing);
 		if (status != OSD_OK)
 			return status;
-		request->command_data_in = osd_list_writer_finish(
-			&writer, cdb->list_attr ? listing.format_with_attributes : listing.format,
-			identifier, cdb->list_identifier && cdb->list_identifier != identifier);
 	}
 	status = osd_attributes_set(request, ctx->txn, request->object, false);
 	return status == OSD_OK ? get_container_attributes(ctx, &listing) : status;

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/commands.h"
+#include "exec/exec.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
 
@@ -103,9 +104,19 @@ enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 	return status;
 }
 
+enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
+					  struct osd_object_id id)
+{
+	enum osd_status status = osd_user_object_remove(txn, id);
+
+	if (status == OSD_OK && ctx->exec)
+		status = osd_exec_object_removed(ctx->exec, txn, id);
+	return status;
+}
+
 enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
-	return osd_user_object_remove(ctx->txn, ctx->request->object);
+	return osd_command_remove_object(ctx, ctx->txn, ctx->request->object);
 }
 
 /* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_partition.c -- FORMAT OSD, CREATE PARTITION, REMOVE PARTITION (osd2-wire 3.2). */
 #include "command/commands.h"
+#include "exec/exec.h"
 
 enum { FIELD_BYTE11 = 11 };
 
@@ -10,7 +11,13 @@ enum { FIELD_BYTE11 = 11 };
 /* The dispatcher lets nothing else run meanwhile and has ended all jobs. */
 enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 {
-	return osd_objects_format(ctx->objects, ctx->request->decoded.formatted_capacity);
+	enum osd_status status =
+		osd_objects_format(ctx->objects, ctx->request->decoded.formatted_capacity);
+
+	enum osd_status forgotten =
+		ctx->exec ? osd_exec_formatted(ctx->exec, status == OSD_OK) : OSD_OK;
+
+	return status == OSD_OK ? forgotten : status;
 }
 
 enum osd_status osd_cmd_create_partition(struct osd_command_context *ctx)
@@ -27,13 +34,36 @@ enum osd_status osd_cmd_create_partition(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
+/* Unfinished jobs in the partition stand in the way; the first one's id is the information. */
+static enum osd_status check_jobs(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	struct osd_object_id job;
+	enum osd_status status;
+
+	if (!ctx->exec)
+		return OSD_OK;
+	status = osd_exec_check_partition(ctx->exec, request->object.partition_id, &job);
+	if (status == OSD_E_JOB_IN_WAY) {
+		request->fault.has_information = true;
+		request->fault.information = job.object_id;
+	}
+	return status;
+}
+
 enum osd_status osd_cmd_remove_partition(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
+	uint64_t id = request->object.partition_id;
 	uint8_t scope = request->decoded.command_bits & SCOPE_MASK;
+	enum osd_status status;
 
 	if (scope > SCOPE_CONTENTS)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
-	return osd_partition_remove(ctx->txn, request->object.partition_id,
-				    scope == SCOPE_CONTENTS);
+	status = check_jobs(ctx);
+	if (status == OSD_OK)
+		status = osd_partition_remove(ctx->txn, id, scope == SCOPE_CONTENTS);
+	if (status == OSD_OK && ctx->exec)
+		status = osd_exec_partition_removed(ctx->exec, ctx->txn, id);
+	return status;
 }

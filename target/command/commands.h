@@ -24,6 +24,11 @@ osd_command_fn osd_cmd_exec;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 
+/* Removes a user object and, if it was a finished job's surrogate, what is known of the job
+ * (cmd_object.c). */
+enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
+					  struct osd_object_id id);
+
 /* Writes Data-Out, one piece or the scatter/gather list's, to an open object (cmd_data.c). */
 enum osd_status osd_command_write_data(struct osd_command_context *ctx, struct osd_object *object);
 

@@ -14,6 +14,7 @@
 #include "command/gate.h"
 #include "command/table.h"
 #include "command/validate.h"
+#include "exec/exec.h"
 #include "security/security.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
@@ -34,9 +35,12 @@ static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd
 	if (!(def->flags & OSD_CMD_EXCLUSIVE))
 		return osd_gate_enter(&dispatcher->gate);
 	status = osd_gate_close(&dispatcher->gate);
-	if (status == OSD_OK)
-		osd_gate_drain(&dispatcher->gate);
-	return status;
+	if (status != OSD_OK)
+		return status;
+	if (dispatcher->config.exec)
+		osd_exec_end_jobs(dispatcher->config.exec);
+	osd_gate_drain(&dispatcher->gate);
+	return OSD_OK;
 }
 
 static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
@@ -542,10 +546,10 @@ void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request 
 	finish(request, outcome == OSD_OK ? status : outcome);
 }
 
-void osd_dispatch_refuse(struct osd_request *request, enum osd_status status)
+void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
-	reset(request);
-	finish(request, status);
+	if (dispatcher->config.exec)
+		osd_exec_abort(dispatcher->config.exec, &request->exec_wait);
 }
 
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,

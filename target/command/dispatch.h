@@ -37,7 +37,7 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
 /* A parked request was resumed: attributes, then completion. */
 void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request);
-/* Completes a request without executing it. */
-void osd_dispatch_refuse(struct osd_request *request, enum osd_status status);
+/* A task management function covers the request: if it is a waiting EXEC, the wait ends. */
+void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request);
 
 #endif

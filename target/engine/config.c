@@ -39,6 +39,7 @@ static const struct option options[] = {
 	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0", "refuse unassigned attribute pages 8h-7Fh"},
 	{"memory", OPTION_BOOL, AT(memory), 0, 1, "0", "keep everything in memory, for tests"},
 	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0", "the N-th store call fails, for tests"},
+	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0", "the process dies there instead, for tests"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9, for tests"},
 };

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/dispatch.h"
+#include "exec/exec.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_BUDGET_NS UINT64_C(50000)
@@ -30,12 +31,14 @@ struct worker {
 
 struct osd_engine {
 	struct osd_objects *objects;
+	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
 
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_request *head, **tail; /* under lock; linked by request->next */
+	unsigned queued;                  /* changed under lock; atomic, read without it */
 	size_t outstanding;               /* under lock; submitted and not done, parked ones too */
 	unsigned wanted;                  /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
@@ -60,6 +63,7 @@ static void push(struct osd_engine *engine, struct osd_request *request)
 	request->next = NULL;
 	*engine->tail = request;
 	engine->tail = &request->next;
+	__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
 	pthread_cond_signal(&engine->ready);
 }
 
@@ -72,6 +76,7 @@ static struct osd_request *pop(struct osd_engine *engine)
 	if (!engine->head)
 		engine->tail = &engine->head;
 	request->next = NULL;
+	__atomic_sub_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
 	return request;
 }
 
@@ -242,7 +247,7 @@ void osd_engine_resume(struct osd_request *request)
 void osd_engine_abort(struct osd_engine *engine, struct osd_request *request)
 {
 	__atomic_store_n(&request->aborted, true, __ATOMIC_RELEASE);
-	(void)engine;
+	osd_dispatch_abort(engine->dispatcher, request);
 }
 
 uint64_t osd_engine_capacity(struct osd_engine *engine)
@@ -273,10 +278,34 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	return osd_objects_open(&objects, message, &engine->objects);
 }
 
+/* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
+static unsigned commands_queued(void *context)
+{
+	struct osd_engine *engine = context;
+
+	return __atomic_load_n(&engine->queued, __ATOMIC_RELAXED);
+}
+
+static enum osd_status open_exec(struct osd_engine *engine, const struct osd_config *config,
+				 char message[256])
+{
+	struct osd_exec_config exec = {
+		.objects = engine->objects,
+		.sandboxd = config->sandboxd,
+		.isolation = config->isolation,
+		.slots = (unsigned)config->slots,
+		.commands_queued = commands_queued,
+		.context = engine,
+	};
+
+	return osd_exec_open(&exec, message, &engine->exec);
+}
+
 static enum osd_status open_dispatcher(struct osd_engine *engine)
 {
 	struct osd_dispatcher_config dispatcher = {
 		.objects = engine->objects,
+		.exec = engine->exec,
 		.resume = osd_engine_resume,
 	};
 
@@ -311,6 +340,8 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	if (!engine)
 		return OSD_E_NO_MEMORY;
 	status = open_objects(engine, config, message);
+	if (status == OSD_OK)
+		status = open_exec(engine, config, message);
 	if (status != OSD_OK)
 		return status;
 	status = open_dispatcher(engine);
@@ -329,12 +360,15 @@ void osd_engine_close(struct osd_engine *engine)
 {
 	if (!engine)
 		return;
+	if (engine->exec)
+		osd_exec_quiesce(engine->exec); /* so that waiting commands end */
 	pthread_mutex_lock(&engine->lock);
 	while (engine->outstanding)
 		pthread_cond_wait(&engine->idle, &engine->lock);
 	pthread_mutex_unlock(&engine->lock);
 	stop_workers(engine);
 	osd_dispatcher_free(engine->dispatcher);
+	osd_exec_close(engine->exec);
 	osd_objects_close(engine->objects);
 	pthread_cond_destroy(&engine->idle);
 	pthread_cond_destroy(&engine->ready);

@@ -132,6 +132,7 @@ static void fill_request(struct shim_command *command)
 	request->task_tag = cmd->tag;
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
+	request->exec_wait = NULL;
 	request->done = shim_done;
 	request->front_end = command;
 }

@@ -96,7 +96,7 @@ static void on_timer(int fd, int events, void *data)
 		return; /* disarmed between the event and now */
 	for (struct shim_command *command = completions->watched; command;
 	     command = command->watch_next) {
-		if (command->cmd->mreq && !command->request.aborted)
+		if (command->cmd->mreq) /* again each time: it may not have begun to wait yet */
 			osd_engine_abort(*completions->engine, &command->request);
 	}
 }
