@@ -16,7 +16,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ._errors import ANSWERS, NotFound, OSDError
-from ._transport import Call, Context
+from ._transport import CALL_IO_MAX, Call, Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +140,7 @@ class SandboxTransport:
     def __init__(self, context: Context | None = None) -> None:
         self._context = context or Context()
         self._shares: OrderedDict[tuple[int, int], Shared] = OrderedDict()
+        self._large: set[tuple[int, int]] = set()
         self._unshareable: set[tuple[int, int]] = set()
 
     @property
@@ -161,11 +162,17 @@ class SandboxTransport:
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:
         view = memoryview(buffer).cast("B")
-        if len(view) > SHARE_ABOVE:
-            count = self._read_shared((partition_id, object_id), offset, view)
+        if len(view) <= SHARE_ABOVE:
+            return core.readinto(partition_id, object_id, offset, view)
+        ids = (partition_id, object_id)
+        if ids in self._large or len(view) > CALL_IO_MAX:
+            count = self._read_shared(ids, offset, view)
             if count is not None:
                 return count
-        return core.readinto(partition_id, object_id, offset, view)
+        count = core.readinto(partition_id, object_id, offset, view)
+        if count > SHARE_ABOVE:  # there is much to read: the next read is worth descriptors
+            self._large.add(ids)
+        return count
 
     def map(self, partition_id: int, object_id: int) -> LiveMap | None:
         for _ in range(2):

@@ -170,7 +170,16 @@ class Daemon:
         if self.socket:
             self.socket.close()
         self.process.terminate()
-        return self.process.wait(DEADLINE_S)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The daemon's exit code."""
+        code = self.process.wait(DEADLINE_S)
+        if self.process.stdout:
+            self.process.stdout.close()
+        if self.process.stderr:
+            self.process.stderr.close()
+        return code
 
 
 class Sandbox:
@@ -246,6 +255,14 @@ class Sandbox:
             setattr(self.outcome, name, getattr(self.outcome, name) + data)
             if not data:
                 del self.open_pipes[fd]
+
+    def read_until(self, words: bytes) -> None:
+        """Wait for words on standard output."""
+        deadline = time.monotonic() + DEADLINE_S
+        while words not in self.outcome.stdout:
+            if not self.open_pipes or time.monotonic() > deadline:
+                raise Timeout(f"{words!r} was not printed: {self.outcome}")
+            self.drain(1)
 
     def dead(self) -> bool:
         return bool(select.select([self.pidfd], [], [], 0)[0])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A daemon for the whole module, and the check that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from proxy import SANDBOXD, Daemon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def must_run() -> bool:
+    return "sandbox" in os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.sandbox)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def able() -> None:
+    """Skip where the host cannot: no root, or nothing built (a failure where it must run)."""
+    reason = ""
+    if not SANDBOXD.exists():
+        reason = "sandbox/ is not built"
+    elif os.geteuid() != 0:
+        reason = "needs root"
+    if reason and must_run():
+        pytest.fail(reason)
+    if reason:
+        pytest.skip(reason)
+
+
+def control_groups(pid: int) -> list[Path]:
+    return [path for path in Path("/sys/fs/cgroup").rglob(f"iosd-sandboxd-{pid}")]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    running = Daemon(tmp_path_factory.mktemp("sandboxd"))
+    assert running.level == "full"
+    assert control_groups(running.process.pid)
+    yield running
+    assert running.stop() == 0
+    assert not control_groups(running.process.pid)
