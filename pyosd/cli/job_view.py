@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A job's status as people and programs see it: records, columns, last lines, exit codes.  Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyosd.cli.codes import Exit
+from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
+from pyosd.job_status import JobFlag, JobState, JobStatus
+
+__all__ = ["COLUMNS", "SCHEMA", "exit_code", "explanation", "last_line", "record_of"]
+
+SCHEMA = "iosd.job/1"
+
+CODES = {
+    JobState.COMPLETED: Exit.OK,
+    JobState.FAILED: Exit.JOB_FAILED,
+    JobState.CANCELLED: Exit.JOB_CANCELLED,
+    JobState.TIMEOUT: Exit.JOB_TIMEOUT,
+    JobState.OUT_OF_MEMORY: Exit.JOB_OUT_OF_MEMORY,
+    JobState.LIMIT_EXCEEDED: Exit.JOB_LIMIT,
+    JobState.SANDBOX_LOST: Exit.SANDBOX_LOST,
+}
+COLOURS = {
+    JobState.COMPLETED: "green",
+    JobState.RUNNING: "cyan",
+    JobState.STARTING: "cyan",
+    JobState.COMPLETING: "cyan",
+    JobState.QUEUED: "yellow",
+    JobState.HELD: "yellow",
+}
+
+
+def milliseconds(when: datetime | None) -> int | None:
+    """Milliseconds since 1970; None stays None."""
+    return None if when is None else round(when.timestamp() * 1000)
+
+
+def record_of(status: JobStatus) -> Record:
+    """The fields of "iosd.job/1"."""
+    return {
+        "schema": SCHEMA,
+        "id": str(status.id),
+        "name": status.name,
+        "state": status.state.name,
+        "reason": {
+            "number": status.reason,
+            "label": status.reason_label,
+            "hint": status.hint,
+        },
+        "exit_code": status.exit_code,
+        "signal": status.signal,
+        "attempt": status.attempt,
+        "progress": status.progress,
+        "message": status.message,
+        "submitted_ms": milliseconds(status.submitted),
+        "started_ms": milliseconds(status.started),
+        "ended_ms": milliseconds(status.ended),
+        "expiry_ms": milliseconds(status.expiry),
+        "queue_s": status.queue_time,
+        "run_s": status.run_time,
+        "position": status.position,
+        "cpu_user_s": status.cpu_user,
+        "cpu_system_s": status.cpu_system,
+        "peak_memory_bytes": status.peak_memory,
+        "read_bytes": status.bytes_read,
+        "written_bytes": status.bytes_written,
+        "calls": status.calls,
+        "result_bytes": status.result_length,
+        "stdout_bytes": status.stdout_length,
+        "stderr_bytes": status.stderr_length,
+        "flags": [flag.name.lower() for flag in JobFlag if flag in status.flags and flag.name],
+        "script_sha256": status.sha256,
+        "zone": str(status.zone) if status.zone is not None else None,
+        "pool": status.pool,
+        "sandbox": status.sandbox,
+        "engine": status.engine,
+        "key": status.key.decode(errors="backslashreplace"),
+        "generation": status.generation,
+    }
+
+
+def colour_of(row: Record) -> str | None:
+    """The colour of a state; one that is not listed is bad news."""
+    return COLOURS.get(JobState[row["state"]], "red")
+
+
+def progress_of(row: Record) -> str:
+    """A share, where the script tells one."""
+    return "-" if row["progress"] is None else f"{row['progress']:.0%}"
+
+
+COLUMNS = (
+    Column("JOB", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"], colour=colour_of),
+    Column("REASON", lambda row: str(row["reason"]["number"] or "-"), right=True),
+    Column("DONE", progress_of, right=True),
+    Column("RUN", lambda row: format_seconds(row["run_s"]), right=True),
+    Column("QUEUED", lambda row: format_seconds(row["queue_s"]), right=True, wide=True),
+    Column(
+        "CPU",
+        lambda row: format_seconds(row["cpu_user_s"] + row["cpu_system_s"]),
+        right=True,
+        wide=True,
+    ),
+    Column("PEAK", lambda row: format_bytes(row["peak_memory_bytes"]), right=True, wide=True),
+    Column("ZONE", lambda row: row["zone"] or "-", wide=True),
+    Column("SUBMITTED", lambda row: format_time(row["submitted_ms"])),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+
+def exit_code(status: JobStatus, style: str = "state") -> int:
+    """The code that an ended job gives ``osd``.
+
+    Args:
+        status: of a job that has ended.
+        style: "state": a code of conventions; "script": the script's own, 128 + n for signal n.
+    """
+    if style == "script" and status.signal:
+        return 128 + status.signal
+    if style == "script" and (status.exit_code or status.state is JobState.COMPLETED):
+        return status.exit_code
+    return CODES[status.state]
+
+
+def why_ended(status: JobStatus) -> str:
+    """Number and label of the reason, exit code and signal, where there are any."""
+    parts = []
+    if status.reason:
+        parts.append(f"reason {status.reason}: {status.reason_label}")
+    if status.exit_code:
+        parts.append(f"exit code {status.exit_code}")
+    if status.signal:
+        parts.append(f"signal {status.signal}")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def last_line(status: JobStatus) -> str:
+    """What is said when a job has ended: state, duration, where the rest is."""
+    text = (
+        f"{status.id} {status.state.name}{why_ended(status)} in {format_seconds(status.run_time)}"
+    )
+    if status.result_length:
+        text += f"; result of {format_bytes(status.result_length)}: osd job result {status.id}"
+    elif status.state is not JobState.COMPLETED:
+        text += f"; see: osd job why {status.id}"
+    return text
+
+
+def waiting_for(status: JobStatus) -> str:
+    """What a job that has not started is waiting for."""
+    if status.state is JobState.HELD:
+        return "It is held; release it to let it run."
+    ahead = f"{status.position} ahead of it" if status.position else "next in its turn"
+    return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
+
+
+def explanation(status: JobStatus, log: list[str]) -> list[str]:
+    """One screen about a job: state, what it waits for or how it ended, its last lines, a hint."""
+    lines = [f"{status.id}{f' ({status.name})' if status.name else ''}: {status.state.name}"]
+    if status.state in (JobState.QUEUED, JobState.HELD):
+        lines.append(waiting_for(status))
+    elif not status.done:
+        share = "" if status.progress is None else f", {status.progress:.0%} done"
+        lines.append(f"It has been running for {format_seconds(status.run_time)}{share}.")
+    else:
+        lines.append(f"It ended after {format_seconds(status.run_time)}{why_ended(status)}.")
+    if status.message:
+        lines.append(f"It says: {status.message}")
+    lines.append(
+        f"attempt {status.attempt}, cpu {format_seconds(status.cpu_user + status.cpu_system)}, "
+        f"peak {format_bytes(status.peak_memory)}, read {format_bytes(status.bytes_read)}, "
+        f"written {format_bytes(status.bytes_written)}, {status.calls} calls"
+    )
+    if status.hint:
+        lines.append(f"Hint: {status.hint}")
+    if log:
+        lines += ["Last lines of its standard error:", *(f"  {line}" for line in log)]
+    return lines
