@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test.h -- for test_*.c only: checks that stay on in release builds and end the program on failure. */
+/* test.h -- for test_*.c only: checks that stay on in release builds and end the program on
+ * failure. */
 #ifndef OSD_BASE_TEST_H
 #define OSD_BASE_TEST_H
 
@@ -40,7 +41,8 @@ static inline void osd_check_bytes(const char *file, int line, const void *got, 
 		exit(1);
 	}
 	if (got_length != wanted_length) {
-		fprintf(stderr, "%s:%d: %zu bytes, not %zu\n", file, line, got_length, wanted_length);
+		fprintf(stderr, "%s:%d: %zu bytes, not %zu\n", file, line, got_length,
+			wanted_length);
 		exit(1);
 	}
 }

@@ -26,21 +26,23 @@ static const char *method_name(uint8_t method)
 }
 
 /* One line a second explains it; an initiator that keeps asking must not fill the log. */
-static void explain_refusal(const struct osd_capability *capability, const struct osd_access *access)
+static void explain_refusal(const struct osd_capability *capability,
+			    const struct osd_access *access)
 {
 	static time_t last;
 	time_t now = time(NULL);
 
 	if (__atomic_exchange_n(&last, now, __ATOMIC_RELAXED) == now)
 		return;
-	osd_warning("refused: the capability asks for %s (method %u) on object 0x%" PRIx64 "/0x%" PRIx64
+	osd_warning("refused: the capability asks for %s (method %u) on object 0x%" PRIx64
+		    "/0x%" PRIx64
 		    ", permissions %04x; this target offers NOSEC only, so send security method 0",
 		    method_name(capability->security_method), capability->security_method,
 		    access->object.partition_id, access->object.object_id, access->permissions);
 }
 
-enum osd_status osd_security_check(const struct osd_capability *capability, const struct osd_access *access,
-				   uint16_t *ret_field)
+enum osd_status osd_security_check(const struct osd_capability *capability,
+				   const struct osd_access *access, uint16_t *ret_field)
 {
 	if (capability->security_method == OSD_NOSEC)
 		return OSD_OK;

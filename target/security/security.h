@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* security.h -- may this initiator do this?  And who is it, for queues and records?
- * This release knows the method NOSEC: every request that asks for no protection is accepted whatever its
- * capability says (osd2-wire 6.4), and one that names a stronger method is refused, because accepting it
- * unchecked would promise what is not kept. */
+/* security.h -- may this initiator do this?  And who is it, for queues and records? This release
+ * knows the method NOSEC: every request that asks for no protection is accepted whatever its
+ * capability says (osd2-wire 6.4), and one that names a stronger method is refused, because
+ * accepting it unchecked would promise what is not kept. */
 #ifndef OSD_SECURITY_SECURITY_H
 #define OSD_SECURITY_SECURITY_H
 
@@ -22,13 +22,14 @@ struct osd_access {
 };
 
 /* OSD_OK, or the refusal with *ret_field at the CDB byte that is at fault. */
-enum osd_status osd_security_check(const struct osd_capability *capability, const struct osd_access *access,
-				   uint16_t *ret_field);
+enum osd_status osd_security_check(const struct osd_capability *capability,
+				   const struct osd_access *access, uint16_t *ret_field);
 
 #define OSD_PRINCIPAL_MAX 512
 
-/* Who a job belongs to (design D16).  verified: the name was proven by CHAP.  key is what queues count by:
- * the verified name, else the source address, so that made-up initiator names share one allowance. */
+/* Who a job belongs to (design D16).  verified: the name was proven by CHAP.  key is what queues
+ * count by: the verified name, else the source address, so that made-up initiator names share
+ * one allowance. */
 struct osd_principal {
 	bool verified;
 	char name[OSD_PRINCIPAL_MAX]; /* for people: "chap:NAME" or "unverified:INITIATOR NAME" */

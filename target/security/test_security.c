@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_security.c -- NOSEC accepts what real initiators send; stronger methods are refused; principals. */
+/* test_security.c -- NOSEC accepts what real initiators send; stronger methods are refused;
+ * principals. */
 #include "security/security.h"
 
 #include <fcntl.h>

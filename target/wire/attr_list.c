@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_list.c -- attribute lists: checked readers, and writers that cut at the allocation length. */
+/* attr_list.c -- attribute lists: checked readers, and writers that cut at the allocation
+ * length. */
 #include "wire/attr_list.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ static size_t padded(size_t length)
 	return (length + 7) & ~(size_t)7;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 /* Bytes of the entry at the start of left bytes, pad included; 0: it runs past them. */
 static size_t entry_bytes(const uint8_t *at, size_t left, uint8_t type)
@@ -58,11 +59,13 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 		return OSD_E_PARAM_LENGTH;
 	if ((bytes[0] & 0x0f) != type)
 		return OSD_E_PARAM_FIELD;
-	return osd_attr_entries_open(bytes + OSD_LIST_HEADER, length - OSD_LIST_HEADER, type, ret_list);
+	return osd_attr_entries_open(bytes + OSD_LIST_HEADER, length - OSD_LIST_HEADER, type,
+				     ret_list);
 }
 
 /* Where a returned list ends: at its own length, or at the allocation if that cut it. */
-static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t type, const uint8_t **ret_end)
+static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t type,
+				    const uint8_t **ret_end)
 {
 	uint64_t listed;
 
@@ -75,7 +78,8 @@ static enum osd_status returned_end(const uint8_t *bytes, size_t length, uint8_t
 	return OSD_OK;
 }
 
-enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length, struct osd_attr_list *ret_list)
+enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length,
+					struct osd_attr_list *ret_list)
 {
 	const uint8_t *at = bytes + OSD_LIST_HEADER, *end;
 	enum osd_status status = returned_end(bytes, length, OSD_LIST_SET, &end);
@@ -107,7 +111,8 @@ bool osd_attr_list_next(struct osd_attr_list *list, struct osd_attr *ret_attr)
 	return true;
 }
 
-enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length, struct osd_attr_groups *ret_groups)
+enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length,
+				     struct osd_attr_groups *ret_groups)
 {
 	const uint8_t *end;
 	enum osd_status status = returned_end(bytes, length, OSD_LIST_MULTI_OBJECT, &end);
@@ -135,9 +140,10 @@ bool osd_attr_groups_next(struct osd_attr_groups *groups, struct osd_attr_group 
 	return true;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------ */
 
-void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity, uint8_t type)
+void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity,
+			  uint8_t type)
 {
 	*writer = (struct osd_attr_writer){.start = buffer, .capacity = capacity, .type = type};
 	if (type == OSD_LIST_BARE)
@@ -150,8 +156,8 @@ void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t c
 }
 
 /* Places head whole or not at all, then as much of the value and its pad as fits. */
-static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length, const void *value,
-		  size_t length)
+static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length,
+		  const void *value, size_t length)
 {
 	size_t total = padded(head_length + length);
 	size_t room = writer->capacity - writer->placed;
@@ -201,7 +207,8 @@ void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t
 	place(writer, head, sizeof(head), NULL, 0);
 }
 
-void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id, uint8_t object_type)
+void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,
+				 uint8_t object_type)
 {
 	uint8_t head[OSD_ATTR_GROUP] = {0};
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_list.h -- attribute lists in the data buffers (osd2-wire 5.3-5.6): readers of lists of attributes to
- * get (type 1), to set and retrieved (type 9); writers of retrieved lists (type 9, multi-object type Eh)
- * and of pages in page format.
+/* attr_list.h -- attribute lists in the data buffers (osd2-wire 5.3-5.6): readers of lists of
+ * attributes to get (type 1), to set and retrieved (type 9); writers of retrieved lists (type 9,
+ * multi-object type Eh) and of pages in page format.
  *
- * Readers check the whole list when it is opened, so walking it cannot fail: a command with a bad list
- * does nothing.  They borrow the bytes; a list in a buffer others may write must be copied out first.
- * Writers never fail for want of room: what does not fit the allocation length is cut, and the length field
- * tells what all of it would have needed. */
+ * Readers check the whole list when it is opened, so walking it cannot fail: a command with a
+ * bad list does nothing.  They borrow the bytes; a list in a buffer others may write must be
+ * copied out first.
+ * Writers never fail for want of room: what does not fit the allocation length is cut, and the
+ * length field tells what all of it would have needed. */
 #ifndef OSD_WIRE_ATTR_LIST_H
 #define OSD_WIRE_ATTR_LIST_H
 
@@ -18,11 +19,11 @@
 #include "wire/osd2.h"
 
 #define OSD_LIST_HEADER      8u
-#define OSD_LIST_BARE        0x0 /* entries without a list header (proxy frames, LIST's id blocks) */
+#define OSD_LIST_BARE        0x0 /* entries without a list header: proxy frames, id blocks */
 #define OSD_ATTR_GET_ENTRY   8u
 #define OSD_ATTR_VALUE_ENTRY 16u /* before the value */
 #define OSD_ATTR_GROUP       16u /* header of one object's group */
-#define OSD_ATTR_GROUP_MAX   65528u /* bytes of entries in one group: a 16-bit length, multiple of 8 */
+#define OSD_ATTR_GROUP_MAX   65528u /* bytes of entries in one group: 16-bit length */
 
 struct osd_attr {
 	uint32_t page, number;
@@ -30,23 +31,25 @@ struct osd_attr {
 	uint16_t length;
 };
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 struct osd_attr_list {
 	const uint8_t *at, *end;
 	uint8_t type; /* of the entries: OSD_LIST_GET or OSD_LIST_SET */
 };
 
-/* Opens a list whose length is the CDB's (the list's own length field is ignored: initiators leave it 0).
- * type: OSD_LIST_GET or OSD_LIST_SET.  OSD_E_PARAM_LENGTH: too short, not a multiple of 8, an entry
- * runs past the end, or more entries than one command may have (exec_limits.h); OSD_E_PARAM_FIELD: other list type, or a value longer than OSD_ATTRIBUTE_MAX. */
+/* Opens a list whose length is the CDB's (the list's own length field is ignored: initiators
+ * leave it 0).
+ * type: OSD_LIST_GET or OSD_LIST_SET.  OSD_E_PARAM_LENGTH: too short, not a multiple of 8, an
+ * entry runs past the end, or more entries than one command may have (exec_limits.h);
+ * OSD_E_PARAM_FIELD: other list type, or a value longer than OSD_ATTRIBUTE_MAX. */
 enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t type,
 				   struct osd_attr_list *ret_list);
 /* The same for entries without a list header. */
 enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8_t type,
 				      struct osd_attr_list *ret_list);
-/* Opens a list as a target returned it into length bytes: type 9 only, ends where its length field says
- * or where the allocation cut it (an entry cut short is left out). */
+/* Opens a list as a target returned it into length bytes: type 9 only, ends where its length
+ * field says or where the allocation cut it (an entry cut short is left out). */
 enum osd_status osd_attr_retrieved_open(const uint8_t *bytes, size_t length,
 					struct osd_attr_list *ret_list);
 /* Next entry; false at the end.  For OSD_LIST_GET value is NULL. */
@@ -63,10 +66,11 @@ struct osd_attr_groups {
 };
 
 /* A multi-object list (type Eh) as returned into length bytes; groups cut short are left out. */
-enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length, struct osd_attr_groups *ret_groups);
+enum osd_status osd_attr_groups_open(const uint8_t *bytes, size_t length,
+				     struct osd_attr_groups *ret_groups);
 bool osd_attr_groups_next(struct osd_attr_groups *groups, struct osd_attr_group *ret_group);
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------ */
 
 struct osd_attr_writer {
 	uint8_t *start;
@@ -81,15 +85,18 @@ struct osd_attr_writer {
 	uint64_t group_bytes; /* of entries, cut or not */
 };
 
-void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity, uint8_t type);
-/* Appends one entry, padded to 8.  length 0: an undefined attribute.  OSD_E_PARAM_FIELD: value longer than
- * OSD_ATTRIBUTE_MAX, or the open group's 16-bit length cannot hold it; nothing is appended then. */
+void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity,
+			  uint8_t type);
+/* Appends one entry, padded to 8.  length 0: an undefined attribute.  OSD_E_PARAM_FIELD: value
+ * longer than OSD_ATTRIBUTE_MAX, or the open group's 16-bit length cannot hold it; nothing is
+ * appended then. */
 enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t page, uint32_t number,
 				    const void *value, size_t length);
 /* OSD_LIST_GET (the initiator's side and tests): appends {page, number}. */
 void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number);
 /* OSD_LIST_MULTI_OBJECT: entries between these belong to one object. */
-void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id, uint8_t object_type);
+void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,
+				 uint8_t object_type);
 void osd_attr_writer_end_group(struct osd_attr_writer *writer);
 /* Fills in the header; returns the bytes placed. */
 size_t osd_attr_writer_finish(struct osd_attr_writer *writer);

@@ -6,7 +6,8 @@
 
 #include "wire/cursor.h"
 
-void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH], struct osd_capability *ret_capability)
+void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
+			   struct osd_capability *ret_capability)
 {
 	struct osd_capability *c = ret_capability;
 
@@ -30,7 +31,8 @@ void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH], struct os
 	c->allowed_range_start = osd_get_be(bytes + 96, 8);
 }
 
-void osd_capability_encode(const struct osd_capability *capability, uint8_t bytes[OSD_CAPABILITY_LENGTH])
+void osd_capability_encode(const struct osd_capability *capability,
+			   uint8_t bytes[OSD_CAPABILITY_LENGTH])
 {
 	const struct osd_capability *c = capability;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* capability.h -- the 104-byte capability at CDB byte 80 (osd2-wire 6.1).  Bytes and fields only: what a
- * capability permits is security/'s business. */
+/* capability.h -- the 104-byte capability at CDB byte 80 (osd2-wire 6.1).  Bytes and fields
+ * only: what a capability permits is security/'s business. */
 #ifndef OSD_WIRE_CAPABILITY_H
 #define OSD_WIRE_CAPABILITY_H
 
@@ -49,8 +49,10 @@ struct osd_capability {
 	uint64_t allowed_range_length, allowed_range_start;
 };
 
-void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH], struct osd_capability *ret_capability);
+void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
+			   struct osd_capability *ret_capability);
 /* Reserved bytes become 0; fields wider than their bits are cut. */
-void osd_capability_encode(const struct osd_capability *capability, uint8_t bytes[OSD_CAPABILITY_LENGTH]);
+void osd_capability_encode(const struct osd_capability *capability,
+			   uint8_t bytes[OSD_CAPABILITY_LENGTH]);
 
 #endif

@@ -101,7 +101,7 @@ static bool is_flush(uint16_t service_action)
 	       service_action == OSD_SA_FLUSH_PARTITION || service_action == OSD_SA_FLUSH_OSD;
 }
 
-/* ---- offset code ------------------------------------------------------------------------------ */
+/* ---- offset code --------------------------------------------------------------------------- */
 
 bool osd_offset_decode(uint32_t code, uint64_t *ret_offset)
 {
@@ -134,7 +134,7 @@ bool osd_offset_encode(uint64_t wanted, uint32_t *ret_code, uint64_t *ret_offset
 	return false;
 }
 
-/* ---- decode ----------------------------------------------------------------------------------- */
+/* ---- decode -------------------------------------------------------------------------------- */
 
 /* One failing field: every check below ends in it. */
 static enum osd_status bad_field(uint16_t field, uint16_t *ret_field)
@@ -149,8 +149,8 @@ static uint32_t get32(const uint8_t *bytes, size_t at)
 }
 
 /* The offset at byte at, which counts only when length != 0. */
-static enum osd_status get_offset(const uint8_t *bytes, uint16_t at, uint32_t length, uint64_t *offset,
-				  uint16_t *ret_field)
+static enum osd_status get_offset(const uint8_t *bytes, uint16_t at, uint32_t length,
+				  uint64_t *offset, uint16_t *ret_field)
 {
 	*offset = 0;
 	if (length && !osd_offset_decode(get32(bytes, at), offset))
@@ -187,7 +187,8 @@ static enum osd_status decode_page_format(const uint8_t *bytes, struct osd_cdb_a
 	a->get_page = get32(bytes, 52);
 	if (a->get_page) {
 		a->get_allocation_length = get32(bytes, 56);
-		status = get_offset(bytes, 60, a->get_allocation_length, &a->retrieved_offset, ret_field);
+		status = get_offset(bytes, 60, a->get_allocation_length, &a->retrieved_offset,
+				    ret_field);
 	}
 	if (status != OSD_OK || get32(bytes, 64) == 0)
 		return status;
@@ -222,7 +223,8 @@ static enum osd_status decode_list_format(const uint8_t *bytes, struct osd_cdb_a
 		a->get_allocation_length = get32(bytes, 60);
 	status = get_offset(bytes, 56, a->get_list_length, &a->get_list_offset, ret_field);
 	if (status == OSD_OK)
-		status = get_offset(bytes, 64, a->get_allocation_length, &a->retrieved_offset, ret_field);
+		status = get_offset(bytes, 64, a->get_allocation_length, &a->retrieved_offset,
+				    ret_field);
 	if (status == OSD_OK)
 		status = get_offset(bytes, 72, a->set_length, &a->set_offset, ret_field);
 	return status;
@@ -244,13 +246,15 @@ static enum osd_status decode_attributes(const uint8_t *bytes, struct osd_cdb_at
 	}
 }
 
-static enum osd_status decode_options(const uint8_t *bytes, struct osd_cdb *cdb, uint16_t *ret_field)
+static enum osd_status decode_options(const uint8_t *bytes, struct osd_cdb *cdb,
+				      uint16_t *ret_field)
 {
 	uint8_t control = bytes[AT_TIMESTAMPS];
 
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
-	if (!is_flush(cdb->service_action)) /* there some initiators put the flush scope (osd2-wire 9-2) */
+	/* In FLUSH* some initiators put the flush scope there (osd2-wire 9-2). */
+	if (!is_flush(cdb->service_action))
 		cdb->isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
 	if (cdb->isolation == 3 || cdb->isolation == 6)
 		return bad_field(AT_OPTIONS, ret_field);
@@ -270,7 +274,8 @@ static enum osd_status decode_word48(const uint8_t *bytes, struct osd_cdb *cdb, 
 
 	switch (word48_of(cdb->service_action)) {
 	case WORD48_CONTINUATION:
-		if (word && (word < OSD_CONTINUATION_HEADER || word > OSD_CONTINUATION_MAX || word % 8))
+		if (word &&
+		    (word < OSD_CONTINUATION_HEADER || word > OSD_CONTINUATION_MAX || word % 8))
 			return bad_field(AT_WORD48, ret_field);
 		cdb->continuation_length = word;
 		break;
@@ -345,7 +350,7 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, struct osd_c
 	return status;
 }
 
-/* ---- encode ----------------------------------------------------------------------------------- */
+/* ---- encode -------------------------------------------------------------------------------- */
 
 /* Writes the code of an offset that must be exact; unused when length is 0, as Linux writes it. */
 static bool put_offset(uint8_t *bytes, size_t at, uint32_t length, uint64_t offset)
@@ -409,16 +414,18 @@ static bool encode_attributes(const struct osd_cdb_attributes *a, uint8_t *bytes
 
 bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 {
-	uint32_t word48 = cdb->continuation_length | cdb->list_identifier | (uint32_t)cdb->map_type << 16;
+	uint32_t word48 =
+		cdb->continuation_length | cdb->list_identifier | (uint32_t)cdb->map_type << 16;
 
-	if (cdb->isolation > OSD_OPTION_ISOLATION_MASK || cdb->command_bits > OSD_BYTE11_COMMAND_MASK)
+	if (cdb->isolation > OSD_OPTION_ISOLATION_MASK ||
+	    cdb->command_bits > OSD_BYTE11_COMMAND_MASK)
 		return false;
 	memset(bytes, 0, OSD_CDB_LENGTH);
 	bytes[0] = OSD_OPCODE;
 	bytes[AT_ADDITIONAL_LENGTH] = OSD_CDB_ADDITIONAL_LENGTH;
 	osd_put_be(bytes + AT_SERVICE_ACTION, cdb->service_action, 2);
-	bytes[AT_OPTIONS] = (uint8_t)((cdb->dpo ? OSD_OPTION_DPO : 0) | (cdb->fua ? OSD_OPTION_FUA : 0) |
-				      cdb->isolation);
+	bytes[AT_OPTIONS] = (uint8_t)((cdb->dpo ? OSD_OPTION_DPO : 0) |
+				      (cdb->fua ? OSD_OPTION_FUA : 0) | cdb->isolation);
 	bytes[AT_BYTE11] = (uint8_t)((cdb->immed_tr ? OSD_IMMED_TR : 0) |
 				     (cdb->list_attr ? OSD_LIST_ATTR : 0) | cdb->command_bits);
 	bytes[AT_TIMESTAMPS] = cdb->timestamps_control;
@@ -439,7 +446,7 @@ bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 	return encode_attributes(&cdb->attributes, bytes);
 }
 
-/* ---- what it adds up to ----------------------------------------------------------------------- */
+/* ---- what it adds up to -------------------------------------------------------------------- */
 
 uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
 {
@@ -458,7 +465,8 @@ uint64_t osd_cdb_data_in_needed(const struct osd_cdb *cdb)
 	const struct osd_cdb_attributes *a = &cdb->attributes;
 	uint64_t data = osd_cdb_command_data_in(cdb);
 	/* Cannot overflow: an offset is below 2^43. */
-	uint64_t end = a->get_allocation_length ? a->retrieved_offset + a->get_allocation_length : 0;
+	uint64_t end =
+		a->get_allocation_length ? a->retrieved_offset + a->get_allocation_length : 0;
 
 	return OSD_MAX(data, end);
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cdb.h -- the 236-byte OSD-2 CDB (osd2-wire section 2): decode, encode, and the 32-bit offset code.
- * Lives here: what the bytes say and whether they can be said at all (lengths, reserved values, offsets).
+/* cdb.h -- the 236-byte OSD-2 CDB (osd2-wire section 2): decode, encode, and the 32-bit offset
+ * code.
+ * Lives here: what the bytes say and whether they can be said at all (lengths, reserved values,
+ * offsets).
  * Not here: what a command permits (command/validate.c), what lies in Data-Out (attr_list.h,
  * continuation.h), the capability's fields (capability.h).
  *
- * Reserved *bits* are ignored, because real initiators leave old fields in them; reserved *values* are
- * refused.  Whether a segment is used is decided by its length, never by its offset (osd2-wire 2.10). */
+ * Reserved *bits* are ignored, because real initiators leave old fields in them; reserved
+ * *values* are refused.  Whether a segment is used is decided by its length, never by its offset
+ * (osd2-wire 2.10). */
 #ifndef OSD_WIRE_CDB_H
 #define OSD_WIRE_CDB_H
 
@@ -19,8 +22,8 @@
 #define OSD_SET_ONE_MAX 18 /* bytes of attribute value that fit into the CDB (CDBFMT 1) */
 #define OSD_NO_FIELD    UINT16_MAX /* "no byte of the CDB to point at" */
 
-/* The get and set attributes parameters, all three formats in one.  Fields the format does not have, and
- * fields of a half that is not used, are 0.  Offsets are bytes. */
+/* The get and set attributes parameters, all three formats in one.  Fields the format does not
+ * have, and fields of a half that is not used, are 0.  Offsets are bytes. */
 struct osd_cdb_attributes {
 	uint8_t format; /* OSD_CDBFMT_SET_ONE, OSD_CDBFMT_PAGE or OSD_CDBFMT_LIST */
 
@@ -31,8 +34,8 @@ struct osd_cdb_attributes {
 	uint32_t get_allocation_length;
 	uint64_t retrieved_offset; /* in Data-In; counts when get_allocation_length != 0 */
 
-	/* What is set.  LIST: used when set_length != 0; PAGE and SET_ONE: when set_page != 0, and then
-	 * length 0 makes the attribute undefined. */
+	/* What is set.  LIST: used when set_length != 0; PAGE and SET_ONE: when set_page != 0,
+	 * and then length 0 makes the attribute undefined. */
 	uint32_t set_page, set_number;
 	uint32_t set_length; /* LIST: of the list with its header; else of the value */
 	uint64_t set_offset; /* in Data-Out: LIST the list, PAGE the bare value */
@@ -42,14 +45,15 @@ struct osd_cdb_attributes {
 struct osd_cdb {
 	uint16_t service_action;
 	bool dpo, fua;
-	uint8_t isolation; /* 0 default, 1 none, 2 strict, 4 range, 5 functional, 7 vendor; 0 in FLUSH* */
+	/* 0 default, 1 none, 2 strict, 4 range, 5 functional, 7 vendor; 0 in FLUSH* */
+	uint8_t isolation;
 	bool immed_tr, list_attr;
 	uint8_t command_bits; /* byte 11 b3-b0: sort order, scope, FCR ... as the command says */
 	uint8_t timestamps_control; /* 0 or OSD_TIMESTAMPS_BYPASS */
 	uint8_t duplication_method; /* byte 14, COPY USER OBJECTS */
 	uint64_t partition_id;      /* or the requested one */
 	uint64_t object_id;         /* user object or collection, or the requested one */
-	uint16_t create_count;      /* CREATE: number of user objects, >= 1 (0 on the wire means 1) */
+	uint16_t create_count;      /* CREATE: how many, >= 1 (0 on the wire means 1) */
 	union {                     /* bytes 32-39; 0 in CREATE */
 		uint64_t length;
 		uint64_t allocation_length;  /* LIST, LIST COLLECTION, QUERY, READ MAP */
@@ -63,7 +67,8 @@ struct osd_cdb {
 		uint64_t matches_collection_id;    /* QUERY */
 		uint64_t result_allocation_length; /* EXEC */
 	};
-	/* Bytes 48-51: at most one of these is not 0, as the service action says (osd2-wire 2.8). */
+	/* Bytes 48-51: at most one of these is not 0, as the service action says (osd2-wire
+	 * 2.8). */
 	uint32_t continuation_length;
 	uint32_t list_identifier; /* LIST, LIST COLLECTION */
 	uint16_t map_type;        /* READ MAP */
@@ -72,19 +77,20 @@ struct osd_cdb {
 	uint8_t capability[OSD_CAPABILITY_LENGTH]; /* osd_capability_decode */
 	uint8_t request_icv[32];
 	uint8_t nonce[12]; /* 6 bytes ms since 1970, 6 random */
-	uint32_t data_in_icv_offset, data_out_icv_offset; /* still encoded; meaningless under NOSEC */
+	/* Still encoded; meaningless under NOSEC. */
+	uint32_t data_in_icv_offset, data_out_icv_offset;
 };
 
 /* Name of a service action as the standard spells it; NULL: nobody's. */
 const char *osd_service_action_name(uint16_t service_action);
 
-/* Decodes and checks one CDB.  On OSD_OK cdb is complete.  Otherwise *ret_field is the byte to point the
- * sense data at, or OSD_NO_FIELD, and service_action, partition_id and object_id are as sent (0 after
- * OSD_E_OPCODE), for the sense data's object identification. */
+/* Decodes and checks one CDB.  On OSD_OK cdb is complete.  Otherwise *ret_field is the byte to
+ * point the sense data at, or OSD_NO_FIELD, and service_action, partition_id and object_id are
+ * as sent (0 after OSD_E_OPCODE), for the sense data's object identification. */
 enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, struct osd_cdb *cdb,
 			       uint16_t *ret_field);
-/* Writes the CDB of a request; fields the command does not have must be 0.  false: an offset is not one
- * osd_offset_encode returned, or a value does not fit its field. */
+/* Writes the CDB of a request; fields the command does not have must be 0.  false: an offset is
+ * not one osd_offset_encode returned, or a value does not fit its field. */
 bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH]);
 
 static inline bool osd_cdb_gets(const struct osd_cdb *cdb)
@@ -99,8 +105,8 @@ static inline bool osd_cdb_sets(const struct osd_cdb *cdb)
 	return a->format == OSD_CDBFMT_LIST ? a->set_length != 0 : a->set_page != 0;
 }
 
-/* Bytes of command data in Data-Out (they start at continuation_length) and in Data-In (they start at 0;
- * the most the command may return). */
+/* Bytes of command data in Data-Out (they start at continuation_length) and in Data-In (they
+ * start at 0; the most the command may return). */
 uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb);
 uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb);
 /* The whole Data-In this CDB can need: max(command data, retrieved offset + allocation). */
@@ -110,9 +116,10 @@ uint64_t osd_cdb_data_in_needed(const struct osd_cdb *cdb);
 enum osd_status osd_cdb_check_data_out(const struct osd_cdb *cdb, uint64_t data_out_length,
 				       uint16_t *ret_field);
 
-/* The offset code (osd2-wire 2.10).  Decode: false for FFFFFFFFh (unused) and for invalid exponents.
- * Encode: the finest code for the first representable offset >= wanted, which *ret_offset gets; false
- * above the largest (2^43 - 2^15). */
+/* The offset code (osd2-wire 2.10).  Decode: false for FFFFFFFFh (unused) and for invalid
+ * exponents.
+ * Encode: the finest code for the first representable offset >= wanted, which *ret_offset gets;
+ * false above the largest (2^43 - 2^15). */
 bool osd_offset_decode(uint32_t code, uint64_t *ret_offset);
 bool osd_offset_encode(uint64_t wanted, uint32_t *ret_code, uint64_t *ret_offset);
 

@@ -67,7 +67,8 @@ static bool check_descriptors(struct osd_rd r, uint16_t service_action, const ui
 			return false;
 		if (descriptor.type == OSD_DESC_END)
 			return true; /* what follows is to be ignored */
-		if (!carries(service_action, descriptor.type) || count == OSD_CONTINUATION_DESCRIPTORS)
+		if (!carries(service_action, descriptor.type) ||
+		    count == OSD_CONTINUATION_DESCRIPTORS)
 			return false;
 		for (size_t i = 0; i < count; i++)
 			if (seen[i] == descriptor.type)
@@ -76,7 +77,8 @@ static bool check_descriptors(struct osd_rd r, uint16_t service_action, const ui
 	}
 }
 
-enum osd_status osd_continuation_open(const uint8_t *segment, size_t length, uint16_t service_action,
+enum osd_status osd_continuation_open(const uint8_t *segment, size_t length,
+				      uint16_t service_action,
 				      struct osd_continuation *ret_continuation)
 {
 	struct osd_continuation c = {.service_action = service_action};
@@ -85,18 +87,20 @@ enum osd_status osd_continuation_open(const uint8_t *segment, size_t length, uin
 		*ret_continuation = c;
 		return OSD_OK;
 	}
-	if (length < OSD_CONTINUATION_HEADER || length % 8 || segment[0] != OSD_CONTINUATION_FORMAT ||
-	    osd_get_be(segment + 2, 2) != service_action)
+	if (length < OSD_CONTINUATION_HEADER || length % 8 ||
+	    segment[0] != OSD_CONTINUATION_FORMAT || osd_get_be(segment + 2, 2) != service_action)
 		return OSD_E_CDB_FIELD;
 	c.icv = segment + ICV_AT;
 	c.at = segment + OSD_CONTINUATION_HEADER;
-	if (!check_descriptors(osd_rd_init(c.at, length - OSD_CONTINUATION_HEADER), service_action, &c.end))
+	if (!check_descriptors(osd_rd_init(c.at, length - OSD_CONTINUATION_HEADER), service_action,
+			       &c.end))
 		return OSD_E_CDB_FIELD;
 	*ret_continuation = c;
 	return OSD_OK;
 }
 
-bool osd_continuation_next(struct osd_continuation *continuation, struct osd_descriptor *ret_descriptor)
+bool osd_continuation_next(struct osd_continuation *continuation,
+			   struct osd_descriptor *ret_descriptor)
 {
 	struct osd_rd r = {continuation->at, continuation->end, false};
 
@@ -117,7 +121,7 @@ bool osd_continuation_find(const struct osd_continuation *continuation, uint16_t
 	return false;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------ */
 
 bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer, size_t capacity,
 			    uint16_t service_action)
@@ -132,10 +136,11 @@ bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer
 	return !w.bad;
 }
 
-bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type, const void *content,
-			  size_t length)
+bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type,
+			  const void *content, size_t length)
 {
-	struct osd_wr w = osd_wr_init(writer->start + writer->used, writer->capacity - writer->used);
+	struct osd_wr w =
+		osd_wr_init(writer->start + writer->used, writer->capacity - writer->used);
 	uint8_t pad = (uint8_t)(-length & 7);
 
 	if (length > OSD_CONTINUATION_MAX)
@@ -151,12 +156,13 @@ bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type,
 	return !w.bad;
 }
 
-/* ---- scatter/gather --------------------------------------------------------------------------- */
+/* ---- scatter/gather ------------------------------------------------------------------------ */
 
-enum osd_status osd_sg_list_open(const struct osd_descriptor *descriptor, uint64_t base, uint64_t length,
-				 struct osd_sg_list *ret_list)
+enum osd_status osd_sg_list_open(const struct osd_descriptor *descriptor, uint64_t base,
+				 uint64_t length, struct osd_sg_list *ret_list)
 {
-	struct osd_sg_list list = {descriptor->content, descriptor->content + descriptor->length, base};
+	struct osd_sg_list list = {descriptor->content, descriptor->content + descriptor->length,
+				   base};
 	struct osd_sg_list walk = list;
 	uint64_t offset, piece, end, sum = 0;
 

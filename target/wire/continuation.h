@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* continuation.h -- the CDB continuation segment at the start of Data-Out (osd2-wire section 4): header,
- * descriptors, scatter/gather lists.
+/* continuation.h -- the CDB continuation segment at the start of Data-Out (osd2-wire section 4):
+ * header, descriptors, scatter/gather lists.
  *
- * osd_continuation_open checks the whole segment (format, service action, each descriptor's length, pad and
- * type, and that this service action may carry it, once), so walking it cannot fail.  Every fault is
- * OSD_E_CDB_FIELD, to be reported with field pointer OSD_CONTINUATION_FIELD. */
+ * osd_continuation_open checks the whole segment (format, service action, each descriptor's
+ * length, pad and type, and that this service action may carry it, once), so walking it cannot
+ * fail.  Every fault is OSD_E_CDB_FIELD, to be reported with field pointer
+ * OSD_CONTINUATION_FIELD. */
 #ifndef OSD_WIRE_CONTINUATION_H
 #define OSD_WIRE_CONTINUATION_H
 
@@ -34,11 +35,13 @@ struct osd_continuation {
 	const uint8_t *at, *end;
 };
 
-/* segment: the CDB CONTINUATION LENGTH bytes at Data-Out 0; the caller has checked that Data-Out holds
- * them.  A segment of length 0 opens as one without descriptors. */
-enum osd_status osd_continuation_open(const uint8_t *segment, size_t length, uint16_t service_action,
+/* segment: the CDB CONTINUATION LENGTH bytes at Data-Out 0; the caller has checked that Data-Out
+ * holds them.  A segment of length 0 opens as one without descriptors. */
+enum osd_status osd_continuation_open(const uint8_t *segment, size_t length,
+				      uint16_t service_action,
 				      struct osd_continuation *ret_continuation);
-bool osd_continuation_next(struct osd_continuation *continuation, struct osd_descriptor *ret_descriptor);
+bool osd_continuation_next(struct osd_continuation *continuation,
+			   struct osd_descriptor *ret_descriptor);
 /* The descriptor of that type, if there is one; does not move the walk. */
 bool osd_continuation_find(const struct osd_continuation *continuation, uint16_t type,
 			   struct osd_descriptor *ret_descriptor);
@@ -50,8 +53,8 @@ struct osd_continuation_writer {
 };
 bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer, size_t capacity,
 			    uint16_t service_action);
-bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type, const void *content,
-			  size_t length);
+bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type,
+			  const void *content, size_t length);
 
 /* A scatter/gather list: pieces of the object, in the order their bytes lie in the data buffer. */
 struct osd_sg_list {
@@ -60,8 +63,8 @@ struct osd_sg_list {
 };
 
 /* Checks that the pieces add up to length (the CDB's) and that none runs past 2^64. */
-enum osd_status osd_sg_list_open(const struct osd_descriptor *descriptor, uint64_t base, uint64_t length,
-				 struct osd_sg_list *ret_list);
+enum osd_status osd_sg_list_open(const struct osd_descriptor *descriptor, uint64_t base,
+				 uint64_t length, struct osd_sg_list *ret_list);
 bool osd_sg_list_next(struct osd_sg_list *list, uint64_t *ret_offset, uint64_t *ret_length);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cursor.h -- bounds-checked big-endian reader and writer with a sticky error: read or write all
- * fields, then test `bad` once.  A cursor borrows its buffer.  No casts over bytes anywhere else. */
+ * fields, then test `bad` once.  A cursor borrows its buffer.  No casts over bytes anywhere
+ * else. */
 #ifndef OSD_WIRE_CURSOR_H
 #define OSD_WIRE_CURSOR_H
 

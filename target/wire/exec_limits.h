@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_limits.h -- every limit of jobs and requests, once (design D26): the codec checks against it, the
- * root page, --help and the documentation print it.
- * Columns: symbol, name for people, unit, default, hard maximum, meaning.  A maximum of UINT64_MAX:
- * the pool's own bound rules. */
+/* exec_limits.h -- every limit of jobs and requests, once (design D26): the codec checks against
+ * it, the root page, --help and the documentation print it.
+ * Columns: symbol, name for people, unit, default, hard maximum, meaning.  A maximum of
+ * UINT64_MAX: the pool's own bound rules. */
 #ifndef OSD_WIRE_EXEC_LIMITS_H
 #define OSD_WIRE_EXEC_LIMITS_H
 

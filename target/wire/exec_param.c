@@ -34,7 +34,7 @@ struct parameter {
 	encode_fn *encode;
 };
 
-/* ---- odd ones ---------------------------------------------------------------------------------- */
+/* ---- odd ones ------------------------------------------------------------------------------- */
 
 static const char *decode_args(struct osd_rd *value, struct osd_exec_params *params)
 {
@@ -146,14 +146,15 @@ static void encode_array(const struct osd_exec_params *params, struct osd_wr *va
 	osd_wr_be(value, params->array_at_once, 4);
 }
 
-/* ---- the table --------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 #define FIELD(name) offsetof(struct osd_exec_params, name)
 
 static struct parameter parameter_of(uint16_t tag)
 {
 #define LIMIT(name, symbol)                                                                        \
-	(struct parameter){NUMBER, FIELD(name), osd_exec_limits[OSD_LIMIT_##symbol].maximum, NULL, NULL}
+	(struct parameter){NUMBER, FIELD(name), osd_exec_limits[OSD_LIMIT_##symbol].maximum,       \
+			   NULL, NULL}
 #define PLAIN(kind, name, maximum) (struct parameter){kind, FIELD(name), maximum, NULL, NULL}
 #define SPECIAL(name)              (struct parameter){ODD, 0, 0, decode_##name, encode_##name}
 	switch (tag) {
@@ -207,14 +208,15 @@ static struct parameter parameter_of(uint16_t tag)
 #undef SPECIAL
 }
 
-/* ---- decode ----------------------------------------------------------------------------------- */
+/* ---- decode -------------------------------------------------------------------------------- */
 
 static const char *decode_number(const struct parameter *parameter, struct osd_rd *value,
 				 struct osd_exec_params *params)
 {
 	uint64_t number = osd_rd_be(value, 8);
 
-	if (parameter->kind == NUMBER && !value->bad && (number == 0 || number > parameter->maximum))
+	if (parameter->kind == NUMBER && !value->bad &&
+	    (number == 0 || number > parameter->maximum))
 		return "limit is 0 or above its maximum";
 	memcpy((char *)params + parameter->at, &number, sizeof(number));
 	return NULL;
@@ -235,8 +237,8 @@ static const char *decode_text(const struct parameter *parameter, struct osd_rd 
 }
 
 /* One value; NULL or what is wrong with it. */
-static const char *decode_value(uint16_t tag, const struct parameter *parameter, struct osd_rd value,
-				struct osd_exec_params *params)
+static const char *decode_value(uint16_t tag, const struct parameter *parameter,
+				struct osd_rd value, struct osd_exec_params *params)
 {
 	const char *why;
 
@@ -304,7 +306,7 @@ enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 	return why ? OSD_E_CDB_FIELD : OSD_OK;
 }
 
-/* ---- encode ----------------------------------------------------------------------------------- */
+/* ---- encode -------------------------------------------------------------------------------- */
 
 /* Opens a parameter; its length is filled in by end_parameter. */
 static uint8_t *begin_parameter(struct osd_wr *w, uint16_t tag)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_param.h -- the EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design D11).
+/* exec_param.h -- the EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design
+ * D11).
  *
  * Content: be16 format version (1), be16 count, then count times
- *	be16 tag, be16 flags (b0 critical), be32 length, value, zero bytes until the value is a multiple of 8.
- * An unknown tag is ignored unless it is critical; a tag that comes twice is refused (TAG may repeat).
- * Not here: what a job's states mean (exec/), which parameters a target honours (command/cmd_exec.c). */
+ *	be16 tag, be16 flags (b0 critical), be32 length, value, zeros until the value is a
+ *	multiple of 8.
+ * An unknown tag is ignored unless it is critical; a tag that comes twice is refused (TAG may
+ * repeat).
+ * Not here: what a job's states mean (exec/), which parameters a target honours
+ * (command/cmd_exec.c). */
 #ifndef OSD_WIRE_EXEC_PARAM_H
 #define OSD_WIRE_EXEC_PARAM_H
 
@@ -24,27 +28,28 @@
 #define OSD_EXEC_WORD_MAX       64 /* bytes of an engine's or pool's name */
 
 /* Columns: number, symbol, value. */
-#define OSD_EXEC_PARAMS(X)                                                                                 \
-	X(1, ENGINE, "engine name, UTF-8, 1-64 bytes; \"python\"")                                          \
-	X(2, ARGS, "be16 encoding (0 none, 1 bytes, 2 JSON), then the arguments")                           \
-	X(3, WALL, "be64 us")                                                                               \
-	X(4, CPU, "be64 us")                                                                                \
-	X(5, MEMORY, "be64 bytes")                                                                          \
-	X(6, PROCESSES, "be64")                                                                             \
-	X(7, OUTPUT, "be64 bytes")                                                                          \
-	X(8, OPEN_FILES, "be64")                                                                            \
-	X(9, IO, "be64 bytes")                                                                              \
-	X(10, PRIORITY, "be16 signed, -100..100, higher first")                                             \
-	X(11, NAME, "UTF-8, 1-128 bytes")                                                                   \
-	X(12, TAG, "key=value, UTF-8, 2-128 bytes; at most 16 of these")                                    \
-	X(13, KEY, "idempotency key, 1-64 opaque bytes")                                                    \
-	X(14, SURROGATE_PARTITION, "be64 partition id")                                                     \
-	X(15, SURROGATE_ID, "be64 requested object id of the surrogate")                                    \
-	X(16, SYNC_WAIT, "be64 us a synchronous EXEC waits")                                                \
-	X(17, FLAGS, "be32, enum osd_exec_flags")                                                           \
-	X(18, AFTER, "1-64 times {be64 partition, be64 object, be32 condition (0 any end, 1 COMPLETED), be32 0}") \
-	X(19, ARRAY, "be32 first index, be32 last index, be32 most running at once (0: all)")               \
-	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                         \
+#define OSD_EXEC_PARAMS(X)                                                                         \
+	X(1, ENGINE, "engine name, UTF-8, 1-64 bytes; \"python\"")                                 \
+	X(2, ARGS, "be16 encoding (0 none, 1 bytes, 2 JSON), then the arguments")                  \
+	X(3, WALL, "be64 us")                                                                      \
+	X(4, CPU, "be64 us")                                                                       \
+	X(5, MEMORY, "be64 bytes")                                                                 \
+	X(6, PROCESSES, "be64")                                                                    \
+	X(7, OUTPUT, "be64 bytes")                                                                 \
+	X(8, OPEN_FILES, "be64")                                                                   \
+	X(9, IO, "be64 bytes")                                                                     \
+	X(10, PRIORITY, "be16 signed, -100..100, higher first")                                    \
+	X(11, NAME, "UTF-8, 1-128 bytes")                                                          \
+	X(12, TAG, "key=value, UTF-8, 2-128 bytes; at most 16 of these")                           \
+	X(13, KEY, "idempotency key, 1-64 opaque bytes")                                           \
+	X(14, SURROGATE_PARTITION, "be64 partition id")                                            \
+	X(15, SURROGATE_ID, "be64 requested object id of the surrogate")                           \
+	X(16, SYNC_WAIT, "be64 us a synchronous EXEC waits")                                       \
+	X(17, FLAGS, "be32, enum osd_exec_flags")                                                  \
+	X(18, AFTER,                                                                               \
+	  "1-64 times {be64 partition, be64 object, be32 enum osd_after_condition, be32 0}")       \
+	X(19, ARRAY, "be32 first index, be32 last index, be32 most running at once (0: all)")      \
+	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                \
 	X(21, EXPIRY, "be64 us the record is kept after the job's end")
 
 enum osd_exec_param_tag {
@@ -102,12 +107,13 @@ static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_e
 	return params->present >> tag & 1;
 }
 
-/* Decodes the descriptor's content; params borrow from it.  Values out of the hard limits, text that is
- * not clean UTF-8, lengths that do not match: OSD_E_CDB_FIELD (field pointer 48), and *ret_why (if not
- * NULL) is a static sentence for the log. */
+/* Decodes the descriptor's content; params borrow from it.  Values out of the hard limits, text
+ * that is not clean UTF-8, lengths that do not match: OSD_E_CDB_FIELD (field pointer 48), and
+ * *ret_why (if not NULL) is a static sentence for the log. */
 enum osd_status osd_exec_params_decode(const uint8_t *content, size_t length,
 				       struct osd_exec_params *ret_params, const char **ret_why);
-/* Encodes what is present, each entry marked critical; returns the length, 0 when capacity is too small. */
+/* Encodes what is present, each entry marked critical; returns the length, 0 when capacity is
+ * too small. */
 size_t osd_exec_params_encode(const struct osd_exec_params *params, void *buffer, size_t capacity);
 
 #endif

@@ -45,7 +45,8 @@ static uint8_t *claim(struct osd_list_writer *writer, uint64_t id, size_t length
 {
 	uint8_t *room = writer->start + writer->placed;
 
-	if (!writer->placed || writer->first_left_out || length > writer->capacity - writer->placed) {
+	if (!writer->placed || writer->first_left_out ||
+	    length > writer->capacity - writer->placed) {
 		osd_list_writer_left_out(writer, length, id);
 		return NULL;
 	}
@@ -82,7 +83,8 @@ bool osd_list_writer_block(struct osd_list_writer *writer, uint64_t id, uint8_t 
 size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descriptor_format format,
 			      uint32_t list_identifier, bool list_changed)
 {
-	uint64_t additional = writer->needed == UINT64_MAX ? UINT64_MAX : writer->needed - NOT_COUNTED;
+	uint64_t additional =
+		writer->needed == UINT64_MAX ? UINT64_MAX : writer->needed - NOT_COUNTED;
 
 	if (!writer->placed)
 		return 0;
@@ -95,7 +97,8 @@ size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descripto
 	return writer->placed;
 }
 
-enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length, struct osd_list_data *ret_list)
+enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length,
+				   struct osd_list_data *ret_list)
 {
 	struct osd_list_data list;
 	uint64_t descriptors;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* list_data.h -- parameter data of LIST and LIST COLLECTION (osd2-wire 3.8): a 24-byte header, then ids, or
- * id blocks with attributes.  Only whole descriptors are returned; ADDITIONAL LENGTH counts all of them. */
+/* list_data.h -- parameter data of LIST and LIST COLLECTION (osd2-wire 3.8): a 24-byte header,
+ * then ids, or id blocks with attributes.  Only whole descriptors are returned; ADDITIONAL
+ * LENGTH counts all of them. */
 #ifndef OSD_WIRE_LIST_DATA_H
 #define OSD_WIRE_LIST_DATA_H
 
@@ -37,12 +38,14 @@ void osd_list_writer_init(struct osd_list_writer *writer, void *buffer, size_t c
 size_t osd_list_writer_room(const struct osd_list_writer *writer, size_t descriptor_bytes);
 /* One id.  false: it did not fit and is counted as left out. */
 bool osd_list_writer_id(struct osd_list_writer *writer, uint64_t id);
-/* One id block; entries are type 9 entries (OSD_LIST_BARE writer), at most OSD_ATTR_GROUP_MAX bytes. */
+/* One id block; entries are type 9 entries (OSD_LIST_BARE writer), at most OSD_ATTR_GROUP_MAX
+ * bytes. */
 bool osd_list_writer_block(struct osd_list_writer *writer, uint64_t id, uint8_t object_type,
 			   const uint8_t *entries, size_t length);
 /* Descriptors that exist beyond those offered: their bytes, and the first one's id. */
 void osd_list_writer_left_out(struct osd_list_writer *writer, uint64_t bytes, uint64_t first_id);
-/* Writes the header; list_identifier counts only while the list is incomplete; list_changed is LSTCHG.
+/* Writes the header; list_identifier counts only while the list is incomplete; list_changed is
+ * LSTCHG.
  * Returns the bytes placed. */
 size_t osd_list_writer_finish(struct osd_list_writer *writer, enum osd_descriptor_format format,
 			      uint32_t list_identifier, bool list_changed);
@@ -56,7 +59,8 @@ struct osd_list_data {
 	const uint8_t *at, *end; /* descriptors */
 };
 
-enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length, struct osd_list_data *ret_list);
+enum osd_status osd_list_data_open(const uint8_t *bytes, size_t length,
+				   struct osd_list_data *ret_list);
 /* Next id of a list asked for without attributes. */
 bool osd_list_data_next_id(struct osd_list_data *list, uint64_t *ret_id);
 /* Next id block of a list asked for with attributes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* proxy_frame.c -- frames between a sandbox and its proxy, and messages of the job socket.
  *
- * Frames (64 bytes): be16 version, be16 op or code, be16 flags, be16 fd count (answers), be32 body bytes,
- * be32 0, be64 partition, be64 object (calls), be64 a, be64 b, zeros. */
+ * Frames (64 bytes): be16 version, be16 op or code, be16 flags, be16 fd count (answers), be32
+ * body bytes, be32 0, be64 partition, be64 object (calls), be64 a, be64 b, zeros. */
 #include "wire/proxy_frame.h"
 
 #include "wire/exec_limits.h"
@@ -112,10 +112,10 @@ bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *
 	return true;
 }
 
-/* ---- job socket ------------------------------------------------------------------------------- */
+/* ---- job socket ---------------------------------------------------------------------------- */
 
-size_t osd_job_message_encode(enum osd_job_message type, const void *body, size_t length, uint8_t *bytes,
-			      size_t capacity)
+size_t osd_job_message_encode(enum osd_job_message type, const void *body, size_t length,
+			      uint8_t *bytes, size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -140,8 +140,9 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 	return true;
 }
 
-/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 0, be64 job partition,
- * be64 job object, be64 zone partition, be64 zone object, be32 name, args, code bytes, be32 grace, zeros. */
+/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 0, be64 job
+ * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
+ * bytes, be32 grace, zeros. */
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_JOB_RUN_BYTES);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd_frame.c -- messages between the target and iosd-sandboxd: header, limits, exit report. */
+/* sandboxd_frame.c -- messages between the target and iosd-sandboxd: header, limits, exit
+ * report. */
 #include "wire/sandboxd_frame.h"
 
 #include "wire/cursor.h"
@@ -21,7 +22,8 @@ static bool type_known(uint16_t type)
 	return false;
 }
 
-size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes, size_t capacity)
+size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes,
+			   size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -35,7 +37,8 @@ size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandboxd_message *ret_message)
+bool osd_sandboxd_decode(const uint8_t *bytes, size_t length,
+			 struct osd_sandboxd_message *ret_message)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	uint16_t version = (uint16_t)osd_rd_be(&r, 2);
@@ -52,7 +55,8 @@ bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandbox
 	return true;
 }
 
-size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes, size_t capacity)
+size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes,
+				 size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -63,7 +67,8 @@ size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_limits *ret_limits)
+bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length,
+			       struct osd_sandbox_limits *ret_limits)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	struct osd_sandbox_limits limits;
@@ -78,7 +83,8 @@ bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_s
 	return true;
 }
 
-size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes, size_t capacity)
+size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes,
+			       size_t capacity)
 {
 	struct osd_wr w = osd_wr_init(bytes, capacity);
 
@@ -90,7 +96,8 @@ size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *b
 	return w.bad ? 0 : osd_wr_used(&w);
 }
 
-bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_exit *ret_status)
+bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length,
+			     struct osd_sandbox_exit *ret_status)
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	struct osd_sandbox_exit status;

@@ -31,7 +31,7 @@ enum {
 #define SPECIFIC_IN_CDB 0x40 /* C/D */
 #define VALID           0x80
 
-/* ---- encode ----------------------------------------------------------------------------------- */
+/* ---- encode -------------------------------------------------------------------------------- */
 
 static void begin(struct osd_wr *w, enum descriptor type, uint8_t body)
 {
@@ -53,7 +53,8 @@ static void put_field(struct osd_wr *w, const struct osd_sense *sense)
 {
 	begin(w, SENSE_KEY_SPECIFIC, SPECIFIC_BODY);
 	osd_wr_zero(w, 2);
-	osd_wr_be(w, sense->field_in_data_out ? SPECIFIC_VALID : SPECIFIC_VALID | SPECIFIC_IN_CDB, 1);
+	osd_wr_be(w, sense->field_in_data_out ? SPECIFIC_VALID : SPECIFIC_VALID | SPECIFIC_IN_CDB,
+		  1);
 	osd_wr_be(w, sense->field_pointer, 2);
 	osd_wr_zero(w, 1);
 }
@@ -100,7 +101,7 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_M
 	return osd_wr_used(&w);
 }
 
-/* ---- decode ----------------------------------------------------------------------------------- */
+/* ---- decode -------------------------------------------------------------------------------- */
 
 static void get_object(const uint8_t *d, struct osd_sense *sense)
 {

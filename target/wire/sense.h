@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h, 02h, 01h,
- * 00h, 07h, 08h, so that what Linux cuts after 96 bytes and what it misreads come last. */
+/* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h,
+ * 02h, 01h, 00h, 07h, 08h, so that what Linux cuts after 96 bytes and what it misreads come
+ * last. */
 #ifndef OSD_WIRE_SENSE_H
 #define OSD_WIRE_SENSE_H
 
@@ -42,8 +43,9 @@ struct osd_sense {
 
 /* Returns the length, 8..OSD_SENSE_MAX. */
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_MAX]);
-/* Reads what another target sent: unknown descriptors are skipped, of repeated ones the last counts, a
- * descriptor cut off at the end is ignored.  false: not current descriptor-format sense data. */
+/* Reads what another target sent: unknown descriptors are skipped, of repeated ones the last
+ * counts, a descriptor cut off at the end is ignored.  false: not current descriptor-format
+ * sense data. */
 bool osd_sense_decode(const uint8_t *bytes, size_t length, struct osd_sense *ret_sense);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_attr_list.c -- attribute lists: golden frames, lists that lie, writers cut at every length. */
+/* test_attr_list.c -- attribute lists: golden frames, lists that lie, writers cut at every
+ * length. */
 #include "wire/attr_list.h"
 
 #include "wire/cursor.h"
@@ -52,8 +53,8 @@ static void test_lists_that_lie(void)
 	CHECK_EQ(open_with(set, 56, 0, 0x0100, OSD_LIST_SET), OSD_E_PARAM_FIELD);
 	CHECK_EQ(open_with(set, 56, 46, 9, OSD_LIST_SET), OSD_E_PARAM_LENGTH);
 	CHECK_EQ(open_with(set, 56, 46, 0xffff, OSD_LIST_SET), OSD_E_PARAM_LENGTH);
-	CHECK_EQ(open_with(set, 48, 2, 0, OSD_LIST_SET), OSD_E_PARAM_LENGTH); /* cut in the value */
-	CHECK_EQ(open_with(set, 40, 2, 0, OSD_LIST_SET), OSD_E_PARAM_LENGTH); /* cut in the header */
+	CHECK_EQ(open_with(set, 48, 2, 0, OSD_LIST_SET), OSD_E_PARAM_LENGTH); /* in the value */
+	CHECK_EQ(open_with(set, 40, 2, 0, OSD_LIST_SET), OSD_E_PARAM_LENGTH); /* in the header */
 }
 
 static void test_longest_value(void)
@@ -62,7 +63,8 @@ static void test_longest_value(void)
 	struct osd_attr_list list;
 
 	osd_put_be(bytes + 14, 0xffff, 2);
-	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_SET, &list), OSD_E_PARAM_FIELD);
+	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_SET, &list),
+		 OSD_E_PARAM_FIELD);
 	osd_put_be(bytes + 14, 0xfffe, 2);
 	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_SET, &list), OSD_OK);
 }
@@ -73,7 +75,8 @@ static void test_most_entries(void)
 	struct osd_attr_list list;
 
 	CHECK_EQ(osd_attr_entries_open(bytes, 8 * 65536, OSD_LIST_GET, &list), OSD_OK);
-	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_GET, &list), OSD_E_PARAM_LENGTH);
+	CHECK_EQ(osd_attr_entries_open(bytes, sizeof(bytes), OSD_LIST_GET, &list),
+		 OSD_E_PARAM_LENGTH);
 }
 
 static size_t write_retrieved(uint8_t *buffer, size_t capacity)
@@ -86,8 +89,8 @@ static size_t write_retrieved(uint8_t *buffer, size_t capacity)
 	return osd_attr_writer_finish(&writer);
 }
 
-/* At every allocation length: the bytes placed are those of the whole list, entries that cannot start
- * are left out, nothing is written behind the allocation, LIST LENGTH stays. */
+/* At every allocation length: the bytes placed are those of the whole list, entries that cannot
+ * start are left out, nothing is written behind the allocation, LIST LENGTH stays. */
 static void test_write_truncated(void)
 {
 	struct golden frame = golden("attrs.retrieved");

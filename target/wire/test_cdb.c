@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_cdb.c -- the CDB codec against golden frames, every refusal with its field, the offset code. */
+/* test_cdb.c -- the CDB codec against golden frames, every refusal with its field, the offset
+ * code. */
 #include "wire/cdb.h"
 
 #include "wire/cursor.h"
@@ -267,7 +268,7 @@ static const struct {
 	{0x80000000, 0xc8000000, 0x80000000},
 	{0x80000001, 0xc8000001, 0x80000010},
 	{UINT64_C(0x100000000), 0xd8000000, UINT64_C(0x100000000)},
-	{UINT64_C(0xfffffff) << 7, 0x08000000, UINT64_C(1) << 35}, /* its own code would say "unused" */
+	{UINT64_C(0xfffffff) << 7, 0x08000000, UINT64_C(1) << 35}, /* else "unused" */
 	{UINT64_C(1) << 40, 0x58000000, UINT64_C(1) << 40},
 	{(UINT64_C(1) << 43) - (1 << 15), 0x7fffffff, (UINT64_C(1) << 43) - (1 << 15)},
 };

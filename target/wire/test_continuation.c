@@ -17,7 +17,8 @@ static void test_pieces(void)
 	uint64_t offset, length;
 	uint8_t buffer[80];
 
-	CHECK_EQ(osd_continuation_open(frame.bytes, frame.length, OSD_SA_READ, &continuation), OSD_OK);
+	CHECK_EQ(osd_continuation_open(frame.bytes, frame.length, OSD_SA_READ, &continuation),
+		 OSD_OK);
 	CHECK(osd_continuation_find(&continuation, OSD_DESC_SG_LIST, &descriptor));
 	CHECK(!osd_continuation_find(&continuation, OSD_DESC_QUERY_LIST, &descriptor));
 	CHECK(osd_continuation_next(&continuation, &descriptor));
@@ -26,7 +27,8 @@ static void test_pieces(void)
 	CHECK(osd_sg_list_next(&list, &offset, &length) && offset == 65546 && length == 8192);
 	CHECK(!osd_sg_list_next(&list, &offset, &length));
 	CHECK_EQ(osd_sg_list_open(&descriptor, 0, READ_LENGTH - 1, &list), OSD_E_CDB_FIELD);
-	CHECK_EQ(osd_sg_list_open(&descriptor, UINT64_MAX - 65536, READ_LENGTH, &list), OSD_E_CDB_FIELD);
+	CHECK_EQ(osd_sg_list_open(&descriptor, UINT64_MAX - 65536, READ_LENGTH, &list),
+		 OSD_E_CDB_FIELD);
 
 	CHECK(osd_continuation_begin(&writer, buffer, sizeof(buffer), OSD_SA_READ));
 	CHECK(osd_continuation_add(&writer, OSD_DESC_SG_LIST, frame.bytes + 48, 32));
@@ -55,7 +57,8 @@ static void test_exec(void)
 	struct osd_descriptor descriptor;
 	uint8_t buffer[112];
 
-	CHECK_EQ(osd_continuation_open(frame.bytes, frame.length, OSD_SA_EXEC, &continuation), OSD_OK);
+	CHECK_EQ(osd_continuation_open(frame.bytes, frame.length, OSD_SA_EXEC, &continuation),
+		 OSD_OK);
 	CHECK(osd_continuation_find(&continuation, OSD_DESC_EXEC_PARAMS, &descriptor));
 	CHECK_BYTES(descriptor.content, descriptor.length, params.bytes, params.length);
 	CHECK(osd_continuation_begin(&writer, buffer, sizeof(buffer), OSD_SA_EXEC));

@@ -57,7 +57,8 @@ static void test_full(void)
 	CHECK(text_is(params.key, "key-1"));
 	CHECK(params.surrogate_partition == 0x10000 && params.surrogate_id == 0x20000);
 	CHECK_EQ(params.sync_wait_usec, 2000000);
-	CHECK_EQ(params.flags, OSD_EXEC_HOLD | OSD_EXEC_IDEMPOTENT | OSD_EXEC_END_ON_ABORT | 75 << 8);
+	CHECK_EQ(params.flags,
+		 OSD_EXEC_HOLD | OSD_EXEC_IDEMPOTENT | OSD_EXEC_END_ON_ABORT | 75 << 8);
 	CHECK(params.after_count == 2 && params.after[0].object_id == 0x10005 &&
 	      params.after[0].condition == OSD_AFTER_COMPLETED && params.after[1].condition == 0);
 	CHECK(params.array_first == 0 && params.array_last == 15 && params.array_at_once == 4);
@@ -140,7 +141,8 @@ static void test_frames_that_lie(void)
 	struct osd_exec_params params;
 
 	for (size_t length = 0; length < frame.length; length++)
-		CHECK_EQ(osd_exec_params_decode(frame.bytes, length, &params, NULL), OSD_E_CDB_FIELD);
+		CHECK_EQ(osd_exec_params_decode(frame.bytes, length, &params, NULL),
+			 OSD_E_CDB_FIELD);
 	frame.bytes[3] = 2; /* one parameter more than counted */
 	CHECK_EQ(osd_exec_params_decode(frame.bytes, frame.length, &params, NULL), OSD_E_CDB_FIELD);
 	frame.bytes[3] = 4;
@@ -182,8 +184,10 @@ static void test_text(void)
 {
 	CHECK(clean("") && clean("plain") && clean("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
 	CHECK(!clean("\x1b[0m") && !clean("\x7f") && !clean("\xc2\x85"));
-	CHECK(!clean("\x80") && !clean("\xc3") && !clean("\xe2\x82") && !clean("\xc3(") && !clean("\xff"));
-	CHECK(!clean("\xc0\xaf") && !clean("\xe0\x80\xaf") && !clean("\xf0\x80\x80\xaf")); /* overlong */
+	CHECK(!clean("\x80") && !clean("\xc3") && !clean("\xe2\x82") && !clean("\xc3(") &&
+	      !clean("\xff"));
+	/* overlong */
+	CHECK(!clean("\xc0\xaf") && !clean("\xe0\x80\xaf") && !clean("\xf0\x80\x80\xaf"));
 	CHECK(!clean("\xed\xa0\x80") && !clean("\xf4\x90\x80\x80")); /* surrogate, above 10FFFF */
 }
 
@@ -197,6 +201,7 @@ int main(void)
 	test_repeated();
 	test_text();
 	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++)
-		CHECK(osd_exec_limits[i].name && osd_exec_limits[i].standard <= osd_exec_limits[i].maximum);
+		CHECK(osd_exec_limits[i].name &&
+		      osd_exec_limits[i].standard <= osd_exec_limits[i].maximum);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_frames.c -- frames of the sandbox's two channels and of iosd-sandboxd: bytes typed by hand, and what
- * a hostile peer may not say. */
+/* test_frames.c -- frames of the sandbox's two channels and of iosd-sandboxd: bytes typed by
+ * hand, and what a hostile peer may not say. */
 #include "base/test.h"
 #include "wire/osd2.h"
 #include "wire/proxy_frame.h"
@@ -29,7 +29,8 @@ static void test_call(void)
 
 	CHECK(osd_call_decode(call_bytes, &call));
 	CHECK(call.op == OSD_CALL_WRITE && call.flags == 5 && call.body_bytes == 9);
-	CHECK(call.partition_id == 0x10000 && call.object_id == 0x10002 && call.a == 512 && call.b == 3);
+	CHECK(call.partition_id == 0x10000 && call.object_id == 0x10002 && call.a == 512 &&
+	      call.b == 3);
 	osd_call_encode(&call, bytes);
 	CHECK_BYTES(bytes, sizeof(bytes), call_bytes, sizeof(call_bytes));
 }
@@ -107,8 +108,8 @@ static void test_job_messages(void)
 	uint8_t bytes[8];
 	size_t length;
 
-	CHECK_BYTES(bytes, osd_job_message_encode(OSD_JOB_FAILED, "no", 2, bytes, sizeof(bytes)), failed,
-		    sizeof(failed));
+	CHECK_BYTES(bytes, osd_job_message_encode(OSD_JOB_FAILED, "no", 2, bytes, sizeof(bytes)),
+		    failed, sizeof(failed));
 	CHECK_EQ(osd_job_message_encode(OSD_JOB_FAILED, "no", 2, bytes, 5), 0);
 	CHECK(osd_job_message_decode(failed, sizeof(failed), &type, &body, &length));
 	CHECK_EQ(type, OSD_JOB_FAILED);
@@ -149,8 +150,12 @@ static void test_sandboxd(void)
 
 static void test_exit_report(void)
 {
-	struct osd_sandbox_exit status = {.wait_status = -9, .cpu_user_usec = 1, .cpu_system_usec = 2,
-					  .peak_bytes = 3, .out_of_memory = true}, back;
+	struct osd_sandbox_exit status = {.wait_status = -9,
+					  .cpu_user_usec = 1,
+					  .cpu_system_usec = 2,
+					  .peak_bytes = 3,
+					  .out_of_memory = true},
+				back;
 	uint8_t bytes[32];
 	size_t length = osd_sandbox_exit_encode(&status, bytes, sizeof(bytes));
 

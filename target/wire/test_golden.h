@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_golden.h -- for test_*.c only: frames by name from tests/fuzz/golden, whose bytes were typed from the
- * standard's tables and are shared with the tests of the Python codec. */
+/* test_golden.h -- for test_*.c only: frames by name from tests/fuzz/golden, whose bytes were
+ * typed from the standard's tables and are shared with the tests of the Python codec. */
 #ifndef OSD_WIRE_TEST_GOLDEN_H
 #define OSD_WIRE_TEST_GOLDEN_H
 

@@ -18,10 +18,11 @@ static void test_complete(void)
 	CHECK_EQ(osd_list_writer_room(&writer, 8), 5);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(osd_list_writer_id(&writer, ids[i]));
-	CHECK_BYTES(buffer, osd_list_writer_finish(&writer, OSD_ODF_USER_OBJECTS, 9, false), frame.bytes,
-		    frame.length);
+	CHECK_BYTES(buffer, osd_list_writer_finish(&writer, OSD_ODF_USER_OBJECTS, 9, false),
+		    frame.bytes, frame.length);
 	CHECK_EQ(osd_list_data_open(frame.bytes, frame.length, &list), OSD_OK);
-	CHECK(list.format == OSD_ODF_USER_OBJECTS && list.continuation_id == 0 && !list.list_changed);
+	CHECK(list.format == OSD_ODF_USER_OBJECTS && list.continuation_id == 0 &&
+	      !list.list_changed);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(osd_list_data_next_id(&list, &id) && id == ids[i]);
 	CHECK(!osd_list_data_next_id(&list, &id));
@@ -39,8 +40,8 @@ static void test_cut(void)
 	CHECK(osd_list_writer_id(&writer, 0x10000));
 	CHECK(!osd_list_writer_id(&writer, 0x10001));
 	osd_list_writer_left_out(&writer, 8, 0x10002);
-	CHECK_BYTES(buffer, osd_list_writer_finish(&writer, OSD_ODF_PARTITIONS, 9, false), frame.bytes,
-		    frame.length);
+	CHECK_BYTES(buffer, osd_list_writer_finish(&writer, OSD_ODF_PARTITIONS, 9, false),
+		    frame.bytes, frame.length);
 	CHECK_EQ(osd_list_data_open(frame.bytes, frame.length, &list), OSD_OK);
 	CHECK(list.continuation_id == 0x10001 && list.list_identifier == 9);
 	CHECK(osd_list_data_next_id(&list, &id) && id == 0x10000);
@@ -85,7 +86,8 @@ static void test_blocks(void)
 		    frame.bytes, frame.length);
 	CHECK_EQ(osd_list_data_open(frame.bytes, frame.length, &list), OSD_OK);
 	CHECK(osd_list_data_next_block(&list, &block) && block.object_id == 0x10000);
-	CHECK(osd_attr_list_next(&block.attributes, &attr) && attr.number == 0x82 && attr.length == 8);
+	CHECK(osd_attr_list_next(&block.attributes, &attr) && attr.number == 0x82 &&
+	      attr.length == 8);
 	CHECK(!osd_list_data_next_block(&list, &block));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_sense.c -- sense data against golden frames, and what the reader makes of others' sense data. */
+/* test_sense.c -- sense data against golden frames, and what the reader makes of others' sense
+ * data. */
 #include "wire/sense.h"
 
 #include "base/status.h"
@@ -22,7 +23,8 @@ static void test_golden_frames(void)
 {
 	check(&(struct osd_sense){OSD_SK_ILLEGAL_REQUEST, 0x2400, .has_object = true,
 				  .partition_id = 0x10000, .object_id = 0x12345,
-				  .not_initiated = OSD_FN_ALL, .has_field = true, .field_pointer = 24},
+				  .not_initiated = OSD_FN_ALL, .has_field = true,
+				  .field_pointer = 24},
 	      "sense.no_object");
 	check(&(struct osd_sense){OSD_SK_RECOVERED_ERROR, 0x3b17, .has_object = true,
 				  .partition_id = 0x10000, .object_id = 0x10001,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz.h -- what the fuzz targets share: the entry point's prototype and a check that stops the fuzzer. */
+/* fuzz.h -- what the fuzz targets share: the entry point's prototype and a check that stops the
+ * fuzzer. */
 #ifndef OSD_FUZZ_H
 #define OSD_FUZZ_H
 

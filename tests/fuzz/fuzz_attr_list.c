@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_attr_list.c -- invariant: a list that opens is walked to its end inside its bytes, whatever it says
- * about its size; written again it keeps its entries; and a writer stays within any allocation, telling
- * the same full length at each. */
+/* fuzz_attr_list.c -- invariant: a list that opens is walked to its end inside its bytes,
+ * whatever it says about its size; written again it keeps its entries; and a writer stays within
+ * any allocation, telling the same full length at each. */
 #include "fuzz.h"
 #include "wire/attr_list.h"
 #include "wire/list_data.h"
@@ -29,7 +29,8 @@ static uint64_t rewrite(struct osd_attr_list list, size_t capacity, size_t count
 	HOLDS(buffer);
 	osd_attr_writer_init(&writer, buffer, capacity, OSD_LIST_SET);
 	while (osd_attr_list_next(&list, &attr))
-		HOLDS(osd_attr_writer_add(&writer, attr.page, attr.number, attr.value, attr.length) == OSD_OK);
+		HOLDS(osd_attr_writer_add(&writer, attr.page, attr.number, attr.value,
+					  attr.length) == OSD_OK);
 	placed = osd_attr_writer_finish(&writer);
 	HOLDS(placed <= capacity);
 	if (placed >= OSD_LIST_HEADER) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_cdb.c -- invariant: any bytes decode to a refusal that names a field inside the CDB, or to a CDB that
- * encodes again and then no longer changes; and a Data-Out that passes the check holds all it points at. */
+/* fuzz_cdb.c -- invariant: any bytes decode to a refusal that names a field inside the CDB, or
+ * to a CDB that encodes again and then no longer changes; and a Data-Out that passes the check
+ * holds all it points at. */
 #include "fuzz.h"
 #include "wire/capability.h"
 #include "wire/cdb.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_continuation.c -- invariant: a continuation segment that opens is walked inside its bytes; a
- * scatter/gather list that opens adds up and does not wrap; EXEC parameters that decode are within the hard
- * limits and encode to a form that no longer changes. */
+/* fuzz_continuation.c -- invariant: a continuation segment that opens is walked inside its
+ * bytes; a scatter/gather list that opens adds up and does not wrap; EXEC parameters that decode
+ * are within the hard limits and encode to a form that no longer changes. */
 #include "base/util.h"
 #include "fuzz.h"
 #include "wire/continuation.h"
@@ -37,7 +37,8 @@ static void fuzz_params(const uint8_t *content, size_t length)
 	if (osd_exec_params_decode(content, length, &params, NULL) == OSD_OK) {
 		HOLDS(params.args.length <= osd_exec_limits[OSD_LIMIT_ARGS].maximum);
 		HOLDS(params.wall_usec <= osd_exec_limits[OSD_LIMIT_WALL].maximum);
-		HOLDS(params.tag_count <= OSD_EXEC_TAGS_MAX && params.after_count <= OSD_EXEC_AFTER_MAX);
+		HOLDS(params.tag_count <= OSD_EXEC_TAGS_MAX &&
+		      params.after_count <= OSD_EXEC_AFTER_MAX);
 		touch(params.args.bytes, params.args.length);
 		touch(params.name.bytes, params.name.length);
 		used = osd_exec_params_encode(&params, once, capacity);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_proxy_frame.c -- invariant: what a sandbox puts into a frame or on the job socket is refused, or
- * decodes within its limits and encodes to the very same bytes. */
+/* fuzz_proxy_frame.c -- invariant: what a sandbox puts into a frame or on the job socket is
+ * refused, or decodes within its limits and encodes to the very same bytes. */
 #include "fuzz.h"
 #include "wire/proxy_frame.h"
 

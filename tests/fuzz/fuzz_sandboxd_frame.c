@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_sandboxd_frame.c -- invariant: a packet between target and iosd-sandboxd is refused, or decodes and
- * encodes to the very same bytes; so do the bodies that have a struct. */
+/* fuzz_sandboxd_frame.c -- invariant: a packet between target and iosd-sandboxd is refused, or
+ * decodes and encodes to the very same bytes; so do the bodies that have a struct. */
 #include "fuzz.h"
 #include "wire/sandboxd_frame.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_sense.c -- invariant: sense data of any target is refused, or decodes to something that encodes
- * within 252 bytes and then no longer changes. */
+/* fuzz_sense.c -- invariant: sense data of any target is refused, or decodes to something that
+ * encodes within 252 bytes and then no longer changes. */
 #include "fuzz.h"
 #include "wire/sense.h"
 
