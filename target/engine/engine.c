@@ -272,6 +272,7 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.durability = config->durability,
 		.strict = config->strict,
 		.unsafe_nosync = config->unsafe_nosync,
+		.fault_at = config->fault,
 		.product_serial = config->serial,
 	};
 

@@ -13,8 +13,9 @@
  * transaction touch objects in ascending (partition id, object id) order.
  *
  * Data calls (osd_object_read and kin) take an open object, not a transaction; each is atomic
- * against the others on the same object.  Do not call them while holding a transaction that has
- * written: they may commit a reservation of their own.
+ * against the others on the same object.  Do not call those that change data, nor osd_object_get, while
+ * holding a transaction that has changed anything or, read-only, has read anything: they may commit a
+ * reservation of their own, which would wait for that transaction (an assertion says so).
  *
  * Errors: OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_QUOTA, OSD_E_NO_SPACE, ... as
  * base/status.h explains; OSD_E_PARAM_FIELD for an attribute that does not fit the object, is
@@ -52,6 +53,8 @@ struct osd_objects_config {
 	enum osd_durability durability;
 	bool strict;                  /* refuse unassigned user-object pages 8h-7Fh (design D4) */
 	bool unsafe_nosync;           /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
+	uint64_t fault_at;            /* tests only: the n-th store call after opening fails; 0: none */
+	bool fault_kill;              /* tests only: instead the process is killed there */
 	const char *product_serial;   /* attribute 9000_0001h #8, <= 64 bytes; NULL: from the superblock */
 };
 
@@ -160,6 +163,9 @@ enum osd_data_flags {
 
 enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,
 			       struct osd_object **ret_object);
+/* The same if the object is in memory, else OSD_E_RETRY: never waits for a disk. */
+enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
+				      struct osd_object **ret_object);
 void osd_object_put(struct osd_object *object); /* NULL is fine */
 static inline void osd_object_putp(struct osd_object **object)
 {
@@ -194,6 +200,7 @@ struct osd_share {
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
 };
+/* OSD_E_BUSY: this store has no descriptors (in memory); read through osd_object_read. */
 enum osd_status osd_object_share(struct osd_object *object, struct osd_share *ret_share);
 /* The holder of an osd_object_share is gone. */
 void osd_object_unshare(struct osd_object *object);

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cache.c -- objects in memory: one entry per object in use or used lately.  A warm entry serves reads and
+ * writes without the database.  Entries nobody refers to stay in order of last use; the oldest settled ones
+ * go when there are too many, and the oldest descriptors close when too many are open.
+ *
+ * An entry is made from a record read without lock; objects->removals, compared before it is entered, tells
+ * whether the record may have been removed meanwhile. */
+#include "object/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+
+#define SHUT_AT_ONCE 32u /* descriptors closed in one walk */
+
+void osd_cache_init(struct osd_objects *objects)
+{
+	pthread_mutex_init(&objects->cache_lock, NULL);
+}
+
+/* ---- one entry ------------------------------------------------------------------------------------ */
+
+struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation)
+{
+	return (struct osd_data_name){.partition_id = object->id.partition_id,
+				      .incarnation = object->partition->incarnation,
+				      .object_id = object->id.object_id,
+				      .generation = generation};
+}
+
+static void entry_free(struct osd_object *object)
+{
+	assert(object->references == 0);
+	osd_version_release(object);
+	osd_tier_file_release(&object->file);
+	osd_range_lock_release(&object->ranges);
+	pthread_mutex_destroy(&object->mutex);
+	osd_partition_put(object->partition);
+	free(object);
+}
+
+/* Takes the reference to partition over. */
+static struct osd_object *entry_new(struct osd_objects *objects, struct osd_partition *partition,
+				    struct osd_object_id id, const struct osd_record *record)
+{
+	struct osd_object *object = calloc(1, sizeof(*object));
+
+	if (!object)
+		return NULL;
+	object->objects = objects;
+	object->partition = partition;
+	object->id = id;
+	object->type = record->type;
+	object->references = 1;
+	object->version_fd = -1;
+	pthread_mutex_init(&object->mutex, NULL);
+	osd_range_lock_init(&object->ranges, &object->mutex);
+	atomic_store(&object->length, record->length);
+	object->reserved_bytes = record->reserved_bytes;
+	object->generation = record->generation;
+	object->spare_generation = record->spare_generation;
+	object->has_files = record->flags & OSD_REC_HAS_FILES;
+	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
+	atomic_store(&object->max_length, record->max_length);
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		atomic_store(&object->times[i], record->times[i]);
+	osd_tier_file_init(&object->file, &objects->tier);
+	object->file.name = osd_object_data_name(object, record->generation);
+	object->file.head_bytes = record->head_bytes;
+	object->file.head_on = record->head_on;
+	return object;
+}
+
+/* After a crash a file may have been written later than its record says. */
+static void adopt_file_times(struct osd_object *object)
+{
+	struct osd_data_stat stat;
+
+	if (!object->objects->unclean || !object->has_files)
+		return;
+	if (osd_tier_stat(&object->file, &stat) == OSD_OK &&
+	    stat.modified_ms > atomic_load(&object->times[OSD_T_DATA_MODIFIED]))
+		atomic_store(&object->times[OSD_T_DATA_MODIFIED], stat.modified_ms);
+	osd_tier_shut(&object->file);
+}
+
+static enum osd_status entry_load(struct osd_objects *objects, struct osd_object_id id,
+				  struct osd_object **ret_object)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_record record;
+	struct osd_place place;
+	struct osd_key key;
+	size_t length;
+	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
+
+	if (status != OSD_OK)
+		return status;
+	place = (struct osd_place){id.partition_id, partition->incarnation, id.object_id};
+	key = osd_key_object(&place);
+	do
+		status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
+				    sizeof(bytes), &length);
+	while (status == OSD_E_RETRY);
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status != OSD_OK)
+		return status;
+	*ret_object = entry_new(objects, partition, id, &record);
+	if (!*ret_object)
+		return OSD_E_NO_MEMORY;
+	OSD_STEAL(partition);
+	adopt_file_times(*ret_object);
+	return OSD_OK;
+}
+
+/* ---- the table; all under cache_lock ---------------------------------------------------------------- */
+
+static struct osd_object **bucket_of(struct osd_objects *objects, struct osd_object_id id)
+{
+	uint64_t hash = (id.object_id + 31 * id.partition_id) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &objects->cache[(hash >> 40) % OSD_CACHE_BUCKETS];
+}
+
+static struct osd_object *lookup(struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_object *object = *bucket_of(objects, id);
+
+	while (object && (object->id.object_id != id.object_id ||
+			  object->id.partition_id != id.partition_id))
+		object = object->hash_next;
+	return object;
+}
+
+static void lru_remove(struct osd_objects *objects, struct osd_object *object)
+{
+	*(object->lru_previous ? &object->lru_previous->lru_next : &objects->lru_first) = object->lru_next;
+	*(object->lru_next ? &object->lru_next->lru_previous : &objects->lru_last) = object->lru_previous;
+	object->lru_previous = object->lru_next = NULL;
+}
+
+static void lru_append(struct osd_objects *objects, struct osd_object *object)
+{
+	object->lru_previous = objects->lru_last;
+	object->lru_next = NULL;
+	*(objects->lru_last ? &objects->lru_last->lru_next : &objects->lru_first) = object;
+	objects->lru_last = object;
+}
+
+static struct osd_object *refer(struct osd_objects *objects, struct osd_object *object)
+{
+	if (object->references++ == 0)
+		lru_remove(objects, object);
+	return object;
+}
+
+static void enter(struct osd_objects *objects, struct osd_object *object)
+{
+	struct osd_object **bucket = bucket_of(objects, object->id);
+
+	object->hash_next = *bucket;
+	*bucket = object;
+	object->cached = true;
+	objects->cache_count++;
+}
+
+static void take_out(struct osd_objects *objects, struct osd_object *object)
+{
+	struct osd_object **link = bucket_of(objects, object->id);
+
+	while (*link != object)
+		link = &(*link)->hash_next;
+	*link = object->hash_next;
+	object->cached = false;
+	objects->cache_count--;
+	if (object->counted_open)
+		objects->open_count--;
+	object->counted_open = false;
+}
+
+/* Entries to free once the lock is gone, linked by hash_next. */
+static struct osd_object *shrink(struct osd_objects *objects)
+{
+	struct osd_object *free_list = NULL;
+	unsigned to_shut = objects->open_count > OSD_CACHE_FILES ? SHUT_AT_ONCE : 0;
+
+	while (objects->cache_count > OSD_CACHE_ENTRIES && objects->lru_first &&
+	       osd_object_is_settled(objects->lru_first)) {
+		struct osd_object *object = objects->lru_first;
+
+		lru_remove(objects, object);
+		take_out(objects, object);
+		object->hash_next = free_list;
+		free_list = object;
+	}
+	for (struct osd_object *object = objects->lru_first; to_shut && object; object = object->lru_next) {
+		if (!object->counted_open)
+			continue;
+		osd_tier_shut(&object->file);
+		object->counted_open = false;
+		objects->open_count--;
+		to_shut--;
+	}
+	return free_list;
+}
+
+/* ---- references ----------------------------------------------------------------------------------- */
+
+struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_object *object;
+
+	pthread_mutex_lock(&objects->cache_lock);
+	object = lookup(objects, id);
+	if (object)
+		refer(objects, object);
+	pthread_mutex_unlock(&objects->cache_lock);
+	return object;
+}
+
+enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id id,
+			      struct osd_object **ret_object)
+{
+	for (;;) {
+		struct osd_object *object, *loaded = NULL;
+		enum osd_status status;
+		uint64_t removals;
+		bool stale;
+
+		pthread_mutex_lock(&objects->cache_lock);
+		object = lookup(objects, id);
+		if (object)
+			refer(objects, object);
+		removals = atomic_load(&objects->removals);
+		pthread_mutex_unlock(&objects->cache_lock);
+		if (object) {
+			*ret_object = object;
+			return OSD_OK;
+		}
+		status = entry_load(objects, id, &loaded);
+		if (status != OSD_OK)
+			return status;
+		pthread_mutex_lock(&objects->cache_lock);
+		stale = lookup(objects, id) || atomic_load(&objects->removals) != removals;
+		if (!stale)
+			enter(objects, loaded);
+		pthread_mutex_unlock(&objects->cache_lock);
+		if (!stale) {
+			*ret_object = loaded;
+			return OSD_OK;
+		}
+		loaded->references = 0;
+		entry_free(loaded);
+	}
+}
+
+struct osd_object *osd_cache_adopt(struct osd_txn *txn)
+{
+	struct osd_objects *objects = txn->objects;
+	struct osd_object *object = osd_cache_find(objects, txn->id), *fresh;
+
+	if (object)
+		return object;
+	atomic_fetch_add(&txn->partition->references, 1);
+	fresh = entry_new(objects, txn->partition, txn->id, &txn->record);
+	if (!fresh) {
+		osd_partition_put(txn->partition);
+		return NULL;
+	}
+	adopt_file_times(fresh);
+	pthread_mutex_lock(&objects->cache_lock);
+	object = lookup(objects, txn->id);
+	if (object) {
+		refer(objects, object);
+	} else if (txn->locked || atomic_load(&objects->removals) == txn->removals) {
+		enter(objects, fresh);
+		object = OSD_STEAL(fresh);
+	}
+	pthread_mutex_unlock(&objects->cache_lock);
+	if (fresh) {
+		fresh->references = 0;
+		entry_free(fresh);
+	}
+	return object;
+}
+
+void osd_object_put(struct osd_object *object)
+{
+	struct osd_object *free_list = NULL;
+	struct osd_objects *objects;
+	bool settle = false;
+
+	if (!object)
+		return;
+	objects = object->objects;
+	pthread_mutex_lock(&objects->cache_lock);
+	if (--object->references == 0) {
+		if (object->cached) {
+			lru_append(objects, object);
+			free_list = shrink(objects);
+			settle = objects->cache_count > OSD_CACHE_ENTRIES;
+		} else {
+			object->hash_next = NULL;
+			free_list = object;
+		}
+	}
+	pthread_mutex_unlock(&objects->cache_lock);
+	while (free_list) {
+		struct osd_object *next = free_list->hash_next;
+
+		entry_free(free_list);
+		free_list = next;
+	}
+	if (settle)
+		osd_kick_settle(objects);
+}
+
+void osd_cache_count_open(struct osd_object *object)
+{
+	struct osd_objects *objects = object->objects;
+
+	pthread_mutex_lock(&objects->cache_lock);
+	if (!object->counted_open && object->cached) {
+		object->counted_open = true;
+		objects->open_count++;
+	}
+	pthread_mutex_unlock(&objects->cache_lock);
+}
+
+enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,
+			       struct osd_object **ret_object)
+{
+	struct osd_object *object;
+	enum osd_status status;
+
+	if (id.partition_id == 0)
+		return OSD_E_NO_PARTITION;
+	status = osd_cache_get(objects, id, &object);
+	if (status != OSD_OK)
+		return status;
+	if (object->type != OSD_USER_OBJECT) {
+		osd_object_put(object);
+		return OSD_E_NO_OBJECT;
+	}
+	*ret_object = object;
+	return OSD_OK;
+}
+
+enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
+				      struct osd_object **ret_object)
+{
+	struct osd_object *object = osd_cache_find(objects, id);
+
+	if (object && object->type == OSD_USER_OBJECT) {
+		*ret_object = object;
+		return OSD_OK;
+	}
+	osd_object_put(object);
+	return OSD_E_RETRY;
+}
+
+/* ---- removal -------------------------------------------------------------------------------------- */
+
+bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint64_t generation)
+{
+	struct osd_object *object;
+
+	pthread_mutex_lock(&objects->cache_lock);
+	atomic_fetch_add(&objects->removals, 1);
+	object = lookup(objects, id);
+	if (object && object->generation != generation)
+		object = NULL; /* a later object under the same id */
+	if (object) {
+		refer(objects, object);
+		take_out(objects, object);
+	}
+	pthread_mutex_unlock(&objects->cache_lock);
+	if (!object)
+		return false;
+	osd_object_mark_removed(object);
+	osd_object_put(object);
+	return true;
+}
+
+void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition)
+{
+	struct osd_object *found;
+
+	do {
+		found = NULL;
+		pthread_mutex_lock(&objects->cache_lock);
+		atomic_fetch_add(&objects->removals, 1);
+		for (size_t i = 0; !found && i < OSD_CACHE_BUCKETS; i++)
+			for (found = objects->cache[i]; found && found->partition != partition;)
+				found = found->hash_next;
+		if (found) {
+			refer(objects, found);
+			take_out(objects, found);
+		}
+		pthread_mutex_unlock(&objects->cache_lock);
+		if (found)
+			osd_object_mark_removed(found);
+		osd_object_put(found);
+	} while (found);
+}
+
+size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects, size_t capacity,
+			   size_t *cursor)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&objects->cache_lock);
+	for (; *cursor < OSD_CACHE_BUCKETS && count == 0; ++*cursor)
+		for (struct osd_object *object = objects->cache[*cursor]; object && count < capacity;
+		     object = object->hash_next)
+			if (!osd_object_is_settled(object))
+				ret_objects[count++] = refer(objects, object);
+	pthread_mutex_unlock(&objects->cache_lock);
+	return count;
+}
+
+/* At close: nobody else is left. */
+void osd_cache_release(struct osd_objects *objects)
+{
+	for (size_t i = 0; i < OSD_CACHE_BUCKETS; i++) {
+		while (objects->cache[i]) {
+			struct osd_object *object = objects->cache[i];
+
+			assert(object->references == 0);
+			take_out(objects, object);
+			entry_free(object);
+		}
+	}
+	objects->lru_first = objects->lru_last = NULL;
+	pthread_mutex_destroy(&objects->cache_lock);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* collection.c -- collections and membership.  A membership is two records, one found from each end;
+ * the one at the member holds the number of the Collections page attribute by which it was joined, 0 when
+ * the target did it (tracking collections).  A collection's own mark among the members lists
+ * collections without a walk over all objects. */
+#include "object/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define WELL_KNOWN_FIRST 0x1000u
+#define WELL_KNOWN_LAST  0x1081u
+
+/* ---- life cycle ----------------------------------------------------------------------------------- */
+
+static bool id_is_allowed(const struct osd_txn *txn, uint64_t requested_id)
+{
+	if (requested_id == 0)
+		return true;
+	if (requested_id >= WELL_KNOWN_FIRST && requested_id <= WELL_KNOWN_LAST)
+		return txn->flags & OSD_TXN_INTERNAL;
+	return requested_id >= OSD_FIRST_ID && requested_id != UINT64_MAX;
+}
+
+enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
+				      enum osd_collection_type type, uint64_t *ret_id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	struct osd_record record = {.type = OSD_COLLECTION, .collection_type = (uint8_t)type,
+				    .head_bytes = OSD_TIER_ONE, .max_length = OSD_NO_LIMIT};
+	struct osd_place place;
+	struct osd_key mark;
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (!id_is_allowed(txn, requested_id))
+		return OSD_E_EXISTS;
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	if (status == OSD_OK)
+		status = osd_partition_hold(txn, partition, false, NULL);
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		record.times[i] = txn->now_ms;
+	if (status == OSD_OK)
+		status = osd_object_put_new(txn, partition, requested_id, 1, &record, &place.object_id);
+	if (status != OSD_OK)
+		return status;
+	place.partition_id = partition_id;
+	place.incarnation = partition->incarnation;
+	mark = osd_key_member(&place, 0);
+	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark), (struct osd_bytes){"", 0}, 0);
+	if (status == OSD_OK)
+		*ret_id = place.object_id;
+	return status;
+}
+
+static enum osd_status remove_pair(struct osd_txn *txn, const struct osd_place *collection,
+				   uint64_t member)
+{
+	struct osd_place member_place = *collection;
+	struct osd_key from_collection = osd_key_member(collection, member), from_member;
+	enum osd_status status;
+
+	member_place.object_id = member;
+	from_member = osd_key_member(&member_place, collection->object_id);
+	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
+	return status == OSD_OK ? osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member))
+				: status;
+}
+
+/* All members and the collection's own mark. */
+static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
+{
+	struct osd_key mark = osd_key_member(&txn->place, 0), prefix = osd_key_object(&txn->place);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark));
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&prefix),
+				      with_members ? SIZE_MAX : 1, &list);
+	if (status == OSD_OK && list.count > 0 && !with_members)
+		status = OSD_E_NOT_EMPTY;
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+		status = remove_pair(txn, &txn->place,
+				     osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
+	osd_key_list_release(&list);
+	return status;
+}
+
+/* Takes the object up inside the store's transaction, so that it stays; want: its type. */
+static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum osd_object_type want,
+			    bool write)
+{
+	enum osd_status status = osd_txn_lock_store(txn);
+
+	if (status == OSD_OK)
+		status = osd_txn_take(txn, id, write);
+	if (status == OSD_OK && osd_txn_type(txn) != want)
+		status = OSD_E_NO_OBJECT;
+	return status;
+}
+
+enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id, bool with_members)
+{
+	enum osd_status status = hold(txn, id, OSD_COLLECTION, true);
+
+	if (status == OSD_OK)
+		status = drop_members(txn, with_members);
+	return status == OSD_OK ? osd_object_remove_record(txn) : status;
+}
+
+/* ---- membership by the target --------------------------------------------------------------------- */
+
+static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *collection, uint64_t member,
+				uint32_t number)
+{
+	struct osd_place member_place = *collection;
+	struct osd_key from_collection = osd_key_member(collection, member), from_member;
+	uint8_t bytes[4];
+	enum osd_status status;
+
+	member_place.object_id = member;
+	from_member = osd_key_member(&member_place, collection->object_id);
+	osd_put_be(bytes, number, sizeof(bytes));
+	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection),
+			    (struct osd_bytes){"", 0}, OSD_KV_NEW);
+	if (status == OSD_OK)
+		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
+				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return status;
+}
+
+enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection, uint64_t member)
+{
+	struct osd_place place;
+	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
+
+	place = txn->place;
+	if (status == OSD_OK)
+		status = hold(txn, (struct osd_object_id){collection.partition_id, member},
+			      OSD_USER_OBJECT, false);
+	if (status == OSD_OK)
+		status = put_pair(txn, &place, member, 0);
+	return status == OSD_E_EXISTS ? OSD_OK : status;
+}
+
+enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection, uint64_t member)
+{
+	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
+
+	return status == OSD_OK ? remove_pair(txn, &txn->place, member) : status;
+}
+
+enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection, uint64_t member,
+				   bool *ret_has)
+{
+	enum osd_status status = osd_txn_take(txn, collection, false);
+	struct osd_key key;
+	size_t length;
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_COLLECTION)
+		status = OSD_E_NO_OBJECT;
+	if (status != OSD_OK)
+		return status;
+	if (member == 0) {
+		*ret_has = false; /* that key is the collection's own mark */
+		return OSD_OK;
+	}
+	key = osd_key_member(&txn->place, member);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL, 0,
+			    &length);
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	*ret_has = status == OSD_OK;
+	return OSD_OK;
+}
+
+static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	(void)key;
+	(void)value;
+	++*(uint64_t *)arg;
+	return true;
+}
+
+enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t *ret_count)
+{
+	struct osd_key first = osd_key_member(collection, 1);
+	uint64_t count = 0;
+	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS,
+					     osd_key_bytes(&first), OSD_KEY_OBJECT_PART, count_one, &count);
+
+	if (status == OSD_OK)
+		*ret_count = count;
+	return status;
+}
+
+/* ---- the Collections page of a user object (osd2-wire 5.14) ----------------------------------------- */
+
+struct membership_list {
+	struct osd_membership *list;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+static bool add_membership(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct membership_list *to = arg;
+
+	if (to->count == to->capacity) {
+		size_t capacity = OSD_MAX(16, to->capacity * 2);
+		struct osd_membership *list = realloc(to->list, capacity * sizeof(*list));
+
+		if (!list) {
+			to->no_memory = true;
+			return false;
+		}
+		to->list = list;
+		to->capacity = capacity;
+	}
+	if (key.length == OSD_KEY_OBJECT_PART + 8 && value.length == 4)
+		to->list[to->count++] = (struct osd_membership){
+			.number = (uint32_t)osd_get_be(value.data, 4),
+			.collection = osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8)};
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct osd_membership *left = a, *right = b;
+
+	return (left->number > right->number) - (left->number < right->number);
+}
+
+enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list, size_t *ret_count)
+{
+	struct membership_list found = {.list = NULL};
+	struct osd_key prefix = osd_key_object(&txn->place);
+	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
+					     osd_key_bytes(&prefix), prefix.length, add_membership, &found);
+
+	if (status == OSD_OK && found.no_memory)
+		status = OSD_E_NO_MEMORY;
+	if (status != OSD_OK) {
+		free(found.list);
+		return status;
+	}
+	if (found.count)
+		qsort(found.list, found.count, sizeof(*found.list), by_number);
+	*ret_list = found.list;
+	*ret_count = found.count;
+	return OSD_OK;
+}
+
+enum osd_status osd_memberships_drop_all(struct osd_txn *txn)
+{
+	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
+	struct osd_place collection = txn->place;
+	size_t count;
+	enum osd_status status = osd_memberships(txn, &list, &count);
+
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		collection.object_id = list[i].collection;
+		status = remove_pair(txn, &collection, txn->id.object_id);
+	}
+	return status;
+}
+
+enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection)
+{
+	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
+	size_t count;
+	enum osd_status status = osd_memberships(txn, &list, &count);
+
+	if (status != OSD_OK)
+		return status;
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].number == number) {
+			*ret_collection = list[i].collection;
+			return OSD_OK;
+		}
+	}
+	return OSD_E_NO_OBJECT;
+}
+
+/* Clients may join linked collections of the same partition. */
+static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_place *collection)
+{
+	struct osd_key key = osd_key_object(collection);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_record record;
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
+					    bytes, sizeof(bytes), &length);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_E_PARAM_FIELD;
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status == OSD_OK && (record.type != OSD_COLLECTION ||
+				 record.collection_type != OSD_COLLECTION_LINKED))
+		status = OSD_E_PARAM_FIELD;
+	return status;
+}
+
+enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection)
+{
+	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
+	struct osd_place place = txn->place;
+	uint64_t replaced = 0, joined = 0;
+	size_t count;
+	enum osd_status status = osd_memberships(txn, &list, &count);
+
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		if (list[i].collection == collection)
+			return list[i].number == number ? OSD_OK : OSD_E_PARAM_FIELD;
+		if (list[i].number == number)
+			replaced = list[i].collection;
+		joined += list[i].number != 0;
+	}
+	place.object_id = collection;
+	if (status == OSD_OK)
+		status = check_joinable(txn, &place);
+	if (status == OSD_OK && !replaced &&
+	    joined >= atomic_load(&txn->partition->collections_limit))
+		status = OSD_E_QUOTA;
+	if (status == OSD_OK && replaced) {
+		struct osd_place old = place;
+
+		old.object_id = replaced;
+		status = remove_pair(txn, &old, txn->id.object_id);
+	}
+	return status == OSD_OK ? put_pair(txn, &place, txn->id.object_id, number) : status;
+}
+
+enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number)
+{
+	struct osd_place place = txn->place;
+	enum osd_status status = osd_membership_get(txn, number, &place.object_id);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	return status == OSD_OK ? remove_pair(txn, &place, txn->id.object_id) : status;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* data.c -- reading and writing an open object; changes of its size other than growth are in resize.c.
+ *
+ * A write inside the committed reservation costs no transaction.  One that passes it first commits a
+ * reservation rounded up to 1 MiB, so recovery knows whose files to look at (design D7).  The bytes are
+ * charged to the quotas before they are written. */
+#include "object/internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/osd2.h"
+
+/* ---- locking -------------------------------------------------------------------------------------- */
+
+enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
+				uint64_t end, bool to_end)
+{
+	pthread_mutex_lock(&object->mutex);
+	for (;;) {
+		uint64_t length = atomic_load(&object->length);
+		bool grows = to_end || end > length;
+		uint64_t start = grows ? OSD_MIN(offset, length) : offset;
+
+		osd_range_acquire(&object->ranges, range, start, grows ? UINT64_MAX : end, true);
+		length = atomic_load(&object->length);
+		if (atomic_load(&object->removed))
+			break;
+		if (grows ? OSD_MIN(offset, length) >= start : end <= length) {
+			osd_version_begin(object);
+			pthread_mutex_unlock(&object->mutex);
+			return OSD_OK;
+		}
+		osd_range_drop(&object->ranges, range); /* the length changed while we waited */
+	}
+	osd_range_drop(&object->ranges, range);
+	pthread_mutex_unlock(&object->mutex);
+	return OSD_E_NO_OBJECT;
+}
+
+void osd_object_unlock(struct osd_object *object, struct osd_range *range)
+{
+	pthread_mutex_lock(&object->mutex);
+	osd_version_end(object);
+	osd_range_drop(&object->ranges, range);
+	pthread_mutex_unlock(&object->mutex);
+}
+
+void osd_object_mark_removed(struct osd_object *object)
+{
+	struct osd_range range;
+
+	pthread_mutex_lock(&object->mutex);
+	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
+	atomic_store(&object->removed, true);
+	osd_version_removed(object);
+	osd_range_drop(&object->ranges, &range);
+	pthread_mutex_unlock(&object->mutex);
+	osd_uncharge(object->objects, object->partition, atomic_load(&object->length));
+}
+
+static enum osd_status lock_for_read(struct osd_object *object, struct osd_range *range, uint64_t offset,
+				     uint64_t end, bool nowait)
+{
+	enum osd_status status = OSD_OK;
+
+	if (nowait && pthread_mutex_trylock(&object->mutex) != 0)
+		return OSD_E_RETRY;
+	if (!nowait)
+		pthread_mutex_lock(&object->mutex);
+	if (!nowait)
+		osd_range_acquire(&object->ranges, range, offset, end, false);
+	else if (!osd_range_try(&object->ranges, range, offset, end, false))
+		status = OSD_E_RETRY;
+	if (status == OSD_OK && atomic_load(&object->removed)) {
+		osd_range_drop(&object->ranges, range);
+		status = OSD_E_NO_OBJECT;
+	}
+	pthread_mutex_unlock(&object->mutex);
+	return status;
+}
+
+/* ---- times ---------------------------------------------------------------------------------------- */
+
+void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
+{
+	uint64_t now;
+
+	if (modified)
+		atomic_store(&object->write_tick, atomic_load(&object->objects->tick));
+	if ((flags & OSD_DATA_NO_TIMESTAMPS) ||
+	    atomic_load(&object->partition->bypass) == OSD_TIMESTAMPS_BYPASS) {
+		if (modified) /* the file's own time moved */
+			osd_tier_set_modified(&object->file,
+					      atomic_load(&object->times[OSD_T_DATA_MODIFIED]));
+		return;
+	}
+	now = osd_now_ms();
+	atomic_store(&object->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED], now);
+	atomic_store(&object->times_dirty, true);
+	atomic_store(&object->partition->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED], now);
+	atomic_store(&object->partition->times_dirty, true);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------- */
+
+static enum osd_status read_locked(struct osd_object *object, uint64_t offset, void *buffer, size_t length,
+				   unsigned flags, size_t *ret_read)
+{
+	uint64_t end = atomic_load(&object->length);
+	size_t wanted = offset >= end ? 0 : (size_t)OSD_MIN(length, end - offset);
+	bool was_open = osd_tier_file_is_open(&object->file), nowait = flags & OSD_DATA_NOWAIT;
+	enum osd_status status;
+	size_t got = 0;
+
+	if (wanted && nowait && !was_open)
+		return OSD_E_RETRY;
+	if (wanted) {
+		status = osd_tier_read(&object->file, offset, buffer, wanted,
+				       nowait ? OSD_DATA_READ_NOWAIT : 0, &got);
+		if (status != OSD_OK)
+			return status;
+		if (!was_open)
+			osd_cache_count_open(object);
+	}
+	memset((uint8_t *)buffer + got, 0, wanted - got);
+	*ret_read = wanted;
+	return OSD_OK;
+}
+
+enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer, size_t length,
+				unsigned flags, size_t *ret_read)
+{
+	struct osd_range range;
+	enum osd_status status;
+	uint64_t end;
+
+	if (!osd_add_u64(offset, length, &end))
+		return OSD_E_CDB_FIELD;
+	status = lock_for_read(object, &range, offset, end, flags & OSD_DATA_NOWAIT);
+	if (status != OSD_OK)
+		return status;
+	status = read_locked(object, offset, buffer, length, flags, ret_read);
+	pthread_mutex_lock(&object->mutex);
+	osd_range_drop(&object->ranges, &range);
+	pthread_mutex_unlock(&object->mutex);
+	if (status == OSD_OK)
+		osd_object_touch(object, false, flags);
+	return status;
+}
+
+enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length)
+{
+	if (atomic_load(&object->removed))
+		return OSD_E_NO_OBJECT;
+	*ret_length = atomic_load(&object->length);
+	return OSD_OK;
+}
+
+/* ---- growing -------------------------------------------------------------------------------------- */
+
+void osd_object_set_length(struct osd_object *object, uint64_t length)
+{
+	atomic_store(&object->length, length);
+	osd_version_length(object, length);
+}
+
+/* The record's part of a reservation.  While descriptors are out the record's length rules and grows with
+ * the data; else the files' does again. */
+static void reserve_in_record(const struct osd_object *object, uint64_t new_length, uint64_t reserved,
+			      struct osd_record *record)
+{
+	bool shared = object->shares > 0 && object->length_rules;
+
+	record->flags |= OSD_REC_HAS_FILES;
+	if (shared) {
+		record->flags |= OSD_REC_LENGTH_RULES;
+		record->length = new_length;
+		record->reserved_bytes = new_length;
+	} else {
+		record->flags &= (uint16_t)~OSD_REC_LENGTH_RULES;
+		record->length = atomic_load(&object->length);
+		record->reserved_bytes = reserved;
+	}
+}
+
+enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
+					 void (*change)(struct osd_record *record, void *arg), void *arg)
+{
+	struct osd_place place = {object->id.partition_id, object->partition->incarnation,
+				  object->id.object_id};
+	struct osd_key key = osd_key_object(&place);
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
+		uint8_t bytes[OSD_RECORD_BYTES];
+		struct osd_record record;
+		struct osd_kv_txn *kv;
+		size_t length;
+
+		status = osd_own_begin(object->objects, &kv);
+		if (status != OSD_OK)
+			break;
+		status = osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+		if (status == OSD_OK)
+			status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+		if (status == OSD_OK && record.generation != object->generation)
+			status = OSD_E_NO_OBJECT; /* a later object under the same id */
+		if (status == OSD_OK) {
+			change(&record, arg);
+			osd_record_encode(&record, bytes);
+			status = osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+		}
+		if (status == OSD_OK)
+			status = osd_own_commit(object->objects, kv, durable);
+		else
+			osd_own_abort(kv);
+		if (status == OSD_E_RETRY)
+			osd_note_failure(object->objects, status);
+	}
+	return status == OSD_E_RETRY ? OSD_E_INTERNAL : status;
+}
+
+struct reservation {
+	const struct osd_object *object;
+	uint64_t new_length, reserved;
+	struct osd_record result;
+};
+
+static void change_reservation(struct osd_record *record, void *arg)
+{
+	struct reservation *reservation = arg;
+
+	reserve_in_record(reservation->object, reservation->new_length, reservation->reserved, record);
+	reservation->result = *record;
+}
+
+static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
+{
+	struct reservation reservation = {.object = object, .new_length = new_length};
+	enum osd_status status;
+
+	reservation.reserved = new_length > UINT64_MAX - OSD_RESERVE_BYTES
+				       ? new_length
+				       : osd_round_up(new_length, OSD_RESERVE_BYTES);
+	status = osd_object_change_record(object, false, change_reservation, &reservation);
+	if (status != OSD_OK)
+		return status;
+	if (!object->has_files)
+		atomic_store(&object->directories_unsynced, true);
+	object->has_files = true;
+	object->reserved_bytes = reservation.result.reserved_bytes;
+	object->length_rules = reservation.result.flags & OSD_REC_LENGTH_RULES;
+	return OSD_OK;
+}
+
+enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags)
+{
+	uint64_t length = atomic_load(&object->length);
+	enum osd_status status;
+
+	if (new_length > atomic_load(&object->max_length))
+		return OSD_E_QUOTA;
+	status = osd_charge(object->objects, object->partition, new_length - length,
+			    flags & OSD_DATA_RESERVE);
+	if (status != OSD_OK)
+		return status;
+	if (object->untrimmed) {
+		status = osd_object_fit_files(object, length);
+		object->untrimmed = status != OSD_OK;
+	}
+	if (status == OSD_OK && (new_length > object->reserved_bytes || object->length_rules))
+		status = reserve(object, new_length);
+	if (status != OSD_OK)
+		osd_uncharge(object->objects, object->partition, new_length - length);
+	return status;
+}
+
+/* A failed extension: what got into the files must not show up later. */
+static void take_back(struct osd_object *object, uint64_t length, uint64_t new_length)
+{
+	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
+	osd_uncharge(object->objects, object->partition, new_length - length);
+}
+
+enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
+{
+	bool directories = false;
+	enum osd_status status = OSD_OK;
+
+	if (!(flags & OSD_DATA_FUA) && !object->objects->sync_data)
+		return OSD_OK;
+	if (object->has_files) {
+		directories = atomic_exchange(&object->directories_unsynced, false);
+		status = osd_tier_sync(&object->file, directories);
+	}
+	if (status == OSD_OK)
+		status = osd_kv_flush(object->objects->kv);
+	if (status != OSD_OK && directories)
+		atomic_store(&object->directories_unsynced, true);
+	osd_note_failure(object->objects, status);
+	return status;
+}
+
+static enum osd_status write_locked(struct osd_object *object, uint64_t offset, const void *data,
+				    size_t length, unsigned flags)
+{
+	uint64_t old_length = atomic_load(&object->length), end = offset + length;
+	bool was_open = osd_tier_file_is_open(&object->file), grows = end > old_length;
+	enum osd_status status = OSD_OK;
+
+	if (grows)
+		status = osd_object_extend(object, end, flags);
+	if (status != OSD_OK)
+		return status;
+	status = osd_tier_write(&object->file, offset, data, length);
+	osd_note_failure(object->objects, status);
+	if (!was_open)
+		osd_cache_count_open(object);
+	if (status != OSD_OK && grows)
+		take_back(object, old_length, end);
+	if (status != OSD_OK)
+		return status;
+	if (grows)
+		osd_object_set_length(object, end);
+	osd_object_touch(object, true, flags);
+	return osd_object_finish(object, flags);
+}
+
+enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
+				 size_t length, unsigned flags)
+{
+	struct osd_range range;
+	enum osd_status status;
+	uint64_t end;
+
+	if (!osd_add_u64(offset, length, &end))
+		return OSD_E_CDB_FIELD;
+	if (length == 0)
+		return atomic_load(&object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
+	status = osd_object_lock(object, &range, offset, end, false);
+	if (status != OSD_OK)
+		return status;
+	status = write_locked(object, offset, data, length, flags);
+	osd_object_unlock(object, &range);
+	return status;
+}
+
+enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
+				  unsigned flags, uint64_t *ret_offset)
+{
+	struct osd_range range;
+	uint64_t offset, end;
+	enum osd_status status = osd_object_lock(object, &range, UINT64_MAX, UINT64_MAX, true);
+
+	if (status != OSD_OK)
+		return status;
+	offset = atomic_load(&object->length);
+	if (!osd_add_u64(offset, length, &end))
+		status = OSD_E_QUOTA;
+	else if (length > 0)
+		status = write_locked(object, offset, data, length, flags);
+	osd_object_unlock(object, &range);
+	if (status == OSD_OK)
+		*ret_offset = offset;
+	return status;
+}

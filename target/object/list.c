@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* list.c -- ids in ascending order: partitions, user objects, collections, members.
+ *
+ * A listing counts all ids from its first one on, although it returns one page of them.  So that a client
+ * that walks page by page does not make us count the rest each time, a partition remembers where the last
+ * page ended and how many were left, as long as nothing is made or removed. */
+#include "object/internal.h"
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+struct listing {
+	uint64_t *ids;
+	size_t capacity, count;
+	uint64_t next_id, total;
+	uint64_t known_total; /* UINT64_MAX: not known */
+	size_t id_at;         /* offset of the id in the key */
+	uint8_t type;         /* of the records wanted; 0: all */
+};
+
+static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct listing *listing = arg;
+	const uint8_t *record = value.data;
+	uint64_t id;
+
+	if (key.length < listing->id_at + 8)
+		return true;
+	if (listing->type && (value.length < 2 || record[1] != listing->type))
+		return true;
+	id = osd_get_be((const uint8_t *)key.data + listing->id_at, 8);
+	listing->total++;
+	if (listing->count < listing->capacity) {
+		listing->ids[listing->count++] = id;
+		return true;
+	}
+	if (listing->next_id == 0)
+		listing->next_id = id;
+	return listing->known_total == UINT64_MAX;
+}
+
+static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table, const struct osd_key *from,
+			    size_t prefix_length, struct listing *listing)
+{
+	enum osd_status status;
+
+	do {
+		listing->count = 0;
+		listing->total = listing->next_id = 0;
+		status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from), prefix_length,
+				     add_id, listing);
+	} while (status == OSD_E_RETRY && !txn->kv);
+	return status;
+}
+
+static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+{
+	struct osd_key from = osd_key_partition(txn->objects->root.epoch, initial_id);
+
+	listing->id_at = 4;
+	return scan(txn, OSD_KV_PARTITIONS, &from, 4, listing);
+}
+
+/* ---- the hint ------------------------------------------------------------------------------------- */
+
+static void recall(struct osd_partition *partition, uint64_t changes, uint64_t initial_id,
+		   struct listing *listing)
+{
+	pthread_mutex_lock(&partition->hint_lock);
+	if (partition->hint.id == initial_id && initial_id != 0 && partition->hint.changes == changes)
+		listing->known_total = partition->hint.total;
+	pthread_mutex_unlock(&partition->hint_lock);
+}
+
+static void remember(struct osd_partition *partition, uint64_t changes, const struct listing *listing)
+{
+	pthread_mutex_lock(&partition->hint_lock);
+	partition->hint.id = listing->next_id;
+	partition->hint.changes = changes;
+	partition->hint.total = listing->total - listing->count;
+	pthread_mutex_unlock(&partition->hint_lock);
+}
+
+static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+{
+	struct osd_place first = txn->place;
+	uint64_t changes = atomic_load(&txn->partition->changes);
+	enum osd_status status;
+	struct osd_key from;
+
+	first.object_id = OSD_MAX(initial_id, 1);
+	from = osd_key_object(&first);
+	listing->id_at = OSD_KEY_PARTITION_PART;
+	listing->type = OSD_USER_OBJECT;
+	recall(txn->partition, changes, initial_id, listing);
+	status = scan(txn, OSD_KV_OBJECTS, &from, OSD_KEY_PARTITION_PART, listing);
+	if (listing->known_total != UINT64_MAX)
+		listing->total = listing->known_total;
+	if (status == OSD_OK && listing->next_id)
+		remember(txn->partition, changes, listing);
+	return status;
+}
+
+/* ---- collections and members ------------------------------------------------------------------------ */
+
+struct mark_search {
+	bool found;
+	uint64_t id;
+};
+
+static bool first_key(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct mark_search *search = arg;
+
+	(void)value;
+	search->found = true;
+	search->id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	return false;
+}
+
+/* From mark to mark; the members between are skipped. */
+static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+{
+	struct osd_place place = txn->place;
+	struct mark_search search;
+	enum osd_status status;
+
+	place.object_id = initial_id;
+	do {
+		struct osd_key from = osd_key_member(&place, 0);
+
+		search.found = false;
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from),
+				     OSD_KEY_PARTITION_PART, first_key, &search);
+		if (status != OSD_OK || !search.found)
+			break;
+		listing->total++;
+		if (listing->count < listing->capacity)
+			listing->ids[listing->count++] = search.id;
+		else if (listing->next_id == 0)
+			listing->next_id = search.id;
+		place.object_id = search.id + 1;
+	} while (search.id != UINT64_MAX);
+	return status;
+}
+
+static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+{
+	struct osd_key from = osd_key_member(&txn->place, OSD_MAX(initial_id, 1));
+
+	if (osd_txn_type(txn) != OSD_COLLECTION)
+		return OSD_E_NO_OBJECT;
+	listing->id_at = OSD_KEY_OBJECT_PART;
+	return scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
+}
+
+enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
+			 size_t capacity, struct osd_list_result *ret_result)
+{
+	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = UINT64_MAX};
+	struct osd_object_id in = request->in;
+	enum osd_status status = OSD_OK;
+
+	if (request->kind == OSD_LIST_USER_OBJECTS || request->kind == OSD_LIST_COLLECTIONS)
+		in.object_id = 0;
+	if (request->kind != OSD_LIST_PARTITIONS && in.partition_id == 0)
+		return OSD_E_NO_PARTITION;
+	if (request->kind != OSD_LIST_PARTITIONS)
+		status = osd_txn_take(txn, in, false);
+	if (status != OSD_OK)
+		return status;
+	osd_txn_release_reads(txn); /* a long walk holds no locks */
+	switch (request->kind) {
+	case OSD_LIST_PARTITIONS:
+		status = list_partitions(txn, request->initial_id, &listing);
+		break;
+	case OSD_LIST_USER_OBJECTS:
+		status = list_user_objects(txn, request->initial_id, &listing);
+		break;
+	case OSD_LIST_COLLECTIONS:
+		status = list_collections(txn, request->initial_id, &listing);
+		break;
+	case OSD_LIST_MEMBERS:
+		status = list_members(txn, request->initial_id, &listing);
+		break;
+	}
+	if (status == OSD_OK)
+		*ret_result = (struct osd_list_result){listing.count, listing.next_id, listing.total};
+	return status;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* maintenance.c -- two threads of the object layer.  The maintenance thread settles what is idle, writes
+ * times, checkpoints, and makes the ballast again; once a second, or when kicked.  The reaper frees what
+ * REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit (design D6); its work is
+ * recorded in the store, so a crash only delays it. */
+#include "object/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define REAP_BATCH  256u   /* records removed in one transaction */
+#define REAP_ROUNDS 65536u /* without an end in sight: something fails, wait for the next kick */
+
+/* ---- maintenance ---------------------------------------------------------------------------------- */
+
+static void settle_partitions(struct osd_objects *objects)
+{
+	struct osd_partition *dirty[64];
+	size_t count = 0;
+
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++) {
+		for (struct osd_partition *partition = objects->partitions[i]; partition;
+		     partition = partition->next) {
+			if (count < OSD_ARRAY_SIZE(dirty) && atomic_load(&partition->times_dirty)) {
+				atomic_fetch_add(&partition->references, 1);
+				dirty[count++] = partition;
+			}
+		}
+	}
+	pthread_rwlock_unlock(&objects->partitions_lock);
+	for (size_t i = 0; i < count; i++) {
+		osd_partition_settle(objects, dirty[i]);
+		osd_partition_put(dirty[i]);
+	}
+}
+
+static void maintain(struct osd_objects *objects, bool everything)
+{
+	atomic_fetch_add(&objects->tick, 1);
+	osd_settle_all(objects, everything);
+	settle_partitions(objects);
+	osd_root_settle(objects);
+	osd_note_failure(objects, osd_kv_checkpoint(objects->kv, false));
+	if (objects->media && osd_media_ballast_restore(objects->media))
+		atomic_store(&objects->disk_full, false);
+}
+
+/* Until kicked, told to stop, or a second is over. */
+static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool with_timeout)
+{
+	struct timespec until;
+	bool stop;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	pthread_mutex_lock(&objects->work_lock);
+	while (!objects->stop && !*kicked) {
+		if (!with_timeout)
+			pthread_cond_wait(&objects->work, &objects->work_lock);
+		else if (pthread_cond_timedwait(&objects->work, &objects->work_lock, &until) == ETIMEDOUT)
+			break;
+	}
+	stop = objects->stop;
+	pthread_mutex_unlock(&objects->work_lock);
+	return !stop;
+}
+
+static void kick(struct osd_objects *objects, bool *kicked)
+{
+	pthread_mutex_lock(&objects->work_lock);
+	*kicked = true;
+	pthread_cond_broadcast(&objects->work);
+	pthread_mutex_unlock(&objects->work_lock);
+}
+
+static void unkick(struct osd_objects *objects, bool *kicked)
+{
+	pthread_mutex_lock(&objects->work_lock);
+	*kicked = false;
+	pthread_mutex_unlock(&objects->work_lock);
+}
+
+void osd_kick_settle(struct osd_objects *objects)
+{
+	kick(objects, &objects->settle_now);
+}
+
+void osd_kick_reaper(struct osd_objects *objects)
+{
+	kick(objects, &objects->reap_now);
+}
+
+void *osd_maintenance_main(void *arg)
+{
+	struct osd_objects *objects = arg;
+
+	while (wait_for_work(objects, &objects->settle_now, true)) {
+		unkick(objects, &objects->settle_now);
+		maintain(objects, false);
+	}
+	maintain(objects, true);
+	return NULL;
+}
+
+/* ---- keys copied from a scan ------------------------------------------------------------------------ */
+
+struct collect_context {
+	struct osd_key_list *list;
+	size_t limit;
+	bool no_memory;
+};
+
+static bool collect_key(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct collect_context *context = arg;
+	struct osd_key_list *list = context->list;
+	uint16_t length = (uint16_t)key.length;
+
+	(void)value;
+	if (list->used + sizeof(length) + key.length > list->capacity) {
+		size_t capacity = OSD_MAX(4096, 2 * (list->used + sizeof(length) + key.length));
+		uint8_t *bytes = realloc(list->bytes, capacity);
+
+		if (!bytes) {
+			context->no_memory = true;
+			return false;
+		}
+		list->bytes = bytes;
+		list->capacity = capacity;
+	}
+	memcpy(list->bytes + list->used, &length, sizeof(length));
+	memcpy(list->bytes + list->used + sizeof(length), key.data, key.length);
+	list->used += sizeof(length) + key.length;
+	return ++list->count < context->limit;
+}
+
+enum osd_status osd_key_list_collect(struct osd_objects *objects, struct osd_kv_txn *kv,
+				     enum osd_kv_table table, struct osd_bytes prefix, size_t limit,
+				     struct osd_key_list *list)
+{
+	struct collect_context context = {list, limit, false};
+	enum osd_status status;
+
+	*list = (struct osd_key_list){NULL, 0, 0, 0};
+	status = osd_kv_scan(objects->kv, kv, table, prefix, prefix.length, collect_key, &context);
+	return status == OSD_OK && context.no_memory ? OSD_E_NO_MEMORY : status;
+}
+
+bool osd_key_list_next(const struct osd_key_list *list, size_t *at, struct osd_bytes *ret_key)
+{
+	uint16_t length;
+
+	if (*at >= list->used)
+		return false;
+	memcpy(&length, list->bytes + *at, sizeof(length));
+	*ret_key = (struct osd_bytes){list->bytes + *at + sizeof(length), length};
+	*at += sizeof(length) + length;
+	return true;
+}
+
+void osd_key_list_release(struct osd_key_list *list)
+{
+	free(list->bytes);
+	*list = (struct osd_key_list){NULL, 0, 0, 0};
+}
+
+/* ---- reaper --------------------------------------------------------------------------------------- */
+
+static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_table table,
+				   const struct osd_key_list *list)
+{
+	struct osd_kv_txn *kv;
+	struct osd_bytes key;
+	enum osd_status status = osd_own_begin(objects, &kv);
+	size_t at = 0;
+
+	if (status != OSD_OK)
+		return status;
+	while (status == OSD_OK && osd_key_list_next(list, &at, &key)) {
+		status = osd_kv_remove(kv, table, key);
+		if (status == OSD_E_NO_OBJECT)
+			status = OSD_OK;
+	}
+	if (status == OSD_OK)
+		return osd_own_commit(objects, kv, false);
+	osd_own_abort(kv);
+	return status;
+}
+
+enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table table,
+				 struct osd_bytes prefix)
+{
+	enum osd_status status;
+	size_t count;
+
+	do {
+		struct osd_key_list list;
+
+		status = osd_key_list_collect(objects, NULL, table, prefix, REAP_BATCH, &list);
+		count = list.count;
+		if (status == OSD_OK && count > 0)
+			status = remove_keys(objects, table, &list);
+		osd_key_list_release(&list);
+	} while ((status == OSD_OK && count == REAP_BATCH) || status == OSD_E_RETRY);
+	return status;
+}
+
+static enum osd_status reap_partition(struct osd_objects *objects, struct osd_bytes key)
+{
+	static const enum osd_kv_table tables[] = {OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES, OSD_KV_MEMBERS,
+						   OSD_KV_MEMBERSHIPS};
+	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
+	uint64_t partition_id = osd_rd_be(&r, 8);
+	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
+	struct osd_key mark = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
+	struct osd_key prefix = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
+	enum osd_status status = osd_tier_remove_partition(&objects->tier, partition_id, incarnation);
+
+	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)
+		status = osd_clear_prefix(objects, tables[i],
+					  (struct osd_bytes){prefix.bytes + 1, OSD_KEY_PARTITION_PART});
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_META, osd_key_bytes(&mark));
+	return status;
+}
+
+static enum osd_status reap_files(struct osd_objects *objects, struct osd_bytes key)
+{
+	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
+	struct osd_data_name name = {.partition_id = osd_rd_be(&r, 8)};
+
+	name.incarnation = (uint32_t)osd_rd_be(&r, 4);
+	name.object_id = osd_rd_be(&r, 8);
+	name.generation = osd_rd_be(&r, 8);
+	return osd_tier_remove(&objects->tier, &name);
+}
+
+/* The partitions of a store before FORMAT OSD become dead partitions; then the epoch is forgotten. */
+static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes key)
+{
+	uint32_t epoch = (uint32_t)osd_get_be((const uint8_t *)key.data + 1, 4);
+	struct osd_key prefix = osd_key_partition(epoch, 0);
+	struct osd_place root = {0, epoch, 0};
+	struct osd_key attributes = osd_key_attribute(&root, 0, 0);
+	struct osd_key_list list;
+	struct osd_bytes found;
+	size_t at = 0;
+	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,
+						      (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
+
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &found)) {
+		uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
+		struct osd_partition_record record;
+		struct osd_kv_txn *kv;
+		struct osd_key dead;
+		size_t length;
+
+		status = osd_own_begin(objects, &kv);
+		if (status != OSD_OK)
+			break;
+		status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,
+				    sizeof(bytes), &length);
+		if (status == OSD_OK)
+			status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+		if (status == OSD_OK) {
+			dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
+						      osd_get_be((const uint8_t *)found.data + 4, 8),
+						      record.incarnation);
+			status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead),
+					    (struct osd_bytes){"", 0}, 0);
+		}
+		if (status == OSD_OK)
+			status = osd_kv_remove(kv, OSD_KV_PARTITIONS, found);
+		if (status == OSD_OK)
+			status = osd_own_commit(objects, kv, false);
+		else
+			osd_own_abort(kv);
+	}
+	osd_key_list_release(&list);
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_ATTRIBUTES,
+					  (struct osd_bytes){attributes.bytes, OSD_KEY_OBJECT_PART});
+	return status;
+}
+
+static bool should_stop(struct osd_objects *objects)
+{
+	bool stop;
+
+	pthread_mutex_lock(&objects->work_lock);
+	stop = objects->stop;
+	pthread_mutex_unlock(&objects->work_lock);
+	return stop;
+}
+
+/* One kind of leftovers; false: something is left for later. */
+static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
+		      enum osd_status (*reap)(struct osd_objects *objects, struct osd_bytes key))
+{
+	struct osd_key prefix = osd_key_meta(kind);
+	enum osd_status status;
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	bool done;
+
+	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix), REAP_BATCH, &list);
+	/* What is about to go must not come back with an older log after a power loss. */
+	if (status == OSD_OK && list.count > 0)
+		status = osd_kv_flush(objects->kv);
+	while (status == OSD_OK && !should_stop(objects) && osd_key_list_next(&list, &at, &key))
+		status = reap(objects, key);
+	if (status == OSD_OK && list.count > 0 && at >= list.used)
+		status = remove_keys(objects, OSD_KV_META, &list);
+	done = status == OSD_OK && list.count == 0;
+	osd_key_list_release(&list);
+	return done;
+}
+
+void *osd_reaper_main(void *arg)
+{
+	struct osd_objects *objects = arg;
+
+	do {
+		bool done = false;
+
+		unkick(objects, &objects->reap_now);
+		for (unsigned round = 0; !done && round < REAP_ROUNDS && !should_stop(objects); round++) {
+			done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
+			done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
+			done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
+		}
+	} while (wait_for_work(objects, &objects->reap_now, false));
+	return NULL;
+}

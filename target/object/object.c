@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* object.c -- making and removing user objects, and the marks on them.  Collections share the id space, so
+ * their creation and removal build on what is here (collection.c). */
+#include "object/internal.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
+				enum osd_object_type *ret_type)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status == OSD_OK)
+		*ret_type = osd_txn_type(txn);
+	return status;
+}
+
+/* ---- create --------------------------------------------------------------------------------------- */
+
+static void raise_to(_Atomic uint64_t *value, uint64_t least)
+{
+	uint64_t before = atomic_load(value);
+
+	while (before < least && !atomic_compare_exchange_weak(value, &before, least))
+		;
+}
+
+/* effect: id the first, value the count. */
+static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_partition *partition = effect->partition;
+
+	if (!committed) {
+		osd_count_drop(txn->objects, partition, effect->value);
+		return;
+	}
+	raise_to(&partition->next_object_id, effect->id.object_id + effect->value);
+	atomic_fetch_add(&partition->changes, 1);
+	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
+		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
+		atomic_store(&partition->times_dirty, true);
+	}
+}
+
+bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
+{
+	for (const struct osd_effect *effect = txn->effects; effect; effect = effect->next)
+		if (effect->run == run_created && effect->id.partition_id == id.partition_id &&
+		    id.object_id >= effect->id.object_id &&
+		    id.object_id - effect->id.object_id < effect->value)
+			return true;
+	return false;
+}
+
+/* The next count ids, which nobody gets again. */
+static enum osd_status take_ids(struct osd_partition *partition, uint32_t count, uint64_t *ret_first)
+{
+	uint64_t first = atomic_load(&partition->next_object_id);
+
+	do {
+		if (first < OSD_FIRST_ID || first > UINT64_MAX - count)
+			return OSD_E_NO_SPACE; /* the ids are used up */
+	} while (!atomic_compare_exchange_weak(&partition->next_object_id, &first, first + count));
+	*ret_first = first;
+	return OSD_OK;
+}
+
+/* count records from first on; on OSD_E_EXISTS none. */
+static enum osd_status put_records(struct osd_txn *txn, const struct osd_partition *partition,
+				   uint64_t first, uint32_t count, struct osd_record record)
+{
+	struct osd_place place = {partition->id, partition->incarnation, first};
+	uint8_t bytes[OSD_RECORD_BYTES];
+	enum osd_status status = OSD_OK;
+	uint32_t done;
+
+	for (done = 0; status == OSD_OK && done < count; done++) {
+		struct osd_key key;
+
+		place.object_id = first + done;
+		key = osd_key_object(&place);
+		record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+		osd_record_encode(&record, bytes);
+		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
+	}
+	if (status != OSD_E_EXISTS)
+		return status;
+	for (uint32_t i = 0; i + 1 < done; i++) {
+		struct osd_key key;
+		enum osd_status removed;
+
+		place.object_id = first + i;
+		key = osd_key_object(&place);
+		removed = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
+		if (removed != OSD_OK)
+			return removed;
+	}
+	return OSD_E_EXISTS;
+}
+
+enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
+				   uint64_t requested_id, uint32_t count, const struct osd_record *record,
+				   uint64_t *ret_first)
+{
+	struct osd_effect *effect;
+	uint64_t first = requested_id;
+	enum osd_status status = osd_count_add(txn->objects, partition, count);
+
+	if (status != OSD_OK)
+		return status;
+	effect = osd_txn_effect(txn, run_created);
+	if (!effect) {
+		osd_count_drop(txn->objects, partition, count);
+		return OSD_E_NO_MEMORY;
+	}
+	effect->value = count;
+	atomic_fetch_add(&partition->references, 1);
+	effect->partition = partition;
+	do {
+		if (requested_id == 0)
+			status = take_ids(partition, count, &first);
+		if (status == OSD_OK || status == OSD_E_EXISTS)
+			status = put_records(txn, partition, first, count, *record);
+	} while (status == OSD_E_EXISTS && requested_id == 0);
+	if (status != OSD_OK) {
+		/* The caller may go on without the object: nothing of it is left to undo. */
+		osd_count_drop(txn->objects, partition, count);
+		effect->value = 0;
+		return status;
+	}
+	effect->id = (struct osd_object_id){partition->id, first};
+	*ret_first = first;
+	return OSD_OK;
+}
+
+static void fresh_record(const struct osd_txn *txn, const struct osd_partition *partition,
+			 struct osd_record *record)
+{
+	*record = (struct osd_record){.type = OSD_USER_OBJECT,
+				      .head_bytes = txn->objects->head_bytes,
+				      .max_length = atomic_load(&partition->max_length)};
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		record->times[i] = txn->now_ms;
+}
+
+enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
+				       uint64_t requested_id, uint32_t count, uint64_t *ret_first)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	struct osd_record record;
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (count == 0 || count > OSD_CREATE_MAX || (count > 1 && requested_id != 0))
+		return OSD_E_CDB_FIELD;
+	if (requested_id != 0 && (requested_id < OSD_FIRST_ID || requested_id == UINT64_MAX))
+		return OSD_E_EXISTS; /* reserved */
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	if (status == OSD_OK)
+		status = osd_partition_hold(txn, partition, false, NULL);
+	if (status == OSD_OK && atomic_load(&txn->objects->disk_full))
+		status = OSD_E_NO_SPACE;
+	if (status != OSD_OK)
+		return status;
+	fresh_record(txn, partition, &record);
+	return osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
+}
+
+/* ---- remove --------------------------------------------------------------------------------------- */
+
+/* effect: value the record's length, for an object that is not in memory. */
+static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_partition *partition = effect->partition;
+
+	if (!committed)
+		return;
+	if (!osd_cache_remove(txn->objects, effect->id, effect->generation))
+		osd_uncharge(txn->objects, partition, effect->value);
+	osd_count_drop(txn->objects, partition, 1);
+	atomic_fetch_add(&partition->changes, 1);
+	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
+		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
+		atomic_store(&partition->times_dirty, true);
+	}
+	osd_kick_reaper(txn->objects);
+}
+
+static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)txn;
+	if (committed)
+		raise_to(&effect->partition->id_mark, effect->value);
+}
+
+/* Ids are not given out twice: the greatest one must be remembered when its object goes. */
+static enum osd_status keep_id_mark(struct osd_txn *txn)
+{
+	struct osd_partition *partition = txn->partition;
+	struct osd_key key = osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
+	uint64_t next = OSD_MAX(atomic_load(&partition->next_object_id), txn->id.object_id + 1);
+	struct osd_effect *effect;
+	uint8_t bytes[8];
+
+	if (txn->id.object_id < atomic_load(&partition->id_mark))
+		return OSD_OK;
+	effect = osd_txn_effect(txn, run_marked);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->value = next;
+	atomic_fetch_add(&partition->references, 1);
+	effect->partition = partition;
+	osd_put_be(bytes, next, sizeof(bytes));
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8}, 0);
+}
+
+static enum osd_status remove_attributes(struct osd_txn *txn)
+{
+	struct osd_key prefix = osd_key_object(&txn->place);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status;
+
+	if (txn->record.attribute_count == 0)
+		return OSD_OK;
+	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&prefix),
+				      SIZE_MAX, &list);
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+		status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
+	osd_key_list_release(&list);
+	return status;
+}
+
+static enum osd_status leave_files_to_reaper(struct osd_txn *txn, uint64_t generation)
+{
+	struct osd_key key = osd_key_dead_files(&txn->place, generation);
+
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0);
+}
+
+enum osd_status osd_object_remove_record(struct osd_txn *txn)
+{
+	struct osd_key key = osd_key_object(&txn->place);
+	struct osd_effect *effect;
+	enum osd_status status = remove_attributes(txn);
+
+	if (status == OSD_OK)
+		status = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
+	if (status == OSD_OK && (txn->record.flags & OSD_REC_HAS_FILES))
+		status = leave_files_to_reaper(txn, txn->record.generation);
+	if (status == OSD_OK && txn->record.spare_generation)
+		status = leave_files_to_reaper(txn, txn->record.spare_generation);
+	if (status == OSD_OK)
+		status = keep_id_mark(txn);
+	if (status != OSD_OK)
+		return status;
+	effect = osd_txn_effect(txn, run_removed);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->id = txn->id;
+	effect->value = txn->record.length;
+	effect->generation = txn->record.generation;
+	atomic_fetch_add(&txn->partition->references, 1);
+	effect->partition = txn->partition;
+	txn->dirty = false;
+	return osd_txn_let_go(txn);
+}
+
+enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
+		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK)
+		status = osd_memberships_drop_all(txn);
+	return status == OSD_OK ? osd_object_remove_record(txn) : status;
+}
+
+/* ---- marks ---------------------------------------------------------------------------------------- */
+
+enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
+		status = OSD_E_NO_OBJECT;
+	if (status != OSD_OK)
+		return status;
+	txn->record.flags = (uint16_t)(unfinished ? txn->record.flags | OSD_REC_UNFINISHED
+						  : txn->record.flags & ~OSD_REC_UNFINISHED);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id, bool *ret_unfinished)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status == OSD_OK)
+		*ret_unfinished = osd_txn_type(txn) == OSD_USER_OBJECT &&
+				  (txn->record.flags & OSD_REC_UNFINISHED);
+	return status;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* objects.c -- the object layer as a whole: open, close, FORMAT OSD, figures. */
+#include "object/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+
+/* ---- opening the stores --------------------------------------------------------------------------- */
+
+static enum osd_status open_in_memory(struct osd_objects *objects)
+{
+	enum osd_status status = osd_mem_kv_open(&objects->kv);
+
+	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
+	snprintf(objects->serial, sizeof(objects->serial), "memory");
+	objects->head_bytes = OSD_TIER_ONE;
+	return status == OSD_OK ? osd_mem_data_open(&objects->tier.head) : status;
+}
+
+static void name_after_store(struct osd_objects *objects)
+{
+	for (size_t i = 0; i < OSD_MEDIA_STORE_ID; i++)
+		snprintf(objects->serial + 2 * i, 3, "%02x", objects->media->store_id[i]);
+	memcpy(objects->system_id, objects->media->system_id, sizeof(objects->system_id));
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+/* Recovery needs space: what a full disk refused works once the ballast is gone. */
+static enum osd_status open_records(struct osd_objects *objects, const struct osd_objects_config *config,
+				    char message[256])
+{
+	OSD_CLEANUP_FREE char *path = NULL;
+	struct osd_bdb_config bdb = {.cache_bytes = config->cache_bytes};
+	struct timespec start;
+	enum osd_status status;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	if (asprintf(&path, "%s/db", config->directory) < 0)
+		return OSD_E_NO_MEMORY;
+	bdb.directory = path;
+	status = osd_bdb_open(&bdb, message, &objects->kv);
+	if (status != OSD_OK && osd_media_ballast_release(objects->media))
+		status = osd_bdb_open(&bdb, message, &objects->kv);
+	objects->recovery_seconds = seconds_since(&start);
+	return status;
+}
+
+static enum osd_status open_on_disk(struct osd_objects *objects, const struct osd_objects_config *config,
+				    char message[256])
+{
+	bool two = config->ssd_directory != NULL;
+	enum osd_status status = osd_media_open(config->directory, config->ssd_directory, config->create,
+						message, &objects->media);
+
+	if (status != OSD_OK)
+		return status;
+	name_after_store(objects);
+	objects->head_bytes = objects->media->head_bytes;
+	status = open_records(objects, config, message);
+	if (status == OSD_OK)
+		status = osd_file_data_open(two ? objects->media->heads.data_fd : objects->media->main.data_fd,
+					    &objects->tier.head);
+	if (status == OSD_OK && two)
+		status = osd_file_data_open(objects->media->main.data_fd, &objects->tier.tail);
+	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))
+		atomic_store(&objects->disk_full, true);
+	return status;
+}
+
+static enum osd_status wrap_faults(struct osd_objects *objects, const struct osd_objects_config *config)
+{
+	enum osd_status status;
+
+	if (config->fault_at == 0)
+		return OSD_OK;
+	objects->fault.status = OSD_E_MEDIUM;
+	objects->fault.kill = config->fault_kill;
+	status = osd_fault_kv_wrap(OSD_STEAL(objects->kv), &objects->fault, &objects->kv);
+	if (status == OSD_OK)
+		status = osd_fault_data_wrap(OSD_STEAL(objects->tier.head), &objects->fault,
+					     &objects->tier.head);
+	if (status == OSD_OK && objects->tier.tail)
+		status = osd_fault_data_wrap(OSD_STEAL(objects->tier.tail), &objects->fault,
+					     &objects->tier.tail);
+	return status;
+}
+
+/* ---- threads -------------------------------------------------------------------------------------- */
+
+static enum osd_status start_threads(struct osd_objects *objects)
+{
+	objects->maintenance_runs =
+		pthread_create(&objects->maintenance, NULL, osd_maintenance_main, objects) == 0;
+	objects->reaper_runs = pthread_create(&objects->reaper, NULL, osd_reaper_main, objects) == 0;
+	return objects->maintenance_runs && objects->reaper_runs ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+static void stop_threads(struct osd_objects *objects)
+{
+	pthread_mutex_lock(&objects->work_lock);
+	objects->stop = true;
+	pthread_cond_broadcast(&objects->work);
+	pthread_mutex_unlock(&objects->work_lock);
+	if (objects->reaper_runs)
+		pthread_join(objects->reaper, NULL);
+	if (objects->maintenance_runs)
+		pthread_join(objects->maintenance, NULL);
+	objects->reaper_runs = objects->maintenance_runs = false;
+}
+
+/* ---- open and close ------------------------------------------------------------------------------- */
+
+static void init_locks(struct osd_objects *objects)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&objects->work, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&objects->work_lock, NULL);
+	pthread_rwlock_init(&objects->partitions_lock, NULL);
+	osd_cache_init(objects);
+}
+
+static void apply_config(struct osd_objects *objects, const struct osd_objects_config *config)
+{
+	objects->config_capacity = config->capacity_bytes;
+	objects->strict = config->strict;
+	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
+	objects->commit = objects->sync_data       ? OSD_KV_COMMIT_DURABLE
+			  : config->unsafe_nosync ? OSD_KV_COMMIT_NOSYNC
+						  : OSD_KV_COMMIT_PROCESS;
+}
+
+enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
+				 struct osd_objects **ret_objects)
+{
+	struct osd_objects *objects = calloc(1, sizeof(*objects));
+	enum osd_status status;
+
+	snprintf(message, 256, "cannot open the store: out of memory or another resource");
+	if (!objects)
+		return OSD_E_NO_MEMORY;
+	init_locks(objects);
+	apply_config(objects, config);
+	status = config->directory ? open_on_disk(objects, config, message) : open_in_memory(objects);
+	if (status == OSD_OK && config->product_serial)
+		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
+	if (status == OSD_OK)
+		status = wrap_faults(objects, config);
+	if (status == OSD_OK)
+		status = osd_recover(objects, message);
+	if (status == OSD_OK)
+		status = start_threads(objects);
+	if (status != OSD_OK) {
+		osd_objects_close(objects);
+		return status;
+	}
+	atomic_store(&objects->fault.calls, 0);
+	atomic_store(&objects->fault.fail_at, config->fault_at);
+	message[0] = '\0';
+	*ret_objects = objects;
+	return OSD_OK;
+}
+
+/* Says that nothing is left to settle. */
+static void mark_clean(struct osd_objects *objects)
+{
+	struct osd_key key = osd_key_meta(OSD_META_CLEAN);
+	struct osd_kv_txn *kv;
+
+	if (osd_own_begin(objects, &kv) != OSD_OK)
+		return;
+	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) == OSD_OK)
+		osd_own_commit(objects, kv, true);
+	else
+		osd_own_abort(kv);
+}
+
+void osd_objects_close(struct osd_objects *objects)
+{
+	bool was_running;
+
+	if (!objects)
+		return;
+	was_running = objects->maintenance_runs;
+	stop_threads(objects);
+	if (was_running)
+		mark_clean(objects);
+	osd_cache_release(objects);
+	osd_partitions_forget(objects);
+	osd_kv_close(objects->kv);
+	osd_tier_close(&objects->tier);
+	osd_media_close(objects->media);
+	pthread_cond_destroy(&objects->work);
+	pthread_mutex_destroy(&objects->work_lock);
+	pthread_rwlock_destroy(&objects->partitions_lock);
+	free(objects);
+}
+
+/* ---- FORMAT OSD ----------------------------------------------------------------------------------- */
+
+/* The next epoch, with nothing in it; the reaper frees the old one. */
+static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacity)
+{
+	struct osd_key dead = osd_key_dead_epoch(objects->root.epoch);
+	struct osd_root_record root;
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_root_hold(txn, &root);
+	if (status == OSD_OK) {
+		root.epoch++;
+		root.next_partition_id = OSD_FIRST_ID;
+		root.capacity = capacity;
+		root.common.bypass = 0;
+		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT, UINT32_MAX,
+							 OSD_NO_LIMIT};
+		status = osd_root_store(txn, &root);
+	}
+	if (status == OSD_OK)
+		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead), (struct osd_bytes){"", 0}, 0);
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_DURABLE);
+	osd_txn_abort(txn);
+	return status;
+}
+
+enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes)
+{
+	uint64_t total, available;
+	enum osd_status status = osd_tier_capacity(&objects->tier, &total, &available);
+
+	if (status == OSD_OK && objects->config_capacity && objects->config_capacity < total)
+		total = objects->config_capacity;
+	if (status == OSD_OK && capacity_bytes > total)
+		status = OSD_E_CDB_FIELD;
+	/* Jobs go first: without their surrogates their records would mean nothing. */
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_JOB_KEYS, (struct osd_bytes){"", 0});
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_JOBS, (struct osd_bytes){"", 0});
+	if (status == OSD_OK)
+		status = begin_epoch(objects, capacity_bytes);
+	if (status != OSD_OK)
+		return status;
+	osd_partitions_forget(objects);
+	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
+	osd_kick_reaper(objects);
+	return OSD_OK;
+}
+
+/* ---- figures -------------------------------------------------------------------------------------- */
+
+void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats)
+{
+	struct osd_kv_stats kv;
+
+	osd_kv_stats(objects->kv, &kv);
+	*ret_stats = (struct osd_objects_stats){
+		.capacity_bytes = atomic_load(&objects->capacity_bytes),
+		.used_bytes = atomic_load(&objects->used_bytes),
+		.partition_count = atomic_load(&objects->partition_count),
+		.object_count = atomic_load(&objects->object_count),
+		.commits = kv.commits,
+		.aborts = kv.aborts,
+		.retries = atomic_load(&objects->retries),
+		.checkpoints = kv.checkpoints,
+		.recovery_seconds = objects->recovery_seconds,
+	};
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths, counted in memory and
+ * exact at any time, so a limit is checked before a byte is written and costs no transaction. */
+#include "object/internal.h"
+
+#define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
+
+/* Adds to the counter unless that would pass the limit. */
+static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
+{
+	uint64_t before = atomic_load(counter);
+
+	do {
+		if (delta > limit || before > limit - delta)
+			return false;
+	} while (!atomic_compare_exchange_weak(counter, &before, before + delta));
+	return true;
+}
+
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta,
+			   bool use_reserve)
+{
+	uint64_t capacity = atomic_load(&objects->capacity_bytes);
+
+	if (delta == 0)
+		return OSD_OK;
+	if (!use_reserve) {
+		if (atomic_load(&objects->disk_full))
+			return OSD_E_NO_SPACE;
+		capacity -= capacity / 100 * JOB_RESERVE_PERCENT;
+	}
+	if (!add_below(&partition->used_bytes, delta, atomic_load(&partition->capacity)))
+		return OSD_E_QUOTA;
+	if (add_below(&objects->used_bytes, delta, capacity))
+		return OSD_OK;
+	atomic_fetch_sub(&partition->used_bytes, delta);
+	return OSD_E_NO_SPACE;
+}
+
+void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+{
+	if (atomic_load(&partition->removed))
+		return; /* was taken off as a whole */
+	atomic_fetch_sub(&partition->used_bytes, delta);
+	atomic_fetch_sub(&objects->used_bytes, delta);
+}
+
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
+{
+	if (!add_below(&partition->object_count, count, atomic_load(&partition->count_limit)))
+		return OSD_E_QUOTA;
+	atomic_fetch_add(&objects->object_count, count);
+	return OSD_OK;
+}
+
+void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
+{
+	if (atomic_load(&partition->removed))
+		return;
+	atomic_fetch_sub(&partition->object_count, count);
+	atomic_fetch_sub(&objects->object_count, count);
+}

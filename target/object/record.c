@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* record.c -- see record.h. */
+#include "object/record.h"
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define RECORD_VERSION 1
+
+static void put_times(struct osd_wr *w, const uint64_t times[OSD_T_COUNT])
+{
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		osd_wr_be(w, times[i], 6);
+}
+
+static void get_times(struct osd_rd *r, uint64_t times[OSD_T_COUNT])
+{
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		times[i] = osd_rd_be(r, 6);
+}
+
+void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_RECORD_BYTES);
+
+	osd_wr_be(&w, RECORD_VERSION, 1);           /* 0 */
+	osd_wr_be(&w, record->type, 1);             /* 1 */
+	osd_wr_be(&w, record->collection_type, 1);  /* 2 */
+	osd_wr_be(&w, record->head_on, 1);          /* 3 */
+	osd_wr_be(&w, record->flags, 2);            /* 4-5 */
+	osd_wr_be(&w, 0, 2);                        /* 6-7 */
+	put_times(&w, record->times);               /* 8-37 */
+	osd_wr_be(&w, 0, 2);                        /* 38-39 */
+	osd_wr_be(&w, record->length, 8);           /* 40-47 */
+	osd_wr_be(&w, record->reserved_bytes, 8);   /* 48-55 */
+	osd_wr_be(&w, record->head_bytes, 8);       /* 56-63 */
+	osd_wr_be(&w, record->generation, 8);       /* 64-71 */
+	osd_wr_be(&w, record->spare_generation, 8); /* 72-79 */
+	osd_wr_be(&w, record->max_length, 8);       /* 80-87 */
+	osd_wr_be(&w, record->attribute_count, 4);  /* 88-91 */
+	osd_wr_be(&w, 0, 4);                        /* 92-95 */
+}
+
+enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	uint64_t version = osd_rd_be(&r, 1);
+	struct osd_record record;
+
+	record.type = (uint8_t)osd_rd_be(&r, 1);
+	record.collection_type = (uint8_t)osd_rd_be(&r, 1);
+	record.head_on = (uint8_t)osd_rd_be(&r, 1);
+	record.flags = (uint16_t)osd_rd_be(&r, 2);
+	osd_rd_be(&r, 2);
+	get_times(&r, record.times);
+	osd_rd_be(&r, 2);
+	record.length = osd_rd_be(&r, 8);
+	record.reserved_bytes = osd_rd_be(&r, 8);
+	record.head_bytes = osd_rd_be(&r, 8);
+	record.generation = osd_rd_be(&r, 8);
+	record.spare_generation = osd_rd_be(&r, 8);
+	record.max_length = osd_rd_be(&r, 8);
+	record.attribute_count = (uint32_t)osd_rd_be(&r, 4);
+	osd_rd_be(&r, 4);
+	if (r.bad || version != RECORD_VERSION || (record.flags & ~OSD_REC_KNOWN))
+		return OSD_E_MEDIUM;
+	*ret_record = record;
+	return OSD_OK;
+}
+
+static void put_partition(struct osd_wr *w, const struct osd_partition_record *record)
+{
+	osd_wr_be(w, RECORD_VERSION, 1);               /* 0 */
+	osd_wr_be(w, record->bypass, 1);               /* 1 */
+	osd_wr_be(w, 0, 2);                            /* 2-3 */
+	osd_wr_be(w, record->incarnation, 4);          /* 4-7 */
+	put_times(w, record->times);                   /* 8-37 */
+	osd_wr_be(w, 0, 2);                            /* 38-39 */
+	osd_wr_be(w, record->quotas.max_length, 8);    /* 40-47 */
+	osd_wr_be(w, record->quotas.capacity, 8);      /* 48-55 */
+	osd_wr_be(w, record->quotas.object_count, 8);  /* 56-63 */
+	osd_wr_be(w, record->quotas.collections, 4);   /* 64-67 */
+	osd_wr_be(w, record->quotas.partition_count, 8); /* 68-75 */
+	osd_wr_be(w, 0, 8);                            /* 76-83 */
+}
+
+static enum osd_status get_partition(struct osd_rd *r, struct osd_partition_record *record)
+{
+	uint64_t version = osd_rd_be(r, 1);
+
+	record->bypass = (uint8_t)osd_rd_be(r, 1);
+	osd_rd_be(r, 2);
+	record->incarnation = (uint32_t)osd_rd_be(r, 4);
+	get_times(r, record->times);
+	osd_rd_be(r, 2);
+	record->quotas.max_length = osd_rd_be(r, 8);
+	record->quotas.capacity = osd_rd_be(r, 8);
+	record->quotas.object_count = osd_rd_be(r, 8);
+	record->quotas.collections = (uint32_t)osd_rd_be(r, 4);
+	record->quotas.partition_count = osd_rd_be(r, 8);
+	osd_rd_be(r, 8);
+	return r->bad || version != RECORD_VERSION ? OSD_E_MEDIUM : OSD_OK;
+}
+
+void osd_partition_record_encode(const struct osd_partition_record *record,
+				 uint8_t bytes[OSD_PARTITION_RECORD_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_PARTITION_RECORD_BYTES);
+
+	put_partition(&w, record);
+}
+
+enum osd_status osd_partition_record_decode(const void *bytes, size_t length,
+					    struct osd_partition_record *ret_record)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_partition_record record;
+	enum osd_status status = get_partition(&r, &record);
+
+	if (status == OSD_OK)
+		*ret_record = record;
+	return status;
+}
+
+void osd_root_record_encode(const struct osd_root_record *record, uint8_t bytes[OSD_ROOT_RECORD_BYTES])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_ROOT_RECORD_BYTES);
+
+	put_partition(&w, &record->common);            /* 0-83 */
+	osd_wr_be(&w, record->epoch, 4);               /* 84-87 */
+	osd_wr_be(&w, record->next_incarnation, 4);    /* 88-91 */
+	osd_wr_be(&w, record->next_partition_id, 8);   /* 92-99 */
+	osd_wr_be(&w, record->capacity, 8);            /* 100-107 */
+	osd_wr_be(&w, 0, 4);                           /* 108-111 */
+}
+
+enum osd_status osd_root_record_decode(const void *bytes, size_t length,
+				       struct osd_root_record *ret_record)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_root_record record;
+	enum osd_status status = get_partition(&r, &record.common);
+
+	record.epoch = (uint32_t)osd_rd_be(&r, 4);
+	record.next_incarnation = (uint32_t)osd_rd_be(&r, 4);
+	record.next_partition_id = osd_rd_be(&r, 8);
+	record.capacity = osd_rd_be(&r, 8);
+	if (r.bad)
+		status = OSD_E_MEDIUM;
+	if (status == OSD_OK)
+		*ret_record = record;
+	return status;
+}
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+static struct osd_wr key_begin(struct osd_key *key)
+{
+	return osd_wr_init(key->bytes, sizeof(key->bytes));
+}
+
+static void put_place(struct osd_wr *w, const struct osd_place *place)
+{
+	osd_wr_be(w, place->partition_id, 8);
+	osd_wr_be(w, place->incarnation, 4);
+	osd_wr_be(w, place->object_id, 8);
+}
+
+struct osd_key osd_key_partition(uint32_t epoch, uint64_t partition_id)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	osd_wr_be(&w, epoch, 4);
+	osd_wr_be(&w, partition_id, 8);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_object(const struct osd_place *place)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	put_place(&w, place);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_attribute(const struct osd_place *place, uint32_t page, uint32_t number)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	put_place(&w, place);
+	osd_wr_be(&w, page, 4);
+	osd_wr_be(&w, number, 4);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_member(const struct osd_place *place, uint64_t id)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	put_place(&w, place);
+	osd_wr_be(&w, id, 8);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_meta(enum osd_meta_kind kind)
+{
+	return (struct osd_key){{(uint8_t)kind}, 1};
+}
+
+struct osd_key osd_key_meta_partition(enum osd_meta_kind kind, uint64_t partition_id,
+				      uint32_t incarnation)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	osd_wr_be(&w, kind, 1);
+	osd_wr_be(&w, partition_id, 8);
+	osd_wr_be(&w, incarnation, 4);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_dead_files(const struct osd_place *place, uint64_t generation)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	osd_wr_be(&w, OSD_META_DEAD_FILES, 1);
+	put_place(&w, place);
+	osd_wr_be(&w, generation, 8);
+	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_dead_epoch(uint32_t epoch)
+{
+	struct osd_key key;
+	struct osd_wr w = key_begin(&key);
+
+	osd_wr_be(&w, OSD_META_DEAD_EPOCH, 1);
+	osd_wr_be(&w, epoch, 4);
+	key.length = osd_wr_used(&w);
+	return key;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* recovery.c -- what open does once the database has recovered: reads the root and the partitions, counts
+ * what is there, and settles the objects whose reservation was open when the target stopped (only those
+ * need a look at their files). */
+#include "object/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "wire/cursor.h"
+
+/* ---- root ----------------------------------------------------------------------------------------- */
+
+static void fresh_root(struct osd_root_record *root)
+{
+	*root = (struct osd_root_record){.epoch = 1, .next_incarnation = 1,
+					 .next_partition_id = OSD_FIRST_ID};
+	root->common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT, UINT32_MAX,
+						  OSD_NO_LIMIT};
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		root->common.times[i] = osd_now_ms();
+}
+
+static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *kv)
+{
+	struct osd_key key = osd_key_meta(OSD_META_ROOT);
+	uint8_t bytes[OSD_ROOT_RECORD_BYTES];
+	size_t length;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key), OSD_KV_RMW,
+					    bytes, sizeof(bytes), &length);
+
+	if (status == OSD_OK)
+		return osd_root_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &objects->root);
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	fresh_root(&objects->root);
+	osd_root_record_encode(&objects->root, bytes);
+	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+/* Generations of this run begin above all that were ever given out. */
+static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn *kv)
+{
+	struct osd_key key = osd_key_meta(OSD_META_BOOT), clean = osd_key_meta(OSD_META_CLEAN);
+	uint8_t bytes[4] = {0};
+	uint64_t boots;
+	size_t length;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key), OSD_KV_RMW,
+					    bytes, sizeof(bytes), &length);
+
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	boots = osd_get_be(bytes, sizeof(bytes)) + 1;
+	osd_put_be(bytes, boots, sizeof(bytes));
+	atomic_store(&objects->next_generation, boots << 32);
+	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, sizeof(bytes)},
+			    0);
+	if (status == OSD_OK)
+		status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&clean));
+	objects->unclean = status == OSD_E_NO_OBJECT && boots > 1;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status begin_run(struct osd_objects *objects)
+{
+	struct osd_kv_txn *kv;
+	enum osd_status status = osd_own_begin(objects, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	status = get_root(objects, kv);
+	if (status == OSD_OK)
+		status = count_boot(objects, kv);
+	if (status == OSD_OK)
+		status = osd_own_commit(objects, kv, true);
+	else
+		osd_own_abort(kv);
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		atomic_store(&objects->root_times[i], objects->root.common.times[i]);
+	return status;
+}
+
+/* ---- partitions ----------------------------------------------------------------------------------- */
+
+struct partitions_context {
+	struct osd_objects *objects;
+	enum osd_status status;
+};
+
+static bool add_partition(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct partitions_context *context = arg;
+	struct osd_partition_record record;
+	struct osd_partition *partition;
+
+	context->status = osd_partition_record_decode(value.data, value.length, &record);
+	if (context->status != OSD_OK || key.length != 12)
+		return false;
+	partition = osd_partition_new(osd_get_be((const uint8_t *)key.data + 4, 8), &record);
+	if (!partition) {
+		context->status = OSD_E_NO_MEMORY;
+		return false;
+	}
+	osd_partition_insert(context->objects, partition);
+	osd_partition_put(partition);
+	return true;
+}
+
+static bool add_mark(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct osd_objects *objects = arg;
+	const uint8_t *bytes = key.data;
+	struct osd_partition *partition;
+
+	if (key.length != 13 || value.length != 8 ||
+	    osd_partition_get(objects, NULL, osd_get_be(bytes + 1, 8), &partition) != OSD_OK)
+		return true;
+	if (partition->incarnation == osd_get_be(bytes + 9, 4)) {
+		uint64_t mark = osd_get_be(value.data, 8);
+
+		atomic_store(&partition->id_mark, mark);
+		atomic_store(&partition->next_object_id,
+			     OSD_MAX(mark, atomic_load(&partition->next_object_id)));
+	}
+	osd_partition_put(partition);
+	return true;
+}
+
+static enum osd_status load_partitions(struct osd_objects *objects)
+{
+	struct partitions_context context = {objects, OSD_OK};
+	struct osd_key first = osd_key_partition(objects->root.epoch, 0);
+	struct osd_key marks = osd_key_meta(OSD_META_ID_MARK);
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_PARTITIONS, osd_key_bytes(&first), 4,
+					     add_partition, &context);
+
+	if (status == OSD_OK)
+		status = context.status;
+	if (status == OSD_OK)
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_META, osd_key_bytes(&marks), 1, add_mark,
+				     objects);
+	return status;
+}
+
+/* ---- objects -------------------------------------------------------------------------------------- */
+
+struct objects_context {
+	struct osd_objects *objects;
+	struct osd_partition *partition; /* reference; of the last record */
+	uint64_t partition_id;
+	bool live;
+	struct osd_object_id *open; /* owned: objects to settle */
+	size_t open_count, open_capacity;
+	enum osd_status status;
+};
+
+static bool take_partition(struct objects_context *context, const uint8_t *key)
+{
+	uint64_t id = osd_get_be(key, 8);
+
+	if (!context->partition || context->partition->id != id) {
+		osd_partition_put(context->partition);
+		context->partition = NULL;
+		if (osd_partition_get(context->objects, NULL, id, &context->partition) != OSD_OK)
+			return false;
+	}
+	/* Others belong to a dead partition of the same id. */
+	return context->partition->incarnation == osd_get_be(key + 8, 4);
+}
+
+static bool note_open(struct objects_context *context, uint64_t object_id)
+{
+	if (context->open_count == context->open_capacity) {
+		size_t capacity = OSD_MAX(256, context->open_capacity * 2);
+		struct osd_object_id *open = realloc(context->open, capacity * sizeof(*open));
+
+		if (!open) {
+			context->status = OSD_E_NO_MEMORY;
+			return false;
+		}
+		context->open = open;
+		context->open_capacity = capacity;
+	}
+	context->open[context->open_count++] = (struct osd_object_id){context->partition->id, object_id};
+	return true;
+}
+
+static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct objects_context *context = arg;
+	struct osd_partition *partition;
+	struct osd_record record;
+	uint64_t id;
+
+	if (key.length != OSD_KEY_OBJECT_PART || !take_partition(context, key.data))
+		return true;
+	context->status = osd_record_decode(value.data, value.length, &record);
+	if (context->status != OSD_OK)
+		return false;
+	partition = context->partition;
+	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	atomic_fetch_add(&partition->object_count, 1);
+	atomic_fetch_add(&partition->used_bytes, record.length);
+	if (id >= atomic_load(&partition->next_object_id))
+		atomic_store(&partition->next_object_id, id + 1);
+	atomic_fetch_add(&context->objects->object_count, 1);
+	atomic_fetch_add(&context->objects->used_bytes, record.length);
+	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
+	    record.spare_generation)
+		return note_open(context, id);
+	return true;
+}
+
+/* The entry is loaded with what the record says; then the files say more, or are made to fit. */
+static enum osd_status settle_after_crash(struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_object *object;
+	struct osd_data_stat stat;
+	enum osd_status status = osd_cache_get(objects, id, &object);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_tier_stat(&object->file, &stat);
+	if (status == OSD_E_NO_OBJECT) {
+		stat = (struct osd_data_stat){0, 0};
+		status = OSD_OK;
+	}
+	if (status == OSD_OK && !object->length_rules) {
+		uint64_t before = atomic_load(&object->length);
+
+		atomic_store(&object->length, stat.size);
+		atomic_fetch_add(&object->partition->used_bytes, stat.size - before);
+		atomic_fetch_add(&objects->used_bytes, stat.size - before);
+	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
+		object->untrimmed = true;
+	}
+	if (status == OSD_OK) {
+		atomic_store(&object->times_dirty, true);
+		status = osd_object_settle(object, true, false);
+	}
+	osd_object_put(object);
+	return status;
+}
+
+static enum osd_status load_objects(struct osd_objects *objects)
+{
+	struct objects_context context = {.objects = objects};
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS, (struct osd_bytes){"", 0}, 0,
+					     count_object, &context);
+
+	osd_partition_put(context.partition);
+	if (status == OSD_OK)
+		status = context.status;
+	for (size_t i = 0; status == OSD_OK && i < context.open_count; i++)
+		status = settle_after_crash(objects, context.open[i]);
+	free(context.open);
+	return status;
+}
+
+static void find_capacity(struct osd_objects *objects)
+{
+	uint64_t total, available, capacity = objects->config_capacity;
+
+	if (osd_tier_capacity(&objects->tier, &total, &available) != OSD_OK)
+		total = OSD_NO_LIMIT;
+	if (capacity == 0 || capacity > total)
+		capacity = total;
+	if (objects->root.capacity != 0)
+		capacity = OSD_MIN(capacity, objects->root.capacity);
+	atomic_store(&objects->capacity_bytes, capacity);
+}
+
+enum osd_status osd_recover(struct osd_objects *objects, char message[256])
+{
+	struct timespec start, end;
+	enum osd_status status;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	status = begin_run(objects);
+	if (status == OSD_OK)
+		status = load_partitions(objects);
+	if (status == OSD_OK)
+		status = load_objects(objects);
+	if (status != OSD_OK) {
+		snprintf(message, 256, "recovery of the store failed: %s", osd_status_info(status)->meaning);
+		return status;
+	}
+	find_capacity(objects);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	objects->recovery_seconds += (double)(end.tv_sec - start.tv_sec) +
+				     (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+	return OSD_OK;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* settle.c -- bringing records up to what is in memory: times, lengths, the end of reservations; and
+ * flushing.  Settled entries may leave the cache, and recovery has nothing to do for them. */
+#include "object/internal.h"
+
+#include "base/util.h"
+
+/* Without the range lock an answer may be out of date; then the next tick sees it. */
+bool osd_object_is_settled(struct osd_object *object)
+{
+	return atomic_load(&object->removed) ||
+	       (!atomic_load(&object->times_dirty) &&
+		atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
+		!(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
+		!atomic_load(&object->untrimmed) &&
+		atomic_load(&object->spare_generation) == 0);
+}
+
+static void put_times(const struct osd_object *object, struct osd_record *record)
+{
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		record->times[i] = OSD_MAX(record->times[i], atomic_load(&object->times[i]));
+}
+
+static void change_times(struct osd_record *record, void *arg)
+{
+	put_times(arg, record);
+}
+
+static void change_all(struct osd_record *record, void *arg)
+{
+	const struct osd_object *object = arg;
+
+	put_times(object, record);
+	record->length = record->reserved_bytes = atomic_load(&object->length);
+	if (atomic_load(&object->shares) == 0)
+		record->flags &= (uint16_t)~OSD_REC_LENGTH_RULES;
+	record->spare_generation = 0;
+}
+
+static enum osd_status settle_times(struct osd_object *object, bool durable)
+{
+	enum osd_status status;
+
+	atomic_store(&object->times_dirty, false);
+	status = osd_object_change_record(object, durable, change_times, object);
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		atomic_store(&object->times_dirty, true);
+	return status;
+}
+
+/* With the end locked: the files fit the length, or the length goes on ruling. */
+static enum osd_status settle_all(struct osd_object *object, bool durable)
+{
+	enum osd_status status = OSD_OK;
+
+	if (object->untrimmed) {
+		status = osd_object_fit_files(object, atomic_load(&object->length));
+		object->untrimmed = status != OSD_OK;
+	}
+	if (status == OSD_OK && object->spare_generation) {
+		struct osd_data_name name = osd_object_data_name(object, object->spare_generation);
+
+		status = osd_tier_remove(object->file.tier, &name);
+	}
+	if (status != OSD_OK)
+		return status;
+	atomic_store(&object->times_dirty, false);
+	status = osd_object_change_record(object, durable, change_all, object);
+	if (status == OSD_OK) {
+		object->reserved_bytes = atomic_load(&object->length);
+		object->spare_generation = 0;
+		if (atomic_load(&object->shares) == 0)
+			object->length_rules = false;
+	} else if (status != OSD_E_NO_OBJECT) {
+		atomic_store(&object->times_dirty, true);
+	}
+	return status;
+}
+
+enum osd_status osd_object_settle(struct osd_object *object, bool close, bool durable)
+{
+	struct osd_range range;
+	enum osd_status status;
+
+	if (osd_object_is_settled(object))
+		return OSD_OK;
+	if (object->type != OSD_USER_OBJECT || !close)
+		return settle_times(object, durable);
+	/* Not osd_object_lock: the data does not change, so the version must not. */
+	pthread_mutex_lock(&object->mutex);
+	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
+	pthread_mutex_unlock(&object->mutex);
+	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : settle_all(object, durable);
+	pthread_mutex_lock(&object->mutex);
+	osd_range_drop(&object->ranges, &range);
+	pthread_mutex_unlock(&object->mutex);
+	return status;
+}
+
+/* Everything at close; else what has not been written since the last tick, and all times. */
+void osd_settle_all(struct osd_objects *objects, bool everything)
+{
+	struct osd_object *batch[64];
+	size_t cursor = 0, count;
+
+	do {
+		count = osd_cache_unsettled(objects, batch, OSD_ARRAY_SIZE(batch), &cursor);
+		for (size_t i = 0; i < count; i++) {
+			bool idle = atomic_load(&batch[i]->write_tick) != atomic_load(&objects->tick);
+
+			if (everything || idle || atomic_load(&batch[i]->times_dirty))
+				osd_object_settle(batch[i], everything || idle, false);
+			osd_object_put(batch[i]);
+		}
+	} while (count > 0);
+}
+
+/* ---- partitions and root -------------------------------------------------------------------------- */
+
+static void raise_times(uint64_t times[OSD_T_COUNT], _Atomic uint64_t *in_memory)
+{
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		times[i] = OSD_MAX(times[i], atomic_load(&in_memory[i]));
+}
+
+enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition)
+{
+	struct osd_partition_record record;
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	atomic_store(&partition->times_dirty, false);
+	status = osd_partition_hold(txn, partition, true, &record);
+	if (status == OSD_OK) {
+		raise_times(record.times, partition->times);
+		status = osd_partition_store(txn, partition, &record);
+	}
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	if (status != OSD_E_NO_PARTITION)
+		atomic_store(&partition->times_dirty, true);
+	return status;
+}
+
+enum osd_status osd_root_settle(struct osd_objects *objects)
+{
+	struct osd_root_record root;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	if (!atomic_exchange(&objects->root_times_dirty, false))
+		return OSD_OK;
+	status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+	if (status != OSD_OK)
+		return status;
+	status = osd_root_hold(txn, &root);
+	if (status == OSD_OK) {
+		raise_times(root.common.times, objects->root_times);
+		status = osd_root_store(txn, &root);
+	}
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
+/* ---- flush ---------------------------------------------------------------------------------------- */
+
+enum osd_status osd_object_flush(struct osd_object *object)
+{
+	enum osd_status status = osd_object_finish(object, OSD_DATA_FUA);
+
+	if (status == OSD_OK)
+		status = osd_object_settle(object, true, true);
+	return status;
+}
+
+enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	enum osd_status status = OSD_OK;
+
+	if (id.partition_id != 0)
+		status = osd_partition_get(objects, NULL, id.partition_id, &partition);
+	/* One call for all files and directories: many of them are no longer in memory. */
+	if (status == OSD_OK)
+		status = osd_tier_sync_all(&objects->tier);
+	if (status == OSD_OK)
+		status = osd_kv_flush(objects->kv);
+	osd_note_failure(objects, status);
+	return status;
+}

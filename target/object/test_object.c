@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_object.c -- partitions, user objects, data and listing, on both stores; what must be the same
+ * after closing and opening again. */
+#include "object/test_support.h"
+
+static struct osd_object_id id_of(uint64_t partition_id, uint64_t object_id)
+{
+	return (struct osd_object_id){partition_id, object_id};
+}
+
+static void test_ids(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	uint64_t pid, id;
+
+	OK(test_partition(o, 0, &pid));
+	CHECK_EQ(pid, 0x10000);
+	CHECK_EQ(test_partition(o, 0x10000, &id), OSD_E_EXISTS);
+	CHECK_EQ(test_partition(o, 0xffff, &id), OSD_E_EXISTS);
+	OK(test_partition(o, OSD_JOBS_PARTITION, &id));
+	OK(test_partition(o, 0, &id));
+	CHECK_EQ(id, 0x10001);
+	CHECK_EQ(test_create(o, 0x5555555, 0, &id), OSD_E_NO_PARTITION);
+	OK(test_create(o, pid, 0, &id));
+	CHECK_EQ(id, 0x10000);
+	CHECK_EQ(test_create(o, pid, 0x10000, &id), OSD_E_EXISTS);
+	CHECK_EQ(test_create(o, pid, 0x1001, &id), OSD_E_EXISTS);
+	OK(test_create(o, pid, 0x10001, &id));
+	OK(test_create(o, pid, 0, &id));
+	CHECK_EQ(id, 0x10002);
+	/* The greatest id is not given out again, not even after a restart. */
+	OK(test_remove(o, id_of(pid, 0x10002)));
+	OK(test_create(o, pid, 0, &id));
+	CHECK_EQ(id, 0x10003);
+	OK(test_remove(o, id_of(pid, 0x10003)));
+	CHECK_EQ(test_remove(o, id_of(pid, 0x10003)), OSD_E_NO_OBJECT);
+}
+
+static void test_ids_after_restart(struct test_store *store)
+{
+	uint64_t id;
+
+	test_store_reopen(store);
+	OK(test_create(store->objects, 0x10000, 0, &id));
+	CHECK_EQ(id, 0x10004);
+	OK(test_remove(store->objects, id_of(0x10000, id)));
+}
+
+static void test_abort(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	struct osd_objects_stats before, after;
+	struct osd_txn *txn = test_begin(o, 0);
+	enum osd_object_type type;
+	uint64_t pid, oid;
+
+	osd_objects_stats(o, &before);
+	OK(osd_partition_create(txn, 0, &pid));
+	OK(osd_user_object_create(txn, pid, 0, 10, &oid));
+	OK(osd_object_type(txn, id_of(pid, oid + 9), &type));
+	CHECK_EQ(type, OSD_USER_OBJECT);
+	osd_txn_abort(txn);
+	txn = test_begin(o, OSD_TXN_READ_ONLY);
+	CHECK_EQ(osd_object_type(txn, id_of(pid, 0), &type), OSD_E_NO_PARTITION);
+	osd_txn_abort(txn);
+	osd_objects_stats(o, &after);
+	CHECK_EQ(after.object_count, before.object_count);
+	CHECK_EQ(after.partition_count, before.partition_count);
+}
+
+static void check_pattern(const uint8_t *bytes, size_t length, uint64_t from)
+{
+	for (size_t i = 0; i < length; i++)
+		CHECK_EQ(bytes[i], (uint8_t)((from + i) * 7 + (from + i) / 256));
+}
+
+static void fill_pattern(uint8_t *bytes, size_t length, uint64_t from)
+{
+	for (size_t i = 0; i < length; i++)
+		bytes[i] = (uint8_t)((from + i) * 7 + (from + i) / 256);
+}
+
+static void test_data(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	static uint8_t data[300000], back[300000];
+	struct osd_object *object;
+	uint64_t id, offset, length;
+	size_t got;
+
+	OK(test_create(o, 0x10000, 0, &id));
+	CHECK_EQ(test_read(o, id_of(0x10000, id), 0, back, 10), 0);
+	fill_pattern(data, sizeof(data), 0);
+	OK(test_write(o, id_of(0x10000, id), 0, data, 100000));
+	OK(osd_object_get(o, id_of(0x10000, id), &object));
+	OK(osd_object_append(object, data + 100000, 200000, 0, &offset));
+	CHECK_EQ(offset, 100000);
+	OK(osd_object_read(object, 1000, back, sizeof(back), 0, &got));
+	CHECK_EQ(got, 299000);
+	check_pattern(back, got, 1000);
+	OK(osd_object_read(object, 300000, back, 10, 0, &got));
+	CHECK_EQ(got, 0);
+	/* Sparse, then clear in the middle and past the end. */
+	OK(osd_object_write(object, 400000, data, 10, 0));
+	OK(osd_object_read(object, 299990, back, 30, 0, &got));
+	CHECK_EQ(got, 30);
+	check_pattern(back, 10, 299990);
+	for (size_t i = 10; i < 30; i++)
+		CHECK_EQ(back[i], 0);
+	OK(osd_object_clear(object, 5, 10, 0));
+	OK(osd_object_read(object, 0, back, 20, 0, &got));
+	check_pattern(back, 5, 0);
+	CHECK_EQ(back[5] | back[14], 0);
+	check_pattern(back + 15, 5, 15);
+	OK(osd_object_clear(object, 400000, 20000, 0));
+	OK(osd_object_length(object, &length));
+	CHECK_EQ(length, 420000);
+	/* Punch: middle, tail, beyond. */
+	OK(osd_object_punch(object, 20, 100, 0));
+	OK(osd_object_length(object, &length));
+	CHECK_EQ(length, 419900);
+	OK(osd_object_read(object, 15, back, 20, 0, &got));
+	check_pattern(back, 5, 15);
+	check_pattern(back + 5, 15, 120);
+	OK(osd_object_punch(object, 1000, UINT64_MAX, 0));
+	OK(osd_object_length(object, &length));
+	CHECK_EQ(length, 1000);
+	CHECK_EQ(osd_object_punch(object, 1001, 1, 0), OSD_E_BEYOND_END);
+	OK(osd_object_truncate(object, 10, 0));
+	OK(osd_object_truncate(object, 2000, 0));
+	OK(osd_object_read(object, 0, back, 3000, 0, &got));
+	CHECK_EQ(got, 2000);
+	CHECK_EQ(back[10] | back[999] | back[1999], 0);
+	OK(osd_object_flush(object));
+	OK(osd_objects_flush(o, id_of(0, 0)));
+	CHECK_EQ(osd_object_write(object, UINT64_MAX - 1, data, 10, 0), OSD_E_CDB_FIELD);
+	CHECK_EQ(osd_object_write(object, INT64_MAX, data, 10, 0), OSD_E_NO_SPACE);
+	OK(osd_object_length(object, &length));
+	CHECK_EQ(length, 2000);
+	osd_object_put(object);
+	CHECK_EQ(test_get_number(o, id_of(0x10000, id), 1, OSD_INFO_LOGICAL_LENGTH), 2000);
+}
+
+static void test_removed_while_open(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	struct osd_objects_stats before, after;
+	struct osd_object *object, *other;
+	uint8_t byte = 1;
+	uint64_t id;
+	size_t got;
+
+	osd_objects_stats(o, &before);
+	OK(test_create(o, 0x10000, 0, &id));
+	OK(osd_object_get(o, id_of(0x10000, id), &object));
+	OK(osd_object_write(object, 100, &byte, 1, 0));
+	OK(test_remove(o, id_of(0x10000, id)));
+	CHECK_EQ(osd_object_read(object, 0, &byte, 1, 0, &got), OSD_E_NO_OBJECT);
+	CHECK_EQ(osd_object_write(object, 0, &byte, 1, 0), OSD_E_NO_OBJECT);
+	/* A new object of the same id is another object. */
+	OK(test_create(o, 0x10000, id, &id));
+	OK(osd_object_get(o, id_of(0x10000, id), &other));
+	CHECK(other != object);
+	OK(osd_object_read(other, 0, &byte, 1, 0, &got));
+	CHECK_EQ(got, 0);
+	OK(osd_object_write(other, 0, &byte, 1, 0));
+	osd_object_put(other);
+	osd_object_put(object);
+	OK(test_remove(o, id_of(0x10000, id)));
+	osd_objects_stats(o, &after);
+	CHECK_EQ(after.used_bytes, before.used_bytes);
+	CHECK_EQ(after.object_count, before.object_count);
+}
+
+static void test_listing(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	struct osd_list_request request = {.kind = OSD_LIST_USER_OBJECTS};
+	struct osd_list_result result;
+	uint64_t ids[64], pid, first, seen = 0;
+	struct osd_txn *txn = test_begin(o, 0);
+
+	OK(osd_partition_create(txn, 0x20000, &pid));
+	OK(osd_user_object_create(txn, pid, 0, 1000, &first));
+	OK(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &ids[0]));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	txn = test_begin(o, OSD_TXN_READ_ONLY);
+	request.in = id_of(pid, 0);
+	do {
+		OK(osd_list(txn, &request, ids, 64, &result));
+		CHECK_EQ(result.total_count, 1000 - seen);
+		for (size_t i = 0; i < result.count; i++)
+			CHECK_EQ(ids[i], first + seen + i);
+		seen += result.count;
+		request.initial_id = result.next_id;
+	} while (result.next_id);
+	CHECK_EQ(seen, 1000);
+	request.kind = OSD_LIST_COLLECTIONS;
+	request.initial_id = 0;
+	OK(osd_list(txn, &request, ids, 64, &result));
+	CHECK_EQ(result.count, 1);
+	CHECK_EQ(ids[0], first + 1000);
+	request.kind = OSD_LIST_PARTITIONS;
+	OK(osd_list(txn, &request, ids, 2, &result));
+	CHECK_EQ(result.count, 2);
+	CHECK_EQ(ids[0], 0x10000);
+	CHECK_EQ(result.total_count, 4);
+	CHECK_EQ(result.next_id, 0x20000);
+	osd_txn_abort(txn);
+}
+
+static void test_partition_removal(struct test_store *store)
+{
+	struct osd_objects *o = store->objects;
+	struct osd_objects_stats before, after;
+	struct osd_object *object;
+	struct osd_txn *txn;
+	uint64_t pid, id;
+	size_t got;
+	uint8_t byte = 7;
+
+	osd_objects_stats(o, &before);
+	OK(test_partition(o, 0x30000, &pid));
+	OK(test_create(o, pid, 0, &id));
+	OK(test_write(o, id_of(pid, id), 0, &byte, 1));
+	OK(osd_object_get(o, id_of(pid, id), &object));
+	txn = test_begin(o, 0);
+	CHECK_EQ(test_end(txn, osd_partition_remove(txn, pid, false)), OSD_E_NOT_EMPTY);
+	txn = test_begin(o, 0);
+	OK(test_end(txn, osd_partition_remove(txn, pid, true)));
+	CHECK_EQ(osd_object_read(object, 0, &byte, 1, 0, &got), OSD_E_NO_OBJECT);
+	osd_object_put(object);
+	CHECK_EQ(osd_object_get(o, id_of(pid, id), &object), OSD_E_NO_PARTITION);
+	OK(test_partition(o, 0x30000, &pid));
+	CHECK_EQ(osd_object_get(o, id_of(pid, id), &object), OSD_E_NO_OBJECT);
+	txn = test_begin(o, 0);
+	OK(test_end(txn, osd_partition_remove(txn, pid, false)));
+	osd_objects_stats(o, &after);
+	CHECK_EQ(after.used_bytes, before.used_bytes);
+	CHECK_EQ(after.object_count, before.object_count);
+	CHECK_EQ(after.partition_count, before.partition_count);
+}
+
+static void test_format(struct test_store *store)
+{
+	struct osd_objects_stats stats;
+	uint64_t id;
+
+	OK(osd_objects_format(store->objects, 0));
+	osd_objects_stats(store->objects, &stats);
+	CHECK_EQ(stats.partition_count, 0);
+	CHECK_EQ(stats.object_count, 0);
+	CHECK_EQ(stats.used_bytes, 0);
+	OK(test_partition(store->objects, 0, &id));
+	CHECK_EQ(id, 0x10000);
+	OK(test_create(store->objects, id, 0, &id));
+	CHECK_EQ(id, 0x10000);
+}
+
+static void check_same_figures(struct test_store *store)
+{
+	struct osd_objects_stats before, after;
+
+	osd_objects_stats(store->objects, &before);
+	test_store_reopen(store);
+	osd_objects_stats(store->objects, &after);
+	CHECK_EQ(after.used_bytes, before.used_bytes);
+	CHECK_EQ(after.object_count, before.object_count);
+	CHECK_EQ(after.partition_count, before.partition_count);
+}
+
+static void run(bool on_disk)
+{
+	struct test_store store;
+
+	test_store_init(&store, on_disk);
+	test_store_open(&store);
+	test_ids(&store);
+	if (on_disk)
+		test_ids_after_restart(&store);
+	test_abort(&store);
+	test_data(&store);
+	test_removed_while_open(&store);
+	test_listing(&store);
+	test_partition_removal(&store);
+	if (on_disk)
+		check_same_figures(&store);
+	test_format(&store);
+	if (on_disk)
+		check_same_figures(&store);
+	test_store_release(&store);
+}
+
+int main(void)
+{
+	run(false);
+	run(true);
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_support.h -- for the object layer's test_*.c: a store in a directory of its own, or in memory, and
+ * the shortest ways to do one thing in one transaction. */
+#ifndef OSD_OBJECT_TEST_SUPPORT_H
+#define OSD_OBJECT_TEST_SUPPORT_H
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/test.h"
+#include "object/object.h"
+#include "wire/cursor.h"
+
+#define OK(call) CHECK_EQ(call, OSD_OK)
+
+struct test_store {
+	struct osd_objects *objects;
+	struct osd_objects_config config;
+	char directory[64];
+};
+
+static inline int test_remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static inline void test_store_open(struct test_store *store)
+{
+	char message[256];
+	enum osd_status status = osd_objects_open(&store->config, message, &store->objects);
+
+	if (status != OSD_OK)
+		fprintf(stderr, "%s\n", message);
+	OK(status);
+}
+
+static inline void test_store_init(struct test_store *store, bool on_disk)
+{
+	memset(store, 0, sizeof(*store));
+	store->config.create = true;
+	store->config.cache_bytes = 8u << 20;
+	if (on_disk) {
+		snprintf(store->directory, sizeof(store->directory), "/tmp/iosd-test-XXXXXX");
+		CHECK(mkdtemp(store->directory) != NULL);
+		store->config.directory = store->directory;
+	}
+}
+
+static inline void test_store_reopen(struct test_store *store)
+{
+	osd_objects_close(store->objects);
+	test_store_open(store);
+}
+
+static inline void test_store_release(struct test_store *store)
+{
+	osd_objects_close(store->objects);
+	if (store->directory[0])
+		nftw(store->directory, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- one thing in one transaction ------------------------------------------------------------------ */
+
+static inline struct osd_txn *test_begin(struct osd_objects *objects, unsigned flags)
+{
+	struct osd_txn *txn;
+
+	OK(osd_txn_begin(objects, flags, &txn));
+	return txn;
+}
+
+static inline enum osd_status test_end(struct osd_txn *txn, enum osd_status status)
+{
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static inline enum osd_status test_partition(struct osd_objects *objects, uint64_t requested, uint64_t *ret_id)
+{
+	struct osd_txn *txn = test_begin(objects, 0);
+
+	return test_end(txn, osd_partition_create(txn, requested, ret_id));
+}
+
+static inline enum osd_status test_create(struct osd_objects *objects, uint64_t partition_id,
+					  uint64_t requested, uint64_t *ret_id)
+{
+	struct osd_txn *txn = test_begin(objects, 0);
+
+	return test_end(txn, osd_user_object_create(txn, partition_id, requested, 1, ret_id));
+}
+
+static inline enum osd_status test_remove(struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_txn *txn = test_begin(objects, 0);
+
+	return test_end(txn, osd_user_object_remove(txn, id));
+}
+
+static inline enum osd_status test_set(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
+				       uint32_t number, const void *value, size_t length)
+{
+	struct osd_txn *txn = test_begin(objects, 0);
+
+	return test_end(txn, osd_attr_set(txn, id, page, number, value, length));
+}
+
+static inline enum osd_status test_set_number(struct osd_objects *objects, struct osd_object_id id,
+					      uint32_t page, uint32_t number, uint64_t value, size_t width)
+{
+	uint8_t bytes[8];
+
+	osd_put_be(bytes, value, width);
+	return test_set(objects, id, page, number, bytes, width);
+}
+
+static inline size_t test_get(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
+			      uint32_t number, uint8_t *buffer, size_t capacity)
+{
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	size_t length = 0;
+
+	OK(osd_attr_get(txn, id, page, number, buffer, capacity, &length));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	return length;
+}
+
+static inline uint64_t test_get_number(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
+				       uint32_t number)
+{
+	uint8_t bytes[8];
+	size_t length = test_get(objects, id, page, number, bytes, sizeof(bytes));
+
+	CHECK(length <= sizeof(bytes));
+	return osd_get_be(bytes, length);
+}
+
+static inline enum osd_status test_write(struct osd_objects *objects, struct osd_object_id id,
+					 uint64_t offset, const void *data, size_t length)
+{
+	struct osd_object *object;
+	enum osd_status status = osd_object_get(objects, id, &object);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_write(object, offset, data, length, 0);
+	osd_object_put(object);
+	return status;
+}
+
+static inline size_t test_read(struct osd_objects *objects, struct osd_object_id id, uint64_t offset,
+			       void *buffer, size_t length)
+{
+	struct osd_object *object;
+	size_t got = 0;
+
+	OK(osd_object_get(objects, id, &object));
+	OK(osd_object_read(object, offset, buffer, length, 0, &got));
+	osd_object_put(object);
+	return got;
+}
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* txn.c -- transactions of the object layer: the store's transaction, the record at hand, and what must
+ * follow a commit (effects).
+ *
+ * The store's transaction begins with the first change, so checks before it hold no locks.  A read-only
+ * transaction holds the locks of one object at a time: what is read of one object agrees, and a walk over
+ * many objects cannot deadlock with anything. */
+#include "object/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/util.h"
+
+/* Store transactions this thread has open: a second one could wait for the first for ever. */
+static _Thread_local unsigned open_transactions;
+
+uint64_t osd_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void osd_note_failure(struct osd_objects *objects, enum osd_status status)
+{
+	if (status == OSD_E_RETRY)
+		atomic_fetch_add(&objects->retries, 1);
+	if (status == OSD_E_NO_SPACE && objects->media && osd_media_ballast_release(objects->media))
+		atomic_store(&objects->disk_full, true);
+}
+
+/* ---- the layer's own transactions ----------------------------------------------------------------- */
+
+enum osd_status osd_own_begin(struct osd_objects *objects, struct osd_kv_txn **ret_kv)
+{
+	enum osd_status status;
+
+	assert(open_transactions == 0);
+	status = osd_kv_begin(objects->kv, ret_kv);
+	if (status == OSD_OK)
+		open_transactions++;
+	return status;
+}
+
+enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable)
+{
+	enum osd_status status = osd_kv_commit(kv, durable ? OSD_KV_COMMIT_DURABLE : objects->commit);
+
+	open_transactions--;
+	osd_note_failure(objects, status);
+	return status;
+}
+
+void osd_own_abort(struct osd_kv_txn *kv)
+{
+	osd_kv_abort(kv);
+	open_transactions--;
+}
+
+/* ---- begin and end -------------------------------------------------------------------------------- */
+
+enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struct osd_txn **ret_txn)
+{
+	struct osd_txn *txn = calloc(1, sizeof(*txn));
+
+	if (!txn)
+		return OSD_E_NO_MEMORY;
+	txn->objects = objects;
+	txn->flags = flags;
+	txn->now_ms = osd_now_ms();
+	txn->last_effect = &txn->effects;
+	*ret_txn = txn;
+	return OSD_OK;
+}
+
+enum osd_status osd_txn_lock_store(struct osd_txn *txn)
+{
+	return txn->kv ? OSD_OK : osd_own_begin(txn->objects, &txn->kv);
+}
+
+static void drop_at_hand(struct osd_txn *txn)
+{
+	osd_partition_put(txn->partition);
+	txn->partition = NULL;
+	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
+}
+
+/* Runs the effects in order; they may start transactions of their own. */
+static void txn_end(struct osd_txn *txn, bool committed)
+{
+	drop_at_hand(txn);
+	while (txn->effects) {
+		struct osd_effect *effect = txn->effects;
+
+		txn->effects = effect->next;
+		effect->run(txn, effect, committed);
+		osd_partition_put(effect->partition);
+		free(effect);
+	}
+	free(txn);
+}
+
+enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
+{
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY)))
+		osd_own_abort(OSD_STEAL(txn->kv));
+	else if (txn->kv)
+		status = osd_own_commit(txn->objects, OSD_STEAL(txn->kv), how == OSD_COMMIT_DURABLE);
+	txn_end(txn, status == OSD_OK);
+	return status;
+}
+
+void osd_txn_abort(struct osd_txn *txn)
+{
+	if (!txn)
+		return;
+	if (txn->kv)
+		osd_own_abort(OSD_STEAL(txn->kv));
+	txn_end(txn, false);
+}
+
+struct osd_effect *osd_txn_effect(struct osd_txn *txn,
+				  void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed))
+{
+	struct osd_effect *effect = calloc(1, sizeof(*effect));
+
+	if (!effect)
+		return NULL;
+	effect->run = run;
+	*txn->last_effect = effect;
+	txn->last_effect = &effect->next;
+	return effect;
+}
+
+void osd_txn_release_reads(struct osd_txn *txn)
+{
+	if ((txn->flags & OSD_TXN_READ_ONLY) && txn->kv)
+		osd_own_abort(OSD_STEAL(txn->kv));
+}
+
+static void run_callback(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)txn;
+	effect->fn(effect->arg, committed);
+}
+
+enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed), void *arg)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
+
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->fn = fn;
+	effect->arg = arg;
+	return OSD_OK;
+}
+
+/* ---- the object at hand --------------------------------------------------------------------------- */
+
+enum osd_object_type osd_txn_type(const struct osd_txn *txn)
+{
+	if (txn->id.partition_id == 0)
+		return OSD_ROOT;
+	if (txn->id.object_id == 0)
+		return OSD_PARTITION;
+	return (enum osd_object_type)txn->record.type;
+}
+
+enum osd_status osd_txn_let_go(struct osd_txn *txn)
+{
+	enum osd_status status = OSD_OK;
+
+	if (txn->loaded && txn->dirty) {
+		uint8_t bytes[OSD_RECORD_BYTES];
+		struct osd_key key = osd_key_object(&txn->place);
+
+		osd_record_encode(&txn->record, bytes);
+		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	}
+	drop_at_hand(txn);
+	return status;
+}
+
+static enum osd_status load_record(struct osd_txn *txn, bool write)
+{
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_key key = osd_key_object(&txn->place);
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					    write ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
+
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &txn->record);
+	return status;
+}
+
+static bool same_object(const struct osd_txn *txn, struct osd_object_id id)
+{
+	return txn->loaded && txn->id.partition_id == id.partition_id &&
+	       txn->id.object_id == id.object_id;
+}
+
+/* The transaction in which to read: see the top of the file. */
+static enum osd_status ready_store(struct osd_txn *txn, bool write)
+{
+	assert(!(write && (txn->flags & OSD_TXN_READ_ONLY)));
+	if (txn->flags & OSD_TXN_READ_ONLY) {
+		if (txn->kv)
+			osd_own_abort(OSD_STEAL(txn->kv));
+		return osd_txn_lock_store(txn);
+	}
+	return write ? osd_txn_lock_store(txn) : OSD_OK;
+}
+
+enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write)
+{
+	enum osd_status status;
+
+	if (same_object(txn, id) && (txn->locked || !write))
+		return OSD_OK;
+	if (id.partition_id == 0 && id.object_id != 0)
+		return OSD_E_NO_PARTITION;
+	status = osd_txn_let_go(txn);
+	if (status == OSD_OK)
+		status = ready_store(txn, write);
+	if (status == OSD_OK && id.partition_id != 0)
+		status = osd_partition_get(txn->objects, txn, id.partition_id, &txn->partition);
+	if (status != OSD_OK)
+		return status;
+	txn->id = id;
+	txn->removals = atomic_load(&txn->objects->removals);
+	txn->place = (struct osd_place){id.partition_id,
+					txn->partition ? txn->partition->incarnation
+						       : txn->objects->root.epoch,
+					id.object_id};
+	if (id.object_id != 0)
+		status = load_record(txn, write);
+	else if (write && txn->partition)
+		status = osd_partition_hold(txn, txn->partition, false, NULL);
+	if (status == OSD_OK) {
+		txn->loaded = true;
+		txn->locked = write;
+	} else {
+		drop_at_hand(txn);
+	}
+	return status;
+}
+
+/* ---- records of higher layers ----------------------------------------------------------------------- */
+
+static enum osd_kv_table table_of(enum osd_table table)
+{
+	return table == OSD_TABLE_JOBS ? OSD_KV_JOBS : OSD_KV_JOB_KEYS;
+}
+
+/* In a transaction that has changed nothing yet this is a read of its own. */
+enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
+				   size_t key_length, void *buffer, size_t capacity, size_t *ret_length)
+{
+	unsigned flags = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? OSD_KV_RMW : 0;
+
+	return osd_kv_get(txn->objects->kv, txn->kv, table_of(table), (struct osd_bytes){key, key_length},
+			  flags, buffer, capacity, ret_length);
+}
+
+enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
+				   size_t key_length, const void *value, size_t length)
+{
+	enum osd_status status = osd_txn_lock_store(txn);
+
+	if (status != OSD_OK)
+		return status;
+	return osd_kv_put(txn->kv, table_of(table), (struct osd_bytes){key, key_length},
+			  (struct osd_bytes){value, length}, 0);
+}
+
+enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table, const void *key,
+				      size_t key_length)
+{
+	enum osd_status status = osd_txn_lock_store(txn);
+
+	if (status != OSD_OK)
+		return status;
+	return osd_kv_remove(txn->kv, table_of(table), (struct osd_bytes){key, key_length});
+}
+
+struct each_context {
+	bool (*fn)(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length);
+	void *arg;
+};
+
+static bool each_record(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct each_context *context = arg;
+
+	return context->fn(context->arg, key.data, key.length, value.data, value.length);
+}
+
+enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
+				    bool (*fn)(void *arg, const uint8_t *key, size_t key_length,
+					       const uint8_t *value, size_t length),
+				    void *arg)
+{
+	struct each_context context = {fn, arg};
+
+	return osd_kv_scan(txn->objects->kv, txn->kv, table_of(table), (struct osd_bytes){"", 0}, 0,
+			   each_record, &context);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attr_bdb.c -- records in Berkeley DB 5.3; the only file that includes db.h.
+ *
+ * One private transactional environment, one btree of 8 KiB pages per table.  Every open runs recovery;
+ * no second process may open the directory (media.c holds the lock: measured, a second opener hangs the
+ * target or destroys its log).  Commits write the log to the kernel before they return
+ * (DB_TXN_WRITE_NOSYNC), durable ones also fsync it, where Berkeley DB joins committers in one fsync.
+ *
+ * Traps for callers: locks are per page, so two records may conflict; a read without transaction waits
+ * for another transaction's write lock, also for one of the same thread, which then never ends. */
+#include "store/store.h"
+
+#include <db.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+
+#define BDB_PAGE_BYTES       8192u
+#define BDB_LOG_FILE_BYTES   (64u << 20)
+#define BDB_LOG_BUFFER_BYTES (1u << 20)
+#define BDB_CACHE_DEFAULT    (UINT64_C(256) << 20)
+#define BDB_CHECKPOINT_KIB   (64u << 10)
+#define BDB_CHECKPOINT_MIN   1u /* minutes */
+#define BDB_SCAN_BYTES       4096u
+#define BDB_KEY_MAX          2048u /* longest key a scan meets */
+
+struct bdb {
+	struct osd_kv base;
+	DB_ENV *env;
+	DB *tables[OSD_KV_TABLES];
+	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;
+};
+
+struct bdb_txn {
+	struct osd_kv_txn base;
+	DB_TXN *txn;
+};
+
+static const char *const table_names[OSD_KV_TABLES] = {
+	[OSD_KV_PARTITIONS] = "partitions.db",   [OSD_KV_OBJECTS] = "objects.db",
+	[OSD_KV_ATTRIBUTES] = "attributes.db",   [OSD_KV_MEMBERS] = "members.db",
+	[OSD_KV_MEMBERSHIPS] = "memberships.db", [OSD_KV_JOBS] = "jobs.db",
+	[OSD_KV_JOB_KEYS] = "job_keys.db",       [OSD_KV_META] = "meta.db",
+};
+
+static struct bdb *to_bdb(struct osd_kv *kv)
+{
+	return osd_container_of(kv, struct bdb, base);
+}
+
+static DB_TXN *to_txn(struct osd_kv_txn *txn)
+{
+	return txn ? osd_container_of(txn, struct bdb_txn, base)->txn : NULL;
+}
+
+static enum osd_status from_bdb(struct bdb *bdb, int error)
+{
+	switch (error) {
+	case 0:
+		return OSD_OK;
+	case DB_NOTFOUND:
+		return OSD_E_NO_OBJECT;
+	case DB_KEYEXIST:
+		return OSD_E_EXISTS;
+	case DB_LOCK_DEADLOCK:
+	case DB_LOCK_NOTGRANTED:
+		atomic_fetch_add(&bdb->deadlocks, 1);
+		return OSD_E_RETRY;
+	case DB_RUNRECOVERY:
+		osd_error("the attribute database stopped working; restart the target to recover it");
+		return OSD_E_MEDIUM;
+	default:
+		osd_debug("database error: %s", db_strerror(error));
+		return osd_status_from_errno(error > 0 ? error : EINVAL);
+	}
+}
+
+static DBT to_dbt(struct osd_bytes bytes)
+{
+	DBT dbt = {.size = (u_int32_t)bytes.length};
+
+	/* Berkeley DB does not write through keys and values given to it. */
+	memcpy(&dbt.data, &bytes.data, sizeof(dbt.data));
+	return dbt;
+}
+
+/* ---- transactions ------------------------------------------------------------------------------- */
+
+static enum osd_status bdb_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn)
+{
+	struct bdb *bdb = to_bdb(kv);
+	struct bdb_txn *txn = malloc(sizeof(*txn));
+	int error;
+
+	if (!txn)
+		return OSD_E_NO_MEMORY;
+	error = bdb->env->txn_begin(bdb->env, NULL, &txn->txn, 0);
+	if (error) {
+		free(txn);
+		return from_bdb(bdb, error);
+	}
+	txn->base.kv = kv;
+	*ret_txn = &txn->base;
+	return OSD_OK;
+}
+
+static enum osd_status bdb_commit(struct osd_kv_txn *base, enum osd_kv_commit how)
+{
+	static const u_int32_t flags[] = {
+		[OSD_KV_COMMIT_NOSYNC] = DB_TXN_NOSYNC,
+		[OSD_KV_COMMIT_PROCESS] = DB_TXN_WRITE_NOSYNC,
+		[OSD_KV_COMMIT_DURABLE] = DB_TXN_SYNC,
+	};
+	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
+	struct bdb *bdb = to_bdb(base->kv);
+	int error = txn->txn->commit(txn->txn, flags[how]);
+
+	free(txn);
+	atomic_fetch_add(error ? &bdb->aborts : &bdb->commits, 1);
+	return from_bdb(bdb, error);
+}
+
+static void bdb_abort(struct osd_kv_txn *base)
+{
+	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
+	struct bdb *bdb = to_bdb(base->kv);
+
+	from_bdb(bdb, txn->txn->abort(txn->txn));
+	free(txn);
+	atomic_fetch_add(&bdb->aborts, 1);
+}
+
+/* ---- records ------------------------------------------------------------------------------------ */
+
+/* The value did not fit: read it whole, hand over what fits. */
+static enum osd_status get_cut(struct bdb *bdb, DB *db, DB_TXN *txn, DBT *key, u_int32_t flags,
+			       void *buffer, size_t capacity, size_t *ret_length)
+{
+	DBT value = {.flags = DB_DBT_MALLOC};
+	int error = db->get(db, txn, key, &value, flags);
+
+	if (error)
+		return from_bdb(bdb, error);
+	if (capacity)
+		memcpy(buffer, value.data, OSD_MIN(capacity, value.size));
+	*ret_length = value.size;
+	free(value.data);
+	return OSD_OK;
+}
+
+static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			       struct osd_bytes key_bytes, unsigned flags, void *buffer, size_t capacity,
+			       size_t *ret_length)
+{
+	struct bdb *bdb = to_bdb(kv);
+	DB *db = bdb->tables[table];
+	DBT key = to_dbt(key_bytes);
+	DBT value = {.data = buffer,
+		     .ulen = (u_int32_t)OSD_MIN(capacity, UINT32_MAX),
+		     .flags = DB_DBT_USERMEM};
+	u_int32_t get_flags = flags & OSD_KV_RMW ? DB_RMW : 0;
+	int error = db->get(db, to_txn(txn), &key, &value, get_flags);
+
+	if (error == DB_BUFFER_SMALL)
+		return get_cut(bdb, db, to_txn(txn), &key, get_flags, buffer, capacity, ret_length);
+	if (error)
+		return from_bdb(bdb, error);
+	*ret_length = value.size;
+	return OSD_OK;
+}
+
+static enum osd_status bdb_put(struct osd_kv_txn *txn, enum osd_kv_table table,
+			       struct osd_bytes key_bytes, struct osd_bytes value_bytes, unsigned flags)
+{
+	struct bdb *bdb = to_bdb(txn->kv);
+	DB *db = bdb->tables[table];
+	DBT key = to_dbt(key_bytes), value = to_dbt(value_bytes);
+
+	return from_bdb(bdb, db->put(db, to_txn(txn), &key, &value,
+				     flags & OSD_KV_NEW ? DB_NOOVERWRITE : 0));
+}
+
+static enum osd_status bdb_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
+				  struct osd_bytes key_bytes)
+{
+	struct bdb *bdb = to_bdb(txn->kv);
+	DB *db = bdb->tables[table];
+	DBT key = to_dbt(key_bytes);
+
+	return from_bdb(bdb, db->del(db, to_txn(txn), &key, 0));
+}
+
+/* Buffers of a scan: on the stack at first, then as large as the largest record. */
+struct scan_buffer {
+	uint8_t small[BDB_SCAN_BYTES];
+	void *large; /* owned */
+};
+
+static bool scan_grow(struct scan_buffer *buffer, DBT *dbt)
+{
+	void *larger;
+
+	if (dbt->size <= dbt->ulen)
+		return true;
+	larger = malloc(dbt->size);
+	if (!larger)
+		return false;
+	if (dbt->data != buffer->small)
+		free(buffer->large);
+	buffer->large = larger;
+	dbt->data = larger;
+	dbt->ulen = dbt->size;
+	return true;
+}
+
+static bool shares_prefix(struct osd_bytes from, size_t prefix_length, const DBT *key)
+{
+	return key->size >= prefix_length && memcmp(key->data, from.data, prefix_length) == 0;
+}
+
+/* The key is kept in a buffer of fixed size: keys of ours are short, and the start key must survive a
+ * retry with a larger value buffer. */
+static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_bytes from,
+				   size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+{
+	uint8_t key_bytes[BDB_KEY_MAX];
+	struct scan_buffer buffer = {.large = NULL};
+	DBT key = {.data = key_bytes, .ulen = sizeof(key_bytes), .flags = DB_DBT_USERMEM};
+	DBT value = {.data = buffer.small, .ulen = sizeof(buffer.small), .flags = DB_DBT_USERMEM};
+	u_int32_t move = DB_SET_RANGE;
+	bool more = true;
+	int error = 0;
+
+	if (from.length > sizeof(key_bytes))
+		return OSD_E_INTERNAL;
+	memcpy(key_bytes, from.data, from.length);
+	key.size = (u_int32_t)from.length;
+	while (more) {
+		error = cursor->get(cursor, &key, &value, move);
+		if (error == DB_BUFFER_SMALL && value.size > value.ulen) {
+			if (move == DB_SET_RANGE) {
+				memcpy(key_bytes, from.data, from.length);
+				key.size = (u_int32_t)from.length;
+			}
+			error = scan_grow(&buffer, &value) ? 0 : ENOMEM;
+			if (error)
+				break;
+			continue;
+		}
+		if (error || !shares_prefix(from, prefix_length, &key))
+			break;
+		more = fn(arg, (struct osd_bytes){key.data, key.size},
+			  (struct osd_bytes){value.data, value.size});
+		move = DB_NEXT;
+	}
+	free(buffer.large);
+	return error == DB_NOTFOUND ? OSD_OK : from_bdb(bdb, error);
+}
+
+static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+{
+	struct bdb *bdb = to_bdb(kv);
+	DB *db = bdb->tables[table];
+	enum osd_status status, closed;
+	DBC *cursor;
+	int error = db->cursor(db, to_txn(txn), &cursor, 0);
+
+	if (error)
+		return from_bdb(bdb, error);
+	status = scan_cursor(bdb, cursor, from, prefix_length, fn, arg);
+	closed = from_bdb(bdb, cursor->close(cursor));
+	return status != OSD_OK ? status : closed;
+}
+
+/* ---- environment -------------------------------------------------------------------------------- */
+
+static enum osd_status bdb_flush(struct osd_kv *kv)
+{
+	struct bdb *bdb = to_bdb(kv);
+
+	return from_bdb(bdb, bdb->env->log_flush(bdb->env, NULL));
+}
+
+static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
+{
+	struct bdb *bdb = to_bdb(kv);
+	int error = force ? bdb->env->txn_checkpoint(bdb->env, 0, 0, DB_FORCE)
+			  : bdb->env->txn_checkpoint(bdb->env, BDB_CHECKPOINT_KIB, BDB_CHECKPOINT_MIN, 0);
+
+	if (!error)
+		atomic_fetch_add(&bdb->checkpoints, 1);
+	return from_bdb(bdb, error);
+}
+
+static void bdb_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
+{
+	struct bdb *bdb = to_bdb(kv);
+
+	*ret_stats = (struct osd_kv_stats){atomic_load(&bdb->commits), atomic_load(&bdb->aborts),
+					   atomic_load(&bdb->deadlocks), atomic_load(&bdb->checkpoints)};
+}
+
+static void bdb_close(struct osd_kv *kv)
+{
+	struct bdb *bdb = to_bdb(kv);
+
+	if (bdb->env)
+		bdb->env->txn_checkpoint(bdb->env, 0, 0, DB_FORCE);
+	for (size_t i = 0; i < OSD_KV_TABLES; i++)
+		if (bdb->tables[i])
+			bdb->tables[i]->close(bdb->tables[i], DB_NOSYNC);
+	if (bdb->env)
+		bdb->env->close(bdb->env, 0);
+	free(bdb);
+}
+
+static const struct osd_kv_ops bdb_ops = {
+	.close = bdb_close,
+	.begin = bdb_begin,
+	.commit = bdb_commit,
+	.abort = bdb_abort,
+	.get = bdb_get,
+	.put = bdb_put,
+	.remove = bdb_remove,
+	.scan = bdb_scan,
+	.flush = bdb_flush,
+	.checkpoint = bdb_checkpoint,
+	.stats = bdb_stats,
+};
+
+static void report(const DB_ENV *env, const char *prefix, const char *text)
+{
+	(void)env;
+	(void)prefix;
+	osd_debug("Berkeley DB: %s", text);
+}
+
+static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config)
+{
+	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;
+	int error = db_env_create(&bdb->env, 0);
+	DB_ENV *env = bdb->env;
+
+	if (error)
+		return error;
+	env->set_errcall(env, report);
+	env->set_msgcall(env, NULL);
+	error = env->set_cachesize(env, (u_int32_t)(cache >> 30), (u_int32_t)(cache & ((1u << 30) - 1)), 1);
+	if (!error)
+		error = env->set_lg_max(env, BDB_LOG_FILE_BYTES);
+	if (!error)
+		error = env->set_lg_bsize(env, BDB_LOG_BUFFER_BYTES);
+	if (!error)
+		error = env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1);
+	if (!error)
+		error = env->set_lk_detect(env, DB_LOCK_DEFAULT);
+	if (!error)
+		error = env->open(env, config->directory,
+				  DB_CREATE | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_INIT_MPOOL |
+					  DB_THREAD | DB_PRIVATE | DB_RECOVER,
+				  0600);
+	return error;
+}
+
+static int open_table(struct bdb *bdb, size_t table)
+{
+	int error = db_create(&bdb->tables[table], bdb->env, 0);
+	DB *db = bdb->tables[table];
+
+	if (!error)
+		error = db->set_pagesize(db, BDB_PAGE_BYTES);
+	if (!error)
+		error = db->open(db, NULL, table_names[table], NULL, DB_BTREE,
+				 DB_CREATE | DB_AUTO_COMMIT | DB_THREAD, 0600);
+	return error;
+}
+
+enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
+			     struct osd_kv **ret_kv)
+{
+	struct bdb *bdb = calloc(1, sizeof(*bdb));
+	const char *what = "attribute database";
+	enum osd_status status;
+	int error;
+
+	if (!bdb) {
+		snprintf(message, 256, "out of memory");
+		return OSD_E_NO_MEMORY;
+	}
+	bdb->base.ops = &bdb_ops;
+	error = open_environment(bdb, config);
+	for (size_t i = 0; !error && i < OSD_KV_TABLES; i++) {
+		what = table_names[i];
+		error = open_table(bdb, i);
+	}
+	if (!error) {
+		*ret_kv = &bdb->base;
+		return OSD_OK;
+	}
+	snprintf(message, 256, "cannot open %s in '%s': %s; the data directory may be damaged, full or "
+		 "not an iosd store", what, config->directory, db_strerror(error));
+	status = error == DB_RUNRECOVERY ? OSD_E_MEDIUM : from_bdb(bdb, error);
+	bdb_close(&bdb->base);
+	return status == OSD_E_NO_OBJECT ? OSD_E_MEDIUM : status;
+}

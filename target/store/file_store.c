@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* file_store.c -- object data in files under one directory.
+ *
+ *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}      all hexadecimal
+ *
+ * Names are made of ids and nothing else, files are opened relative to the directory's descriptor and
+ * symbolic links are not followed.  A file and the directories on its way are made by the first
+ * write.  Which object has files, and how long it is, the records know; not this file. */
+#include "store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+1 and the separators */
+
+struct file_data {
+	struct osd_data base;
+	int directory_fd; /* borrowed */
+};
+
+struct file {
+	struct osd_data_file base;
+	int fd; /* owned */
+};
+
+/* Lengths of the path's first one and two components follow from the ids. */
+struct file_path {
+	char text[FILE_PATH_MAX];
+	size_t partition_length, hash_length;
+};
+
+static struct file_data *to_data(struct osd_data *data)
+{
+	return osd_container_of(data, struct file_data, base);
+}
+
+static int fd_of(struct osd_data_file *file)
+{
+	return osd_container_of(file, struct file, base)->fd;
+}
+
+static void make_path(const struct osd_data_name *name, struct file_path *path)
+{
+	uint8_t hash = (uint8_t)(name->object_id * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+	int length = snprintf(path->text, sizeof(path->text), "%016" PRIx64 ".%08" PRIx32,
+			      name->partition_id, name->incarnation);
+
+	path->partition_length = (size_t)length;
+	length += snprintf(path->text + length, sizeof(path->text) - (size_t)length, "/%02x", hash);
+	path->hash_length = (size_t)length;
+	snprintf(path->text + length, sizeof(path->text) - (size_t)length,
+		 "/%016" PRIx64 ".%016" PRIx64 "%c", name->object_id, name->generation,
+		 name->tail ? 't' : 'h');
+}
+
+/* The directories of the path; those that exist are fine. */
+static int make_directories(int directory_fd, const struct file_path *path)
+{
+	const size_t lengths[] = {path->partition_length, path->hash_length};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(lengths); i++) {
+		char part[FILE_PATH_MAX];
+
+		memcpy(part, path->text, lengths[i]);
+		part[lengths[i]] = '\0';
+		if (mkdirat(directory_fd, part, 0700) < 0 && errno != EEXIST)
+			return errno;
+	}
+	return 0;
+}
+
+static enum osd_status file_open(struct osd_data *base, const struct osd_data_name *name,
+				 unsigned flags, struct osd_data_file **ret_file)
+{
+	struct file_data *data = to_data(base);
+	int open_flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (flags & OSD_DATA_CREATE ? O_CREAT : 0);
+	struct file *file = malloc(sizeof(*file));
+	struct file_path path;
+	int error = 0;
+
+	if (!file)
+		return OSD_E_NO_MEMORY;
+	make_path(name, &path);
+	file->fd = openat(data->directory_fd, path.text, open_flags, 0600);
+	if (file->fd < 0 && errno == ENOENT && (flags & OSD_DATA_CREATE)) {
+		error = make_directories(data->directory_fd, &path);
+		if (!error)
+			file->fd = openat(data->directory_fd, path.text, open_flags, 0600);
+	}
+	if (!error && file->fd < 0)
+		error = errno;
+	if (error) {
+		free(file);
+		return error == ENOENT ? OSD_E_NO_OBJECT : osd_status_from_errno(error);
+	}
+	file->base.data = base;
+	*ret_file = &file->base;
+	return OSD_OK;
+}
+
+static void file_close(struct osd_data_file *base)
+{
+	struct file *file = osd_container_of(base, struct file, base);
+
+	close(file->fd);
+	free(file);
+}
+
+static enum osd_status file_read(struct osd_data_file *file, uint64_t offset, void *buffer,
+				 size_t length, unsigned flags, size_t *ret_read)
+{
+	int read_flags = flags & OSD_DATA_READ_NOWAIT ? RWF_NOWAIT : 0;
+	uint8_t *at = buffer;
+	size_t done = 0;
+
+	while (done < length) {
+		struct iovec part = {at + done, length - done};
+		ssize_t got = preadv2(fd_of(file), &part, 1, (off_t)(offset + done), read_flags);
+
+		if (got == 0)
+			break;
+		if (got > 0)
+			done += (size_t)got;
+		else if (errno == EAGAIN || (errno == EOPNOTSUPP && read_flags))
+			return OSD_E_RETRY;
+		else if (errno != EINTR)
+			return osd_status_from_errno(errno);
+	}
+	*ret_read = done;
+	return OSD_OK;
+}
+
+static enum osd_status file_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
+				  size_t length)
+{
+	const uint8_t *at = bytes;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t put = pwrite(fd_of(file), at + done, length - done, (off_t)(offset + done));
+
+		if (put > 0)
+			done += (size_t)put;
+		else if (put == 0)
+			return OSD_E_MEDIUM;
+		else if (errno != EINTR)
+			return osd_status_from_errno(errno);
+	}
+	return OSD_OK;
+}
+
+static enum osd_status result(int returned)
+{
+	return returned == 0 ? OSD_OK : osd_status_from_errno(errno);
+}
+
+static enum osd_status file_truncate(struct osd_data_file *file, uint64_t size)
+{
+	return result(ftruncate(fd_of(file), (off_t)size));
+}
+
+/* For file systems that cannot punch holes. */
+static enum osd_status write_zeros(struct osd_data_file *file, uint64_t offset, uint64_t length)
+{
+	static const uint8_t zeros[64 << 10];
+	enum osd_status status = OSD_OK;
+	struct stat stat;
+
+	if (fstat(fd_of(file), &stat) < 0)
+		return osd_status_from_errno(errno);
+	if (offset >= (uint64_t)stat.st_size)
+		return OSD_OK;
+	length = OSD_MIN(length, (uint64_t)stat.st_size - offset);
+	while (status == OSD_OK && length > 0) {
+		size_t piece = OSD_MIN(length, sizeof(zeros));
+
+		status = file_write(file, offset, zeros, piece);
+		offset += piece;
+		length -= piece;
+	}
+	return status;
+}
+
+static enum osd_status file_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
+{
+	if (fallocate(fd_of(file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		      (off_t)length) == 0)
+		return OSD_OK;
+	return errno == EOPNOTSUPP ? write_zeros(file, offset, length) : osd_status_from_errno(errno);
+}
+
+static enum osd_status file_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
+{
+	struct stat stat;
+
+	if (fstat(fd_of(file), &stat) < 0)
+		return osd_status_from_errno(errno);
+	ret_stat->size = (uint64_t)stat.st_size;
+	ret_stat->modified_ms = stat.st_mtim.tv_sec < 0
+					? 0
+					: (uint64_t)stat.st_mtim.tv_sec * 1000 +
+						  (uint64_t)stat.st_mtim.tv_nsec / 1000000;
+	return OSD_OK;
+}
+
+static enum osd_status file_sync(struct osd_data_file *file)
+{
+	return result(fdatasync(fd_of(file)));
+}
+
+static enum osd_status file_share(struct osd_data_file *file, int *ret_fd)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd_of(file));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return osd_status_from_errno(errno);
+	*ret_fd = fd;
+	return OSD_OK;
+}
+
+static enum osd_status file_set_modified(struct osd_data_file *file, uint64_t modified_ms)
+{
+	const struct timespec times[2] = {
+		{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)(modified_ms / 1000), .tv_nsec = (long)(modified_ms % 1000) * 1000000},
+	};
+
+	return result(futimens(fd_of(file), times));
+}
+
+static int sync_directory(int directory_fd, const char *path)
+{
+	OSD_CLEANUP_CLOSE int fd = openat(directory_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : errno; /* removed meanwhile */
+	return fsync(fd) < 0 ? errno : 0;
+}
+
+static enum osd_status file_sync_directories(struct osd_data *base, const struct osd_data_name *name)
+{
+	struct file_data *data = to_data(base);
+	struct file_path path;
+	int error;
+
+	make_path(name, &path);
+	path.text[path.hash_length] = '\0';
+	error = sync_directory(data->directory_fd, path.text);
+	path.text[path.partition_length] = '\0';
+	if (!error)
+		error = sync_directory(data->directory_fd, path.text);
+	if (!error)
+		error = sync_directory(data->directory_fd, ".");
+	return osd_status_from_errno(error);
+}
+
+static enum osd_status file_remove(struct osd_data *base, const struct osd_data_name *name)
+{
+	struct file_path path;
+
+	make_path(name, &path);
+	if (unlinkat(to_data(base)->directory_fd, path.text, 0) < 0 && errno != ENOENT)
+		return osd_status_from_errno(errno);
+	return OSD_OK;
+}
+
+/* Empties the directory open as fd (taken over), depth levels deep. */
+static int empty_directory(int fd, unsigned depth)
+{
+	DIR *directory = fdopendir(fd);
+	struct dirent *entry;
+	int error = 0;
+
+	if (!directory) {
+		error = errno;
+		close(fd);
+		return error;
+	}
+	while (!error && (entry = readdir(directory))) {
+		int child;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (depth == 0) {
+			if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
+				error = errno;
+			continue;
+		}
+		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		error = child < 0 ? errno : empty_directory(child, depth - 1);
+		if (!error && unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
+			error = errno;
+	}
+	closedir(directory);
+	return error;
+}
+
+static enum osd_status file_remove_partition(struct osd_data *base, uint64_t partition_id,
+					     uint32_t incarnation)
+{
+	struct osd_data_name name = {.partition_id = partition_id, .incarnation = incarnation};
+	struct file_data *data = to_data(base);
+	struct file_path path;
+	int fd, error;
+
+	make_path(&name, &path);
+	path.text[path.partition_length] = '\0';
+	fd = openat(data->directory_fd, path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? OSD_OK : osd_status_from_errno(errno);
+	error = empty_directory(fd, 1);
+	if (!error && unlinkat(data->directory_fd, path.text, AT_REMOVEDIR) < 0)
+		error = errno;
+	return osd_status_from_errno(error);
+}
+
+static enum osd_status file_sync_all(struct osd_data *base)
+{
+	return result(syncfs(to_data(base)->directory_fd));
+}
+
+static enum osd_status file_capacity(struct osd_data *base, uint64_t *ret_total, uint64_t *ret_free)
+{
+	struct statvfs stat;
+
+	if (fstatvfs(to_data(base)->directory_fd, &stat) < 0)
+		return osd_status_from_errno(errno);
+	*ret_total = (uint64_t)stat.f_blocks * stat.f_frsize;
+	*ret_free = (uint64_t)stat.f_bavail * stat.f_frsize;
+	return OSD_OK;
+}
+
+static void file_data_close(struct osd_data *base)
+{
+	free(to_data(base));
+}
+
+static const struct osd_data_ops file_ops = {
+	.close = file_data_close,
+	.open_file = file_open,
+	.close_file = file_close,
+	.read = file_read,
+	.write = file_write,
+	.truncate = file_truncate,
+	.zero = file_zero,
+	.stat = file_stat,
+	.sync = file_sync,
+	.share = file_share,
+	.set_modified = file_set_modified,
+	.sync_directories = file_sync_directories,
+	.remove = file_remove,
+	.remove_partition = file_remove_partition,
+	.sync_all = file_sync_all,
+	.capacity = file_capacity,
+};
+
+enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data)
+{
+	struct file_data *data = malloc(sizeof(*data));
+
+	if (!data)
+		return OSD_E_NO_MEMORY;
+	*data = (struct file_data){{&file_ops}, directory_fd};
+	*ret_data = &data->base;
+	return OSD_OK;
+}

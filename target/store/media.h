@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* media.h -- the data directory: who holds it, which format it has, the space kept back for recovery.
+ * Layout (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds lock, superblock and
+ * data/ with the same store id. */
+#ifndef OSD_STORE_MEDIA_H
+#define OSD_STORE_MEDIA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define OSD_MEDIA_VERSION    1
+#define OSD_MEDIA_STORE_ID   16
+#define OSD_MEDIA_SYSTEM_ID  20
+#define OSD_MEDIA_SUPERBLOCK 512
+#define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* design D9 */
+
+struct osd_media_root {
+	int directory_fd, lock_fd, data_fd; /* owned; -1: no such root */
+};
+
+struct osd_media {
+	struct osd_media_root main, heads; /* heads: second root, or all -1 */
+	uint8_t store_id[OSD_MEDIA_STORE_ID];
+	uint8_t system_id[OSD_MEDIA_SYSTEM_ID]; /* Root Information #3 */
+	uint64_t head_bytes; /* of new objects; UINT64_MAX with one root */
+	pthread_mutex_t lock;
+	bool ballast_held; /* under lock */
+};
+
+/* Takes the exclusive lock, then reads and checks the superblock, or formats an empty directory when
+ * create.  On failure message (256 bytes) says what to do. */
+enum osd_status osd_media_open(const char *directory, const char *ssd_directory, bool create,
+			       char message[256], struct osd_media **ret_media);
+/* Lets the lock go; NULL is fine. */
+void osd_media_close(struct osd_media *media);
+/* Frees the ballast's space, true when there was some; called when the disk is full. */
+bool osd_media_ballast_release(struct osd_media *media);
+/* Makes the ballast again once there is room; true when it is in place. */
+bool osd_media_ballast_restore(struct osd_media *media);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* store.c -- the checked wrappers of store.h: preconditions are asserted here, once for every store. */
+#include "store/store.h"
+
+#include <assert.h>
+
+void osd_kv_close(struct osd_kv *kv)
+{
+	if (kv)
+		kv->ops->close(kv);
+}
+
+enum osd_status osd_kv_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn)
+{
+	return kv->ops->begin(kv, ret_txn);
+}
+
+enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how)
+{
+	return txn->kv->ops->commit(txn, how);
+}
+
+void osd_kv_abort(struct osd_kv_txn *txn)
+{
+	if (txn)
+		txn->kv->ops->abort(txn);
+}
+
+enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			   struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
+			   size_t *ret_length)
+{
+	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
+	assert(!txn || txn->kv == kv);
+	assert(txn || !(flags & OSD_KV_RMW));
+	return kv->ops->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
+}
+
+enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
+			   struct osd_bytes value, unsigned flags)
+{
+	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
+	if (value.length > UINT32_MAX / 2)
+		return OSD_E_NO_SPACE;
+	return txn->kv->ops->put(txn, table, key, value, flags);
+}
+
+enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key)
+{
+	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
+	return txn->kv->ops->remove(txn, table, key);
+}
+
+enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+{
+	assert(table < OSD_KV_TABLES && prefix_length <= from.length);
+	assert(!txn || txn->kv == kv);
+	return kv->ops->scan(kv, txn, table, from, prefix_length, fn, arg);
+}
+
+enum osd_status osd_kv_flush(struct osd_kv *kv)
+{
+	return kv->ops->flush(kv);
+}
+
+enum osd_status osd_kv_checkpoint(struct osd_kv *kv, bool force)
+{
+	return kv->ops->checkpoint(kv, force);
+}
+
+void osd_kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
+{
+	kv->ops->stats(kv, ret_stats);
+}
+
+void osd_data_close(struct osd_data *data)
+{
+	if (data)
+		data->ops->close(data);
+}
+
+enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
+				   unsigned flags, struct osd_data_file **ret_file)
+{
+	return data->ops->open_file(data, name, flags, ret_file);
+}
+
+void osd_data_close_file(struct osd_data_file *file)
+{
+	if (file)
+		file->data->ops->close_file(file);
+}
+
+/* Offsets beyond what the system calls take (off_t) name bytes no file can hold. */
+static bool in_range(uint64_t offset, uint64_t length)
+{
+	return offset <= INT64_MAX && length <= INT64_MAX - offset;
+}
+
+enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
+			      unsigned flags, size_t *ret_read)
+{
+	if (!in_range(offset, length))
+		return OSD_E_BEYOND_END;
+	return file->data->ops->read(file, offset, buffer, length, flags, ret_read);
+}
+
+enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
+			       size_t length)
+{
+	if (!in_range(offset, length))
+		return OSD_E_NO_SPACE;
+	return file->data->ops->write(file, offset, bytes, length);
+}
+
+enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size)
+{
+	if (!in_range(size, 0))
+		return OSD_E_NO_SPACE;
+	return file->data->ops->truncate(file, size);
+}
+
+enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
+{
+	if (!in_range(offset, length))
+		return OSD_E_NO_SPACE;
+	return length == 0 ? OSD_OK : file->data->ops->zero(file, offset, length);
+}
+
+enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
+{
+	return file->data->ops->stat(file, ret_stat);
+}
+
+enum osd_status osd_data_sync(struct osd_data_file *file)
+{
+	return file->data->ops->sync(file);
+}
+
+enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
+{
+	return file->data->ops->share(file, ret_fd);
+}
+
+enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms)
+{
+	return file->data->ops->set_modified(file, modified_ms);
+}
+
+enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name)
+{
+	return data->ops->sync_directories(data, name);
+}
+
+enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name)
+{
+	return data->ops->remove(data, name);
+}
+
+enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
+					  uint32_t incarnation)
+{
+	return data->ops->remove_partition(data, partition_id, incarnation);
+}
+
+enum osd_status osd_data_sync_all(struct osd_data *data)
+{
+	return data->ops->sync_all(data);
+}
+
+enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
+{
+	return data->ops->capacity(data, ret_total, ret_free);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* store.h -- what the object layer asks of a disk: an ordered transactional key/value store (records)
+ * and a store of files (object data).  Each is a struct of functions with more than one implementation:
+ *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c;
+ *   fault_store.c wraps either and fails, or dies at, the n-th call.
+ * Callers use the checked wrappers below, never the functions in the struct.
+ *
+ * Threads: everything may be called from any thread; a transaction belongs to one thread at a time.
+ * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin again. */
+#ifndef OSD_STORE_STORE_H
+#define OSD_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+/* Keys and records are in docs/format.md. */
+enum osd_kv_table {
+	OSD_KV_PARTITIONS,  /* root and partition records */
+	OSD_KV_OBJECTS,     /* user object and collection records */
+	OSD_KV_ATTRIBUTES,  /* attributes that are not part of a record */
+	OSD_KV_MEMBERS,     /* collection -> member */
+	OSD_KV_MEMBERSHIPS, /* member -> collection */
+	OSD_KV_JOBS,
+	OSD_KV_JOB_KEYS,
+	OSD_KV_META, /* what the store itself must remember: reaper queue, id marks */
+	OSD_KV_TABLES
+};
+
+struct osd_bytes {
+	const void *data; /* borrowed */
+	size_t length;
+};
+
+enum osd_kv_get_flags { OSD_KV_RMW = 1 /* take the write lock at once */ };
+enum osd_kv_put_flags { OSD_KV_NEW = 1 /* OSD_E_EXISTS when the key is there */ };
+enum osd_kv_commit {
+	OSD_KV_COMMIT_NOSYNC,  /* tests only: may be lost when the process is killed */
+	OSD_KV_COMMIT_PROCESS, /* survives kill -9 */
+	OSD_KV_COMMIT_DURABLE, /* survives power loss */
+};
+
+struct osd_kv_stats {
+	uint64_t commits, aborts, deadlocks, checkpoints;
+};
+
+/* Returns false to end the scan.  Must not call the store. */
+typedef bool osd_kv_scan_fn(void *arg, struct osd_bytes key, struct osd_bytes value);
+
+struct osd_kv {
+	const struct osd_kv_ops *ops;
+};
+
+struct osd_kv_txn {
+	struct osd_kv *kv;
+};
+
+struct osd_kv_ops {
+	void (*close)(struct osd_kv *kv);
+	enum osd_status (*begin)(struct osd_kv *kv, struct osd_kv_txn **ret_txn);
+	enum osd_status (*commit)(struct osd_kv_txn *txn, enum osd_kv_commit how);
+	void (*abort)(struct osd_kv_txn *txn);
+	enum osd_status (*get)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			       struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
+			       size_t *ret_length);
+	enum osd_status (*put)(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
+			       struct osd_bytes value, unsigned flags);
+	enum osd_status (*remove)(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key);
+	enum osd_status (*scan)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg);
+	enum osd_status (*flush)(struct osd_kv *kv);
+	enum osd_status (*checkpoint)(struct osd_kv *kv, bool force);
+	void (*stats)(struct osd_kv *kv, struct osd_kv_stats *ret_stats);
+};
+
+/* No transaction may be open.  NULL is fine. */
+void osd_kv_close(struct osd_kv *kv);
+enum osd_status osd_kv_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn);
+/* Both consume the transaction, whatever happens. */
+enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
+void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */
+/* txn NULL: a read of its own.  *ret_length is the value's full length; what does not fit the buffer is
+ * cut.  OSD_E_NO_OBJECT when there is no such key. */
+enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			   struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
+			   size_t *ret_length);
+enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
+			   struct osd_bytes value, unsigned flags);
+/* OSD_E_NO_OBJECT when there is no such key. */
+enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key);
+/* Records in key order, from the first key >= from, as long as a key shares from's first prefix_length
+ * bytes.  txn NULL: each record as committed when read. */
+enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg);
+/* Everything committed so far survives power loss. */
+enum osd_status osd_kv_flush(struct osd_kv *kv);
+/* Bounds the next recovery; without force only when enough log has gathered. */
+enum osd_status osd_kv_checkpoint(struct osd_kv *kv, bool force);
+void osd_kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats);
+
+struct osd_bdb_config {
+	const char *directory;
+	uint64_t cache_bytes; /* 0: default */
+};
+/* Opens (making it when absent) the environment and runs its recovery.  The caller holds the store's
+ * exclusive lock.  message: what to tell a person on failure. */
+enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
+			     struct osd_kv **ret_kv);
+enum osd_status osd_mem_kv_open(struct osd_kv **ret_kv);
+
+/* ---- data ------------------------------------------------------------------------------------- */
+
+/* A file is named by ids, never by anything from outside. */
+struct osd_data_name {
+	uint64_t partition_id;
+	uint32_t incarnation; /* of the partition */
+	uint64_t object_id;
+	uint64_t generation; /* of the object's files; never used twice */
+	bool tail;           /* bytes from the head size on */
+};
+
+struct osd_data_stat {
+	uint64_t size;
+	uint64_t modified_ms; /* since 1970 */
+};
+
+struct osd_data {
+	const struct osd_data_ops *ops;
+};
+
+struct osd_data_file {
+	struct osd_data *data;
+};
+
+enum osd_data_open_flags { OSD_DATA_CREATE = 1 };
+enum osd_data_read_flags { OSD_DATA_READ_NOWAIT = 1 };
+
+struct osd_data_ops {
+	void (*close)(struct osd_data *data);
+	enum osd_status (*open_file)(struct osd_data *data, const struct osd_data_name *name,
+				     unsigned flags, struct osd_data_file **ret_file);
+	void (*close_file)(struct osd_data_file *file);
+	enum osd_status (*read)(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
+				unsigned flags, size_t *ret_read);
+	enum osd_status (*write)(struct osd_data_file *file, uint64_t offset, const void *bytes,
+				 size_t length);
+	enum osd_status (*truncate)(struct osd_data_file *file, uint64_t size);
+	enum osd_status (*zero)(struct osd_data_file *file, uint64_t offset, uint64_t length);
+	enum osd_status (*stat)(struct osd_data_file *file, struct osd_data_stat *ret_stat);
+	enum osd_status (*sync)(struct osd_data_file *file);
+	enum osd_status (*share)(struct osd_data_file *file, int *ret_fd);
+	enum osd_status (*set_modified)(struct osd_data_file *file, uint64_t modified_ms);
+	enum osd_status (*sync_directories)(struct osd_data *data, const struct osd_data_name *name);
+	enum osd_status (*remove)(struct osd_data *data, const struct osd_data_name *name);
+	enum osd_status (*remove_partition)(struct osd_data *data, uint64_t partition_id,
+					    uint32_t incarnation);
+	enum osd_status (*sync_all)(struct osd_data *data);
+	enum osd_status (*capacity)(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
+};
+
+void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine */
+/* Without OSD_DATA_CREATE: OSD_E_NO_OBJECT when there is no such file. */
+enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
+				   unsigned flags, struct osd_data_file **ret_file);
+void osd_data_close_file(struct osd_data_file *file); /* NULL is fine */
+/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_RETRY rather than a wait for the
+ * device. */
+enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
+			      unsigned flags, size_t *ret_read);
+/* All or an error; after an error the file may hold part of it. */
+enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
+			       size_t length);
+enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size);
+/* The range reads as zeros; the size does not change. */
+enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length);
+enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat);
+enum osd_status osd_data_sync(struct osd_data_file *file);
+/* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store. */
+enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd);
+enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms);
+/* The names of files made so far survive power loss. */
+enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name);
+/* Removing what is not there is no error. */
+enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name);
+enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
+					  uint32_t incarnation);
+enum osd_status osd_data_sync_all(struct osd_data *data);
+enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
+
+/* directory_fd stays the caller's and must outlive the store. */
+enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data);
+enum osd_status osd_mem_data_open(struct osd_data **ret_data);
+
+/* ---- faults (tests) ----------------------------------------------------------------------------- */
+
+/* Shared by the wrappers of one store: call number fail_at (from 1) over all of them gets status, or the
+ * process dies there. */
+struct osd_fault_plan {
+	_Atomic uint64_t calls;
+	_Atomic uint64_t fail_at; /* 0: never */
+	enum osd_status status;
+	bool kill;
+};
+
+/* Each takes the inner store over, also when it fails; plan is borrowed. */
+enum osd_status osd_fault_kv_wrap(struct osd_kv *inner, struct osd_fault_plan *plan,
+				  struct osd_kv **ret_kv);
+enum osd_status osd_fault_data_wrap(struct osd_data *inner, struct osd_fault_plan *plan,
+				    struct osd_data **ret_data);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* tier.c -- see tier.h. */
+#include "store/tier.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+void osd_tier_close(struct osd_tier *tier)
+{
+	osd_data_close(tier->head);
+	osd_data_close(tier->tail);
+	*tier = (struct osd_tier){NULL, NULL};
+}
+
+void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
+{
+	*file = (struct osd_tier_file){.tier = tier, .head_bytes = OSD_TIER_ONE};
+	pthread_mutex_init(&file->lock, NULL);
+}
+
+void osd_tier_file_release(struct osd_tier_file *file)
+{
+	osd_tier_shut(file);
+	pthread_mutex_destroy(&file->lock);
+}
+
+void osd_tier_shut(struct osd_tier_file *file)
+{
+	osd_data_close_file(atomic_exchange(&file->head, NULL));
+	osd_data_close_file(atomic_exchange(&file->tail, NULL));
+}
+
+void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other)
+{
+	osd_tier_shut(file);
+	file->name = other->name;
+	file->head_bytes = other->head_bytes;
+	file->head_on = other->head_on;
+	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
+	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
+	osd_tier_file_release(other);
+}
+
+bool osd_tier_file_is_open(struct osd_tier_file *file)
+{
+	return atomic_load_explicit(&file->head, memory_order_acquire) != NULL;
+}
+
+static bool has_tail(const struct osd_tier_file *file)
+{
+	return file->head_bytes != OSD_TIER_ONE;
+}
+
+static struct osd_data *store_of(const struct osd_tier_file *file, bool tail)
+{
+	bool on_tail = (tail || file->head_on == OSD_HEAD_ON_TAIL) && file->tier->tail;
+
+	return on_tail ? file->tier->tail : file->tier->head;
+}
+
+/* One of the two files; OSD_E_NO_OBJECT when it is not there and need not be made. */
+static enum osd_status open_part(struct osd_tier_file *file, bool tail, bool create,
+				 struct osd_data_file **ret_file)
+{
+	_Atomic(struct osd_data_file *) *slot = tail ? &file->tail : &file->head;
+	struct osd_data_file *open = atomic_load_explicit(slot, memory_order_acquire);
+	struct osd_data_name name = file->name;
+	enum osd_status status = OSD_OK;
+
+	if (!open) {
+		name.tail = tail;
+		pthread_mutex_lock(&file->lock);
+		open = atomic_load_explicit(slot, memory_order_acquire);
+		if (!open)
+			status = osd_data_open_file(store_of(file, tail), &name,
+						    create ? OSD_DATA_CREATE : 0, &open);
+		if (status == OSD_OK)
+			atomic_store_explicit(slot, open, memory_order_release);
+		pthread_mutex_unlock(&file->lock);
+	}
+	if (status == OSD_OK)
+		*ret_file = open;
+	return status;
+}
+
+enum osd_status osd_tier_open(struct osd_tier_file *file, bool create)
+{
+	struct osd_data_file *part;
+	enum osd_status status = open_part(file, false, create, &part);
+
+	if (status != OSD_OK || !has_tail(file))
+		return status;
+	status = open_part(file, true, false, &part);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer, size_t length,
+			      unsigned flags, size_t *ret_read)
+{
+	size_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	size_t got_head = 0, got_tail = 0;
+	struct osd_data_file *part;
+	enum osd_status status = OSD_OK;
+
+	if (in_head) {
+		status = open_part(file, false, false, &part);
+		if (status == OSD_OK)
+			status = osd_data_read(part, offset, buffer, in_head, flags, &got_head);
+	}
+	if (status == OSD_OK && in_head < length && got_head == in_head) {
+		status = open_part(file, true, false, &part);
+		if (status == OSD_OK)
+			status = osd_data_read(part, offset + in_head - file->head_bytes,
+					       (uint8_t *)buffer + in_head, length - in_head, flags,
+					       &got_tail);
+	}
+	if (status == OSD_E_NO_OBJECT) /* that file was never written: nothing there to read */
+		status = OSD_OK;
+	if (status == OSD_OK)
+		*ret_read = got_head + got_tail;
+	return status;
+}
+
+/* Head file of exactly head_bytes, tail file open. */
+static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_file **ret_tail)
+{
+	enum osd_status status = open_part(file, true, false, ret_tail);
+	struct osd_data_file *head;
+	struct osd_data_stat stat;
+
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	status = open_part(file, false, true, &head);
+	if (status == OSD_OK)
+		status = osd_data_stat(head, &stat);
+	if (status == OSD_OK && stat.size != file->head_bytes)
+		status = osd_data_truncate(head, file->head_bytes);
+	return status == OSD_OK ? open_part(file, true, true, ret_tail) : status;
+}
+
+enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
+			       size_t length)
+{
+	size_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	struct osd_data_file *part;
+	enum osd_status status = OSD_OK;
+
+	if (in_head) {
+		status = open_part(file, false, true, &part);
+		if (status == OSD_OK)
+			status = osd_data_write(part, offset, bytes, in_head);
+	}
+	if (status == OSD_OK && in_head < length) {
+		status = begin_tail(file, &part);
+		if (status == OSD_OK)
+			status = osd_data_write(part, offset + in_head - file->head_bytes,
+						(const uint8_t *)bytes + in_head, length - in_head);
+	}
+	return status;
+}
+
+enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
+{
+	struct osd_data_file *part;
+	enum osd_status status;
+
+	if (has_tail(file) && size > file->head_bytes) {
+		status = begin_tail(file, &part);
+		return status == OSD_OK ? osd_data_truncate(part, size - file->head_bytes) : status;
+	}
+	if (has_tail(file)) {
+		struct osd_data_name tail = file->name;
+
+		/* An empty tail file must not count: the head may be shorter than head_bytes. */
+		tail.tail = true;
+		osd_data_close_file(atomic_exchange(&file->tail, NULL));
+		status = osd_data_remove(store_of(file, true), &tail);
+		if (status != OSD_OK)
+			return status;
+	}
+	status = open_part(file, false, size > 0, &part);
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	return status == OSD_OK ? osd_data_truncate(part, size) : status;
+}
+
+enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length)
+{
+	uint64_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	struct osd_data_file *part;
+	enum osd_status status = OSD_OK;
+
+	if (in_head) {
+		status = open_part(file, false, false, &part);
+		if (status == OSD_OK)
+			status = osd_data_zero(part, offset, in_head);
+	}
+	if (status == OSD_OK && in_head < length) {
+		status = open_part(file, true, false, &part);
+		if (status == OSD_OK)
+			status = osd_data_zero(part, offset + in_head - file->head_bytes,
+					       length - in_head);
+	}
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
+{
+	struct osd_data_stat head = {0}, tail = {0};
+	enum osd_status status = osd_tier_open(file, false);
+	struct osd_data_file *part;
+
+	if (status == OSD_OK)
+		status = osd_data_stat(atomic_load(&file->head), &head);
+	part = atomic_load(&file->tail);
+	if (status == OSD_OK && part) {
+		status = osd_data_stat(part, &tail);
+		head.size = OSD_MAX(head.size, file->head_bytes + tail.size);
+	}
+	if (status == OSD_OK)
+		*ret_stat = (struct osd_data_stat){head.size,
+						   OSD_MAX(head.modified_ms, tail.modified_ms)};
+	return status;
+}
+
+enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms)
+{
+	struct osd_data_file *parts[] = {atomic_load(&file->head), atomic_load(&file->tail)};
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(parts); i++)
+		if (parts[i])
+			status = osd_data_set_modified(parts[i], modified_ms);
+	return status;
+}
+
+enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
+{
+	struct osd_data_file *part;
+	enum osd_status status = osd_tier_open(file, false);
+
+	if (status == OSD_OK)
+		status = osd_data_sync(atomic_load(&file->head));
+	part = atomic_load(&file->tail);
+	if (status == OSD_OK && part)
+		status = osd_data_sync(part);
+	if (status == OSD_OK && directories)
+		status = osd_data_sync_directories(store_of(file, false), &file->name);
+	if (status == OSD_OK && directories && part && store_of(file, true) != store_of(file, false))
+		status = osd_data_sync_directories(store_of(file, true), &file->name);
+	return status;
+}
+
+enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd)
+{
+	OSD_CLEANUP_CLOSE int head_fd = -1;
+	int tail_fd = -1;
+	struct osd_data_file *tail;
+	enum osd_status status = osd_tier_open(file, false);
+
+	if (status == OSD_OK)
+		status = osd_data_share(atomic_load(&file->head), &head_fd);
+	tail = atomic_load(&file->tail);
+	if (status == OSD_OK && tail)
+		status = osd_data_share(tail, &tail_fd);
+	if (status != OSD_OK)
+		return status;
+	*ret_head_fd = head_fd;
+	*ret_tail_fd = tail_fd;
+	head_fd = -1;
+	return OSD_OK;
+}
+
+enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_name *name)
+{
+	struct osd_data *stores[] = {tier->head, tier->tail};
+	enum osd_status status = OSD_OK;
+
+	/* All four names: where the head lies is no longer known, and the tail may not exist. */
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(stores); i++) {
+		for (int tail = 0; status == OSD_OK && stores[i] && tail < 2; tail++) {
+			struct osd_data_name part = *name;
+
+			part.tail = tail != 0;
+			status = osd_data_remove(stores[i], &part);
+		}
+	}
+	return status;
+}
+
+enum osd_status osd_tier_remove_partition(struct osd_tier *tier, uint64_t partition_id,
+					  uint32_t incarnation)
+{
+	enum osd_status status = osd_data_remove_partition(tier->head, partition_id, incarnation);
+
+	if (status == OSD_OK && tier->tail)
+		status = osd_data_remove_partition(tier->tail, partition_id, incarnation);
+	return status;
+}
+
+enum osd_status osd_tier_sync_all(struct osd_tier *tier)
+{
+	enum osd_status status = osd_data_sync_all(tier->head);
+
+	return status == OSD_OK && tier->tail ? osd_data_sync_all(tier->tail) : status;
+}
+
+enum osd_status osd_tier_capacity(struct osd_tier *tier, uint64_t *ret_total, uint64_t *ret_free)
+{
+	uint64_t total, available;
+	enum osd_status status = osd_data_capacity(tier->head, ret_total, ret_free);
+
+	if (status != OSD_OK || !tier->tail)
+		return status;
+	status = osd_data_capacity(tier->tail, &total, &available);
+	if (status == OSD_OK) {
+		*ret_total += total;
+		*ret_free += available;
+	}
+	return status;
+}

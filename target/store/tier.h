@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* tier.h -- one object's bytes over two data stores: [0, head_bytes) in the head file, the rest in the
+ * tail file (design D9).  With one store everything is in the head file (head_bytes UINT64_MAX).
+ * The head file is extended to exactly head_bytes before the tail's first byte is written, so the
+ * object's length is that of the head, or head_bytes + tail once there is a tail.
+ *
+ * Reads and writes may run in any number of threads (the object layer's range locks order them); truncate
+ * and close need the file alone. */
+#ifndef OSD_STORE_TIER_H
+#define OSD_STORE_TIER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+#define OSD_TIER_ONE UINT64_MAX /* head_bytes: no tail */
+
+struct osd_tier {
+	struct osd_data *head; /* owned */
+	struct osd_data *tail; /* owned; NULL: head holds everything */
+};
+
+enum osd_tier_head_on { OSD_HEAD_ON_HEAD, OSD_HEAD_ON_TAIL };
+
+struct osd_tier_file {
+	struct osd_tier *tier;     /* borrowed */
+	struct osd_data_name name; /* of the head; constant while open */
+	uint64_t head_bytes;
+	enum osd_tier_head_on head_on;
+	pthread_mutex_t lock; /* while opening */
+	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
+};
+
+void osd_tier_close(struct osd_tier *tier);
+void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
+void osd_tier_file_release(struct osd_tier_file *file);
+/* Whether a read needs no open(2). */
+bool osd_tier_file_is_open(struct osd_tier_file *file);
+/* Opens what is there; with create makes the head.  OSD_E_NO_OBJECT: no file at all. */
+enum osd_status osd_tier_open(struct osd_tier_file *file, bool create);
+/* file becomes what other is, and other is released; nobody else uses either. */
+void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
+/* Closes the descriptors; a later call opens again. */
+void osd_tier_shut(struct osd_tier_file *file);
+enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer, size_t length,
+			      unsigned flags, size_t *ret_read);
+enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
+			       size_t length);
+enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
+enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
+/* The object's length as its files have it, and the later of their times. */
+enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
+enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
+/* Data; with directories also the names. */
+enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
+enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd);
+
+/* By name, whatever is open. */
+enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_name *name);
+enum osd_status osd_tier_remove_partition(struct osd_tier *tier, uint64_t partition_id,
+					  uint32_t incarnation);
+enum osd_status osd_tier_sync_all(struct osd_tier *tier);
+enum osd_status osd_tier_capacity(struct osd_tier *tier, uint64_t *ret_total, uint64_t *ret_free);
+
+#endif
