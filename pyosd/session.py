@@ -29,6 +29,7 @@ CHUNK = 1 << 20
 QUEUE_DEPTH = 8
 """Such commands under way at a time."""
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+_ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
 _ABORT_TASK, _LOGICAL_UNIT_RESET = 1, 5
 
 
@@ -94,7 +95,7 @@ class _PendingCommand:
 
     def result(self, timeout: float | None = None) -> Response:
         deadline = time.monotonic() + (self._transport.timeout if timeout is None else timeout)
-        attention_seen = False
+        attentions = 0
         while True:
             try:
                 response = scsi_response(self._connection.wait(self._task, deadline))
@@ -105,10 +106,10 @@ class _PendingCommand:
                     raise
                 self._connection, self._task = self._transport.send(self._command)
                 continue
-            if attention_seen or not _is_unit_attention(response):
+            if attentions == _ATTENTIONS_MAX or not _is_unit_attention(response):
                 return response
-            # The command was not executed; the condition is reported once (SAM).
-            attention_seen = True
+            # The command was not executed; each condition is reported once (SAM).
+            attentions += 1
             self._connection, self._task = self._transport.send(self._command)
 
     def abort(self, timeout: float = 5.0) -> int:
@@ -178,10 +179,11 @@ class IscsiTransport:
             if self._closed:
                 raise SessionLost("the session was closed")
             if self._connection.failed:
-                self._sent_before += self._connection.bytes_sent
-                self._received_before += self._connection.bytes_received
-                old, self._connection = self._connection, self._reconnect()
+                old = self._connection
                 old.abandon("replaced")
+                self._connection = self._reconnect()
+                self._sent_before += old.bytes_sent
+                self._received_before += old.bytes_received
             return self._connection
 
     def _reconnect(self) -> Connection:
