@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_job_record.c -- records survive encoding, damaged ones are refused; code, payloads, keys and expiry in
+ * the in-memory store. */
+#include "exec/job_record.h"
+
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+
+static struct osd_job_record sample(void)
+{
+	struct osd_job_record record = {
+		.id = {0x10000, 0x10007},
+		.sequence = 42,
+		.generation = UINT64_MAX - 1,
+		.state = OSD_STATE_RUNNING,
+		.reason = OSD_REASON_EXIT_CODE,
+		.priority = -100,
+		.expiry_msec = 1000,
+		.zone = {OSD_COLLECTION, {0x10000, 0x10001}},
+		.limits = {.wall_usec = 1, .result_bytes = 8},
+		.args_length = 5,
+		.code_length = 200000,
+		.key_length = 3,
+		.key = "key",
+		.name = "a name",
+		.message = "half way",
+		.principal = "chap:alice",
+	};
+
+	return record;
+}
+
+static void test_encoding(void)
+{
+	struct osd_job_record record = sample(), decoded;
+	uint8_t bytes[OSD_JOB_RECORD_MAX];
+	size_t length = osd_job_record_encode(&record, bytes);
+
+	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+	CHECK(decoded.priority == -100 && decoded.generation == UINT64_MAX - 1);
+	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
+	CHECK(strcmp(decoded.name, "a name") == 0 && strcmp(decoded.principal, "chap:alice") == 0);
+	for (size_t cut = 0; cut < length; cut++)
+		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
+	bytes[1]++; /* a later version */
+	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
+
+	memset(record.name, 'n', sizeof(record.name) - 1);
+	memset(record.message, 'm', sizeof(record.message) - 1);
+	memset(record.principal, 'p', sizeof(record.principal) - 1);
+	record.key_length = OSD_JOB_KEY_MAX;
+	length = osd_job_record_encode(&record, bytes);
+	CHECK(length < OSD_JOB_RECORD_MAX);
+	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+}
+
+static bool count_record(void *arg, const struct osd_job_record *record)
+{
+	*(size_t *)arg += record->id.object_id == 0x10007;
+	return true;
+}
+
+static void test_code(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	static uint8_t code[200000], back[200005];
+
+	for (size_t i = 0; i < sizeof(code); i++)
+		code[i] = (uint8_t)(i * 7 / 3);
+	CHECK(osd_job_code_put(txn, record, (const uint8_t *)"args!", code) == OSD_OK);
+	CHECK(osd_job_code_get(txn, record, back) == OSD_OK);
+	CHECK(memcmp(back, "args!", 5) == 0 && memcmp(back + 5, code, sizeof(code)) == 0);
+	CHECK(osd_job_code_delete(txn, record) == OSD_OK);
+	CHECK(osd_job_code_get(txn, record, back) == OSD_E_NO_OBJECT);
+}
+
+static void test_expiry(struct osd_txn *txn, struct osd_job_record *record)
+{
+	struct osd_object_id ids[2];
+	size_t count = 0;
+
+	CHECK(osd_job_expiry_move(txn, record, 0) == OSD_OK);
+	CHECK(osd_job_record_expired(txn, 999, ids, 2, &count) == OSD_OK && count == 0);
+	CHECK(osd_job_record_expired(txn, 1000, ids, 2, &count) == OSD_OK && count == 1);
+	CHECK(ids[0].object_id == record->id.object_id);
+	record->expiry_msec = 5000;
+	CHECK(osd_job_expiry_move(txn, record, 1000) == OSD_OK);
+	CHECK(osd_job_record_expired(txn, 4999, ids, 2, &count) == OSD_OK && count == 0);
+}
+
+static void test_key(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct osd_job_record other = *record;
+	struct osd_object_id id;
+
+	CHECK(osd_job_key_find(txn, record, &id) == OSD_E_NO_OBJECT);
+	CHECK(osd_job_key_put(txn, record) == OSD_OK);
+	CHECK(osd_job_key_find(txn, record, &id) == OSD_OK && id.object_id == 0x10007);
+	strcpy(other.principal, "chap:bob");
+	CHECK(osd_job_key_find(txn, &other, &id) == OSD_E_NO_OBJECT);
+}
+
+int main(void)
+{
+	struct osd_objects_config config = {.create = true};
+	struct osd_job_record record = sample(), back;
+	struct osd_objects *objects;
+	struct osd_txn *txn;
+	char message[256];
+	uint8_t payload[16];
+	size_t length = 0, seen = 0;
+
+	test_encoding();
+	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_job_record_get(txn, record.id, &back) == OSD_E_NO_OBJECT);
+	CHECK(osd_job_record_put(txn, &record) == OSD_OK);
+	CHECK(osd_job_record_get(txn, record.id, &back) == OSD_OK && back.sequence == 42);
+	test_code(txn, &record);
+	CHECK(osd_job_payload_put(txn, record.id, OSD_PAYLOAD_RESULT, "42", 2) == OSD_OK);
+	CHECK(osd_job_payload_get(txn, record.id, OSD_PAYLOAD_RESULT, payload, sizeof(payload), &length) ==
+	      OSD_OK);
+	CHECK(length == 2 && payload[1] == '2');
+	test_expiry(txn, &record);
+	test_key(txn, &record);
+	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 1);
+	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
+	seen = 0;
+	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 0);
+	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
+	osd_txn_abort(txn);
+	osd_objects_close(objects);
+	return 0;
+}
