@@ -81,7 +81,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	struct osd_descriptor descriptor;
 	uint64_t available;
 	enum osd_status status = ctx->data_flags & OSD_DATA_NOWAIT
-					 ? osd_object_get(ctx->objects, request->object, &object)
+					 ? osd_object_get_cached(ctx->objects, request->object, &object)
 					 : osd_object_get(ctx->objects, request->object, &object);
 
 	if (status != OSD_OK)

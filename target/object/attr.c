@@ -262,7 +262,9 @@ static void note_access(struct osd_txn *txn)
 		atomic_store(&txn->partition->times_dirty, true);
 		return;
 	}
-	object = txn->locked ? osd_cache_find(txn->objects, txn->id) : osd_cache_adopt(txn);
+	/* What this transaction has changed must not get into memory before it commits. */
+	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? osd_cache_find(txn->objects, txn->id)
+							      : osd_cache_adopt(txn);
 	if (object) {
 		atomic_store(&object->times[OSD_T_ATTR_ACCESSED], txn->now_ms);
 		atomic_store(&object->times_dirty, true);

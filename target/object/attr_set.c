@@ -10,7 +10,8 @@
 
 /* ---- logical length ------------------------------------------------------------------------------- */
 
-/* effect: arg the object (owned reference), value the new length, generation what was charged for it. */
+/* effect: arg the object (owned reference), value the new length, generation what was charged for it; id is
+ * set when this transaction made the object. */
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_object *object = effect->arg;
@@ -18,7 +19,7 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	osd_uncharge(txn->objects, effect->partition, effect->generation);
 	if (committed)
 		osd_object_truncate_after_commit(object, effect->value);
-	else if (osd_object_is_new(txn, object->id)) /* its record is gone */
+	else if (effect->id.object_id) /* its record never was */
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	osd_object_put(object);
 }
@@ -48,6 +49,8 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	effect->arg = object;
 	effect->value = length;
 	effect->generation = charged;
+	if (osd_object_is_new(txn, txn->id))
+		effect->id = txn->id;
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
 	txn->record.length = txn->record.reserved_bytes = length;
