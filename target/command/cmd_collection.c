@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/commands.h"
+#include "command/transact.h"
 #include "command/validate.h"
 #include "exec/exec.h"
 #include "wire/cursor.h"
@@ -22,7 +23,6 @@ enum {
 	TRACKING_PERCENT = 0x1,
 	TRACKING_ACTIVE = 0x2,
 	TRACKING_ENDED = 0x3,
-	TRACKING_MEMBERS = 0x10,
 	TRACKING_PROCESSED = 0x11,
 };
 
@@ -53,10 +53,10 @@ struct walk {
 	enum osd_status (*member)(struct walk *walk, struct osd_txn *txn, struct osd_object_id id);
 	unsigned txn_flags;
 	bool tracked; /* progress goes to the Command Tracking page */
-	struct osd_attr_writer *writer;
+	struct osd_attr_writer *writer, writer_before; /* before: this batch, for its repetition */
 	uint64_t next_id, processed, members;
+	struct osd_list_result batch;
 	uint64_t ids[MEMBERS_PER_TXN];
-	size_t count;
 };
 
 static enum osd_status put_tracking(struct osd_txn *txn, struct osd_object_id collection,
@@ -68,108 +68,75 @@ static enum osd_status put_tracking(struct osd_txn *txn, struct osd_object_id co
 	return osd_attr_set(txn, collection, PAGE_COMMAND_TRACKING, number, bytes, width);
 }
 
-static enum osd_status track_in(struct walk *walk, struct osd_txn *txn, bool ended)
+/* The percentage, and what is under way; the number of members is told by the collection itself. */
+static enum osd_status track_in(void *arg, struct osd_txn *txn)
 {
-	const struct osd_request *request = walk->ctx->request;
-	struct osd_object_id id = request->object;
+	const struct walk *walk = arg;
+	struct osd_object_id id = walk->ctx->request->object;
+	uint16_t action = walk->ctx->request->decoded.service_action;
 	uint64_t percent = walk->members ? walk->processed * 100 / walk->members : 100;
+	bool ended = walk->next_id == 0;
 	enum osd_status status;
 
 	status = put_tracking(txn, id, TRACKING_PERCENT, ended ? 100 : OSD_MIN(percent, 100u), 1);
 	if (status == OSD_OK)
-		status = put_tracking(txn, id, TRACKING_ACTIVE,
-				      ended ? 0 : request->decoded.service_action, 2);
+		status = put_tracking(txn, id, TRACKING_ACTIVE, ended ? 0 : action, 2);
 	if (status == OSD_OK)
 		status = put_tracking(txn, id, TRACKING_ENDED, ended ? 0 : 0xffff, 2);
-	if (status == OSD_OK)
-		status = put_tracking(txn, id, TRACKING_MEMBERS, walk->members, 8);
 	if (status == OSD_OK)
 		status = put_tracking(txn, id, TRACKING_PROCESSED, walk->processed, 8);
 	return status;
 }
 
 /* The target's own attributes, so in a transaction that may set them; the members' are the client's. */
-static enum osd_status track(struct walk *walk, bool ended)
+static enum osd_status track(struct walk *walk)
 {
-	enum osd_status status = OSD_E_RETRY;
-	struct osd_txn *txn;
-
 	if (!walk->tracked)
 		return OSD_OK;
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(walk->ctx->objects, OSD_TXN_INTERNAL, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = track_in(walk, txn, ended);
-		if (status == OSD_OK)
-			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-		else
-			osd_txn_abort(txn);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_transact(walk->ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, track_in, walk);
 }
 
 /* The collection itself, and the next members. */
-static enum osd_status load_members(struct walk *walk, struct osd_txn *txn, struct osd_list_result *ret)
+static enum osd_status load_members(struct walk *walk, struct osd_txn *txn)
 {
 	struct osd_list_request list = {OSD_LIST_MEMBERS, walk->ctx->request->object, walk->next_id};
 	enum osd_status status = osd_validate_exists(walk->ctx->request, txn);
 
 	if (status == OSD_OK)
-		status = osd_list(txn, &list, walk->ids, MEMBERS_PER_TXN, ret);
-	return status;
-}
-
-static enum osd_status run_batch(struct walk *walk, struct osd_txn *txn, struct osd_list_result *ret)
-{
-	uint64_t pid = walk->ctx->request->object.partition_id;
-	enum osd_status status = load_members(walk, txn, ret);
-
-	for (size_t i = 0; status == OSD_OK && i < ret->count; i++)
-		status = walk->member(walk, txn, (struct osd_object_id){pid, walk->ids[i]});
+		status = osd_list(txn, &list, walk->ids, MEMBERS_PER_TXN, &walk->batch);
 	return status;
 }
 
 /* One batch in one transaction. */
-static enum osd_status next_batch(struct walk *walk, struct osd_list_result *ret)
+static enum osd_status run_batch(void *arg, struct osd_txn *txn)
 {
-	bool durable = walk->ctx->request->decoded.fua;
-	enum osd_status status = OSD_E_RETRY;
-	struct osd_txn *txn;
+	struct walk *walk = arg;
+	uint64_t pid = walk->ctx->request->object.partition_id;
+	enum osd_status status = load_members(walk, txn);
 
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		struct osd_attr_writer before = {0};
-
-		if (walk->writer)
-			before = *walk->writer;
-		status = osd_txn_begin(walk->ctx->objects, walk->txn_flags, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = run_batch(walk, txn, ret);
-		if (status == OSD_OK)
-			status = osd_txn_commit(txn, durable ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
-		else
-			osd_txn_abort(txn);
-		if (status == OSD_E_RETRY && walk->writer)
-			*walk->writer = before;
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	if (walk->writer)
+		*walk->writer = walk->writer_before;
+	for (size_t i = 0; status == OSD_OK && i < walk->batch.count; i++)
+		status = walk->member(walk, txn, (struct osd_object_id){pid, walk->ids[i]});
+	return status;
 }
 
 static enum osd_status walk_members(struct walk *walk)
 {
-	struct osd_list_result result;
+	enum osd_commit how = osd_command_commit(walk->ctx->request);
 	enum osd_status status;
 
 	do {
-		status = next_batch(walk, &result);
+		if (walk->writer)
+			walk->writer_before = *walk->writer;
+		status = osd_transact(walk->ctx->objects, walk->txn_flags, how, run_batch, walk);
 		if (status != OSD_OK)
 			return status;
 		if (walk->processed == 0)
-			walk->members = result.total_count;
-		walk->processed += result.count;
-		walk->next_id = result.next_id;
-		status = track(walk, result.next_id == 0);
+			walk->members = walk->batch.total_count;
+		walk->processed += walk->batch.count;
+		walk->next_id = walk->batch.next_id;
+		status = track(walk);
 	} while (status == OSD_OK && walk->next_id != 0);
 	return status;
 }
@@ -288,28 +255,22 @@ static enum osd_status remove_member(struct walk *walk, struct osd_txn *txn, str
 	return status == OSD_OK && plain ? osd_command_remove_object(walk->ctx, txn, id) : status;
 }
 
+static enum osd_status own_attributes_in(void *arg, struct osd_txn *txn)
+{
+	struct osd_request *request = arg;
+	enum osd_status status = osd_validate_exists(request, txn);
+
+	if (status == OSD_OK)
+		status = osd_attributes_set(request, txn, request->object, false);
+	if (status == OSD_OK)
+		status = osd_attributes_get(request, txn, request->object);
+	return status;
+}
+
 /* Attributes of the collection itself, before its members or it go. */
 static enum osd_status own_attributes(struct osd_command_context *ctx)
 {
-	struct osd_request *request = ctx->request;
-	enum osd_status status = OSD_E_RETRY;
-	struct osd_txn *txn;
-
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(ctx->objects, 0, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = osd_validate_exists(request, txn);
-		if (status == OSD_OK)
-			status = osd_attributes_set(request, txn, request->object, false);
-		if (status == OSD_OK)
-			status = osd_attributes_get(request, txn, request->object);
-		if (status == OSD_OK)
-			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-		else
-			osd_txn_abort(txn);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, own_attributes_in, ctx->request);
 }
 
 enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
@@ -345,24 +306,11 @@ static enum osd_status drop_members(struct osd_command_context *ctx)
 	return walk_members(walk);
 }
 
-static enum osd_status remove_collection(struct osd_command_context *ctx)
+static enum osd_status remove_collection(void *arg, struct osd_txn *txn)
 {
-	bool with_members = ctx->request->decoded.command_bits & FCR;
-	bool durable = ctx->request->decoded.fua;
-	enum osd_status status = OSD_E_RETRY;
-	struct osd_txn *txn;
+	const struct osd_request *request = arg;
 
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(ctx->objects, 0, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = osd_collection_remove(txn, ctx->request->object, with_members);
-		if (status == OSD_OK)
-			status = osd_txn_commit(txn, durable ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
-		else
-			osd_txn_abort(txn);
-	}
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_collection_remove(txn, request->object, request->decoded.command_bits & FCR);
 }
 
 /* Set and get come first (osd2-wire 3.7); a large collection is emptied piece by piece, and what joined
@@ -374,7 +322,8 @@ enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 	if (status == OSD_OK && ctx->request->decoded.command_bits & FCR)
 		status = drop_members(ctx);
 	if (status == OSD_OK)
-		status = remove_collection(ctx);
+		status = osd_transact(ctx->objects, 0, osd_command_commit(ctx->request),
+				      remove_collection, ctx->request);
 	if (status == OSD_OK && ctx->exec)
 		osd_exec_collection_removed(ctx->exec, ctx->request->object);
 	return status;

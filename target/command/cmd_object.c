@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_object.c -- life of user objects: CREATE, CREATE AND WRITE, REMOVE; and the commands that consist of
  * attributes only (osd2-wire 3.2, 3.7). */
+#include <inttypes.h>
+
+#include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/commands.h"
+#include "command/transact.h"
 #include "exec/exec.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
@@ -44,27 +48,12 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
-static enum osd_status create_one(struct osd_command_context *ctx)
+static enum osd_status create_one(void *arg, struct osd_txn *txn)
 {
-	struct osd_request *request = ctx->request;
-	enum osd_status status = OSD_E_RETRY;
-	struct osd_txn *txn;
-	uint64_t id;
+	struct osd_command_context *ctx = arg;
 
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(ctx->objects, 0, &txn);
-		if (status != OSD_OK)
-			return status;
-		status = osd_user_object_create(txn, request->object.partition_id,
-						request->decoded.object_id, 1, &id);
-		if (status != OSD_OK)
-			osd_txn_abort(txn);
-		else
-			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	}
-	if (status == OSD_OK)
-		request->object.object_id = id;
-	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	return osd_user_object_create(txn, ctx->addressed.partition_id, ctx->addressed.object_id, 1,
+				      &ctx->request->object.object_id);
 }
 
 static enum osd_status write_new(struct osd_command_context *ctx)
@@ -75,16 +64,25 @@ static enum osd_status write_new(struct osd_command_context *ctx)
 	return status == OSD_OK ? osd_command_write_data(ctx, object) : status;
 }
 
-static void remove_again(struct osd_command_context *ctx)
+static enum osd_status remove_again(void *arg, struct osd_txn *txn)
 {
-	struct osd_txn *txn;
+	struct osd_command_context *ctx = arg;
 
-	if (osd_txn_begin(ctx->objects, 0, &txn) != OSD_OK)
-		return;
-	if (osd_user_object_remove(txn, ctx->request->object) == OSD_OK)
-		osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	else
-		osd_txn_abort(txn);
+	return osd_user_object_remove(txn, ctx->request->object);
+}
+
+void osd_command_undo_create(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	enum osd_status status =
+		osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, remove_again, ctx);
+
+	if (status != OSD_OK)
+		osd_error("cannot remove object 0x%" PRIx64 "/0x%" PRIx64
+			  " of a failed CREATE AND WRITE: %s", request->object.partition_id,
+			  request->object.object_id, osd_status_info(status)->meaning);
+	request->made_count = 0;
+	request->object = ctx->addressed;
 }
 
 /* Data calls need an object that exists for everybody, so the object is committed first and taken back
@@ -92,13 +90,14 @@ static void remove_again(struct osd_command_context *ctx)
  * never acknowledged. */
 enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 {
-	enum osd_status status = create_one(ctx);
+	enum osd_status status =
+		osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, create_one, ctx);
 
 	if (status != OSD_OK)
 		return status;
 	status = write_new(ctx);
 	if (status != OSD_OK)
-		remove_again(ctx);
+		osd_command_undo_create(ctx);
 	else
 		ctx->request->made_count = 1;
 	return status;

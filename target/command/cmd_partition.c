@@ -13,7 +13,6 @@ enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 {
 	enum osd_status status =
 		osd_objects_format(ctx->objects, ctx->request->decoded.formatted_capacity);
-
 	enum osd_status forgotten =
 		ctx->exec ? osd_exec_formatted(ctx->exec, status == OSD_OK) : OSD_OK;
 

@@ -29,6 +29,9 @@ osd_command_fn osd_cmd_attributes;
 enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
 					  struct osd_object_id id);
 
+/* Removes the object that CREATE AND WRITE made and could not finish (cmd_object.c). */
+void osd_command_undo_create(struct osd_command_context *ctx);
+
 /* Writes Data-Out, one piece or the scatter/gather list's, to an open object (cmd_data.c). */
 enum osd_status osd_command_write_data(struct osd_command_context *ctx, struct osd_object *object);
 

@@ -67,6 +67,7 @@ struct osd_command_def {
 struct osd_command_context {
 	struct osd_request *request; /* ->decoded is the CDB */
 	const struct osd_command_def *def;
+	struct osd_object_id addressed; /* what the CDB's ids name */
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
@@ -77,6 +78,12 @@ struct osd_command_context {
 	unsigned data_flags;         /* enum osd_data_flags for the data calls: FUA, timestamps, NOWAIT */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 };
+
+/* How the command's changes are committed: FUA is durable. */
+static inline enum osd_commit osd_command_commit(const struct osd_request *request)
+{
+	return request->decoded.fua ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS;
+}
 
 /* Records a failure's CDB byte in the sense data; returns status. */
 enum osd_status osd_command_fail(struct osd_request *request, enum osd_status status,

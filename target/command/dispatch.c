@@ -10,9 +10,11 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/commands.h"
 #include "command/complete.h"
 #include "command/gate.h"
 #include "command/table.h"
+#include "command/transact.h"
 #include "command/validate.h"
 #include "exec/exec.h"
 #include "security/security.h"
@@ -172,6 +174,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 	*ctx = (struct osd_command_context){
 		.request = request,
 		.def = request->def,
+		.addressed = request->object,
 		.objects = dispatcher->config.objects,
 		.exec = dispatcher->config.exec,
 		.attributes = request->attributes,
@@ -273,17 +276,6 @@ static enum osd_status set_then_get(struct osd_request *request, struct osd_txn 
 
 /* ---- execution ---------------------------------------------------------------------------------- */
 
-/* Commits what phases have done, unless one of them failed. */
-static enum osd_status end_txn(const struct osd_request *request, struct osd_txn *txn,
-			       enum osd_status status)
-{
-	if (status != OSD_OK) {
-		osd_txn_abort(txn);
-		return status;
-	}
-	return osd_txn_commit(txn, request->decoded.fua ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
-}
-
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
 {
@@ -333,47 +325,46 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	return status == OSD_OK ? set_then_get(request, ctx->txn) : status;
 }
 
+/* One attempt.  What an earlier one left in the request is forgotten, and what a failed one leaves must not
+ * be shown. */
+static enum osd_status attempt(void *arg, struct osd_txn *txn)
+{
+	struct osd_command_context *ctx = arg;
+	enum osd_status status;
+
+	forget_attempt(ctx->request);
+	ctx->request->object = ctx->addressed;
+	ctx->txn = txn;
+	status = phases(ctx);
+	ctx->txn = NULL;
+	return status;
+}
+
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	struct osd_object_id addressed = request->object;
-	enum osd_status status;
+	enum osd_status status = osd_transact(ctx->objects, txn_flags(request),
+					      osd_command_commit(request), attempt, ctx);
 
-	for (int attempt = 0; attempt <= OSD_TXN_RETRIES; attempt++) {
-		request->object = addressed;
-		status = osd_txn_begin(ctx->objects, txn_flags(request), &ctx->txn);
-		if (status != OSD_OK)
-			return status;
-		status = end_txn(request, ctx->txn, phases(ctx));
-		ctx->txn = NULL;
-		if (status == OSD_OK)
-			return status;
-		forget_attempt(request);
-		if (status != OSD_E_RETRY) {
-			request->object = addressed;
-			return status;
-		}
-	}
-	return OSD_E_BUSY; /* ten deadlocks in a row: let the initiator come back */
+	if (status == OSD_OK)
+		return OSD_OK;
+	forget_attempt(request);
+	request->object = ctx->addressed;
+	return status;
+}
+
+static enum osd_status set_then_get_in(void *arg, struct osd_txn *txn)
+{
+	return set_then_get(arg, txn);
 }
 
 /* Set and get in a transaction of their own, after a command that had none or was parked. */
 static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
-	struct osd_txn *txn;
-	enum osd_status status;
-
 	if (!request->attributes)
 		return OSD_OK;
-	for (int attempt = 0; attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(dispatcher->config.objects, txn_flags(request), &txn);
-		if (status != OSD_OK)
-			return status;
-		status = end_txn(request, txn, set_then_get(request, txn));
-		if (status != OSD_E_RETRY)
-			return status;
-	}
-	return OSD_E_BUSY;
+	return osd_transact(dispatcher->config.objects, txn_flags(request),
+			    osd_command_commit(request), set_then_get_in, request);
 }
 
 /* The change in used capacity is looked for only when the Current Command page is asked for. */
@@ -406,24 +397,6 @@ static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t 
 	return status;
 }
 
-/* CREATE AND WRITE whose attributes were refused: nothing must stay behind. */
-static void undo_made(struct osd_command_context *ctx)
-{
-	struct osd_txn *txn;
-	enum osd_status status = OSD_E_RETRY;
-
-	for (int attempt = 0; status == OSD_E_RETRY && attempt <= OSD_TXN_RETRIES; attempt++) {
-		status = osd_txn_begin(ctx->objects, 0, &txn);
-		if (status == OSD_OK)
-			status = end_txn(ctx->request, txn,
-					 osd_user_object_remove(txn, ctx->request->object));
-	}
-	if (status != OSD_OK)
-		osd_error("cannot remove the object of a failed CREATE AND WRITE: %s",
-			  osd_status_info(status)->meaning);
-	ctx->request->made_count = 0;
-}
-
 /* Commands that move data or run transactions of their own. */
 static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_command_context *ctx)
 {
@@ -447,7 +420,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
 		status = attributes_phase(dispatcher, request);
 	if (status != OSD_OK && request->made_count)
-		undo_made(ctx);
+		osd_command_undo_create(ctx); /* its attributes were refused: nothing must stay behind */
 	return status == OSD_OK ? outcome : status;
 }
 

@@ -193,6 +193,16 @@ unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers)
 	return workers;
 }
 
+static bool has_thread(struct osd_engine *engine, unsigned index)
+{
+	bool has;
+
+	pthread_mutex_lock(&engine->lock);
+	has = engine->workers[index].state != WORKER_FREE;
+	pthread_mutex_unlock(&engine->lock);
+	return has;
+}
+
 static void stop_workers(struct osd_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
@@ -200,10 +210,8 @@ static void stop_workers(struct osd_engine *engine)
 	pthread_cond_broadcast(&engine->ready);
 	pthread_mutex_unlock(&engine->lock);
 	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++) {
-		if (engine->workers[i].state == WORKER_FREE)
-			continue;
-		pthread_join(engine->workers[i].thread, NULL);
-		engine->workers[i].state = WORKER_FREE;
+		if (has_thread(engine, i))
+			pthread_join(engine->workers[i].thread, NULL);
 	}
 }
 
