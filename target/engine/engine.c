@@ -281,6 +281,7 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.strict = config->strict,
 		.unsafe_nosync = config->unsafe_nosync,
 		.fault_at = config->fault,
+		.fault_kill = config->fault_kill,
 		.product_serial = config->serial,
 	};
 

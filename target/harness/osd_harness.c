@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* osd_harness.c -- front end 2: OSD requests on stdin, answers on stdout.  For tests, fuzzing and
+ * benchmarks of everything below the transport.
+ *
+ *   osd_harness OPTION-STRING         serve until end of input, then close the store and exit 0
+ *   osd_harness --list-commands       the command table, tab separated
+ *   osd_harness --help
+ *
+ * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32 Data-In
+ * capacity, then CDB and Data-Out.  Answer frame: be32 4F534441h "OSDA", be64 tag, SAM status, 3 zero
+ * bytes, be32 sense length, be32 Data-In length, then sense data and Data-In.  Many requests may be
+ * outstanding; answers come in any order.  A frame that is no frame ends the harness with exit 2.
+ *
+ * Every buffer is allocated at its exact size, so that a sanitizer sees one byte too far. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/table.h"
+#include "engine/engine.h"
+#include "wire/cursor.h"
+
+#define REQUEST_MAGIC  0x4f534451u
+#define ANSWER_MAGIC   0x4f534441u
+#define REQUEST_HEADER 24u
+#define ANSWER_HEADER  24u
+#define CDB_MAX        4096u
+
+enum { EXIT_FRAME = 2, EXIT_START = 3, EXIT_OUTPUT = 4 };
+
+struct harness_request {
+	struct osd_request request;
+	uint64_t tag;
+	uint8_t *cdb, *data_out, *data_in; /* owned */
+};
+
+static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void harness_request_free(struct harness_request *item)
+{
+	if (!item)
+		return;
+	free(item->cdb);
+	free(item->data_out);
+	free(item->data_in);
+	free(item);
+}
+
+static void harness_request_freep(struct harness_request **item)
+{
+	harness_request_free(*item);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+static void write_all(struct iovec *iov, int count)
+{
+	while (count) {
+		ssize_t written = writev(STDOUT_FILENO, iov, count);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			_exit(EXIT_OUTPUT); /* the reader is gone; the store is crash-consistent */
+		while (count && (size_t)written >= iov->iov_len) {
+			written -= (ssize_t)iov->iov_len;
+			iov++;
+			count--;
+		}
+		if (count) {
+			iov->iov_base = (uint8_t *)iov->iov_base + written;
+			iov->iov_len -= (size_t)written;
+		}
+	}
+}
+
+static void answer(struct osd_request *request)
+{
+	struct harness_request *item = request->front_end;
+	uint8_t header[ANSWER_HEADER];
+	struct osd_wr w = osd_wr_init(header, sizeof(header));
+	struct iovec iov[3] = {{header, sizeof(header)},
+			       {request->sense, request->sense_length},
+			       {item->data_in, request->data_in_length}};
+
+	osd_wr_be(&w, ANSWER_MAGIC, 4);			 /* 0-3 */
+	osd_wr_be(&w, item->tag, 8);			 /* 4-11 */
+	osd_wr_be(&w, request->sam_status, 1);		 /* 12 */
+	osd_wr_zero(&w, 3);				 /* 13-15 */
+	osd_wr_be(&w, request->sense_length, 4);	 /* 16-19 */
+	osd_wr_be(&w, request->data_in_length, 4);	 /* 20-23 */
+	pthread_mutex_lock(&output_lock);
+	write_all(iov, OSD_ARRAY_SIZE(iov));
+	pthread_mutex_unlock(&output_lock);
+	harness_request_free(item);
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+/* 1: read it all; 0: end of input before the first byte; -1: cut short or failed. */
+static int read_all(void *buffer, size_t length)
+{
+	uint8_t *at = buffer;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t count = read(STDIN_FILENO, at + done, length - done);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count <= 0)
+			return count == 0 && done == 0 ? 0 : -1;
+		done += (size_t)count;
+	}
+	return 1;
+}
+
+/* A buffer of exactly length bytes with content from stdin; length 0 gives one of size 0. */
+static bool read_buffer(size_t length, uint8_t **ret_buffer)
+{
+	uint8_t *buffer = malloc(length);
+
+	if ((!buffer && length) || (length && read_all(buffer, length) != 1)) {
+		free(buffer);
+		return false;
+	}
+	*ret_buffer = buffer;
+	return true;
+}
+
+/* 1: *ret_item is the next request; 0: end of input; -1: not a frame. */
+static int read_request(struct harness_request **ret_item)
+{
+	OSD_CLEANUP(harness_request_freep) struct harness_request *item = calloc(1, sizeof(*item));
+	uint8_t header[REQUEST_HEADER];
+	struct osd_rd r = osd_rd_init(header, sizeof(header));
+	int got = read_all(header, sizeof(header));
+	size_t capacity;
+	uint32_t magic;
+
+	if (!item || got <= 0)
+		return got <= 0 ? got : -1;
+	magic = (uint32_t)osd_rd_be(&r, 4);		   /* 0-3 */
+	item->tag = osd_rd_be(&r, 8);			   /* 4-11 */
+	item->request.cdb_length = osd_rd_be(&r, 4);	   /* 12-15 */
+	item->request.data_out_length = osd_rd_be(&r, 4);  /* 16-19 */
+	capacity = osd_rd_be(&r, 4);			   /* 20-23 */
+	if (magic != REQUEST_MAGIC || item->request.cdb_length > CDB_MAX ||
+	    item->request.data_out_length > OSD_TRANSFER_MAX || capacity > OSD_TRANSFER_MAX)
+		return -1;
+	item->data_in = malloc(capacity);
+	if ((!item->data_in && capacity) || !read_buffer(item->request.cdb_length, &item->cdb) ||
+	    !read_buffer(item->request.data_out_length, &item->data_out))
+		return -1;
+	item->request.cdb = item->cdb;
+	item->request.data_out = item->data_out;
+	item->request.data_in = item->data_in;
+	item->request.data_in_capacity = capacity;
+	item->request.nexus = (struct osd_nexus){.id = 1, .initiator_name = "", .address = ""};
+	item->request.task_tag = item->tag;
+	item->request.done = answer;
+	item->request.front_end = item;
+	*ret_item = OSD_STEAL(item);
+	return 1;
+}
+
+static int serve(struct osd_engine *engine)
+{
+	struct harness_request *item;
+	int got;
+
+	while ((got = read_request(&item)) > 0) {
+		if (osd_engine_try(engine, &item->request))
+			answer(&item->request);
+		else
+			osd_engine_submit(engine, &item->request);
+	}
+	if (got < 0)
+		osd_error("input is not a request frame");
+	return got < 0 ? EXIT_FRAME : EXIT_SUCCESS;
+}
+
+static int usage(void)
+{
+	puts("usage: osd_harness OPTION-STRING | --list-commands | --help\n"
+	     "options, written name=value and separated by ';':");
+	osd_config_help(stdout);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
+	struct osd_engine *engine;
+	char message[256];
+	int code;
+
+	osd_log_init(STDERR_FILENO, "osd_harness", OSD_LOG_INFO);
+	if (argc == 2 && !strcmp(argv[1], "--list-commands")) {
+		osd_command_list(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (argc != 2 || !strcmp(argv[1], "--help"))
+		return usage();
+	if (osd_config_parse(argv[1], message, &config) != OSD_OK ||
+	    osd_engine_open(&config, message, &engine) != OSD_OK) {
+		osd_error("%s", message);
+		return EXIT_START;
+	}
+	code = serve(engine);
+	osd_engine_close(engine);
+	return code;
+}
