@@ -31,6 +31,7 @@ __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_ho
 DEFAULT_NAME = "iqn.2026-11.iosd:target"
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
 SHUTDOWN_S = 5.0
+SANDBOXES_A_SLOT = 4
 TGTD_NOISE = (
     "iser_ib_init",
     "oom-killer's pardon",
@@ -164,7 +165,8 @@ class Supervisor:
         program = paths.find_component(paths.SANDBOXD)
         command = [str(program), "--socket", str(self.sandboxd_socket)]
         command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
-        command += ["--max", str(2 * self.slots())]  # spares are ready before they are needed
+        # The module keeps spares warm, and old sandboxes live until they are reaped.
+        command += ["--max", str(SANDBOXES_A_SLOT * (self.slots() + 1))]
         if self.config.uid is not None:
             command += ["--uid", str(self.config.uid)]
 

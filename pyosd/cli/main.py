@@ -19,6 +19,9 @@ ENTRY_POINTS = "iosd.commands"
 
 # what people type -> (module, attribute, one line for --help)
 COMMANDS = {
+    "exec": ("pyosd.cli.exec", "exec_command", "Run a script next to the data."),
+    "ps": ("pyosd.cli.job", "ls", "Short for: osd job ls."),
+    "job": ("pyosd.cli.job", "job", "Jobs: list, wait, logs, result, cancel, kill, why."),
     "part": ("pyosd.cli.part", "part", "Partitions: create, list, remove."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, attributes."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),

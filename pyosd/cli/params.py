@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import click
 
-from pyosd.exec_params import parse_duration, parse_size
+from pyosd.exec_params import After, parse_duration, parse_size
 from pyosd.types import ObjectRef
 
-__all__ = ["ADDRESS", "ATTRIBUTE", "DURATION", "JOB", "NUMBER", "SIZE", "TAG"]
+__all__ = ["ADDRESS", "AFTER", "ATTRIBUTE", "DURATION", "JOB", "NUMBER", "SIZE", "TAG"]
 
 
 class Address(click.ParamType[ObjectRef]):
@@ -52,9 +53,9 @@ class Duration(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Parse to seconds."""
+        """Parse to seconds; "inf" is for ever."""
         try:
-            return parse_duration(value)
+            return inf if value == "inf" else parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -105,6 +106,23 @@ def _uint32(text: str) -> int | None:
     return number if 0 <= number < 1 << 32 else None
 
 
+class AfterJob(click.ParamType[After]):
+    """JOB, JOB:ok or JOB:any."""
+
+    name = "JOB[:ok|any]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> After:
+        """Parse; plain JOB means that it must end COMPLETED."""
+        if isinstance(value, After):
+            return value
+        job, _, condition = str(value).partition(":")
+        if condition not in ("", "ok", "any"):
+            self.fail(f"'{condition}' is neither ok nor any", param, ctx)
+        return After(JOB.convert(job, param, ctx), condition != "any")
+
+
 class Tag(click.ParamType[tuple[str, str]]):
     """KEY=VALUE."""
 
@@ -124,6 +142,7 @@ class Tag(click.ParamType[tuple[str, str]]):
 
 ADDRESS = Address("ADDRESS")
 JOB = Address("JOB")
+AFTER = AfterJob()
 SIZE = Size()
 DURATION = Duration()
 NUMBER = Number()

@@ -7,6 +7,8 @@ import shlex
 
 import click
 
+from pyosd.cli.codes import Exit
+
 __all__ = ["embedded_options", "read_script"]
 
 MARK = "#OSD"
@@ -14,11 +16,20 @@ LARGEST = 16 << 20  # bytes of code an EXEC carries (design D26)
 META = "pyosd.cli.script"
 
 
+class Unreadable(click.ClickException):
+    """The script is not there."""
+
+    exit_code = Exit.NO_INPUT
+
+
 def read_script(ctx: click.Context, file: str) -> bytes:
     """Read the script; stdin, which can be read only once, is kept in the context."""
     if META not in ctx.meta:
-        with click.open_file(file, "rb") as source:
-            code = source.read(LARGEST + 1)
+        try:
+            with click.open_file(file, "rb") as source:
+                code = source.read(LARGEST + 1)
+        except OSError as error:
+            raise Unreadable(f"{file}: {error.strerror}") from None
         if not code:
             raise click.UsageError(f"'{file}' is empty")
         if len(code) > LARGEST:

@@ -19,7 +19,7 @@ from pyosd.cli.output import FORMATS, colour_wanted
 from pyosd.types import ObjectRef, ref
 
 if TYPE_CHECKING:
-    from pyosd.session import Target
+    from pyosd.target import Target
 
 __all__ = ["Failure", "Listing", "Settings", "Verb"]
 
@@ -146,6 +146,8 @@ def common_options() -> list[click.Parameter]:
 class Verb(click.Command):
     """A command with the common flags; its function gets the Settings first (click.pass_obj)."""
 
+    absent = Exit.NO_INPUT  # what is missing when the target knows no such object
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *self.own_options(), *common_options()]
@@ -170,8 +172,9 @@ class Verb(click.Command):
             raise
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
-        except BaseException as error:
+        except Exception as error:
             code, text = explain(error)
+            code = self.absent if code is Exit.NO_INPUT else code
             click.echo(f"osd: {text}", err=True)
             if settings.verbose:
                 traceback.print_exception(error)

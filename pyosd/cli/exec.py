@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd exec``: sends a script to the data."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyosd.cli.follow import await_end, print_output
+from pyosd.cli.job_view import exit_code, record_of
+from pyosd.cli.output import print_json
+from pyosd.cli.params import ADDRESS, AFTER, DURATION, SIZE, TAG
+from pyosd.cli.script import embedded_options, read_script
+from pyosd.cli.verb import Settings, Verb
+from pyosd.exec_params import Limits
+from pyosd.jobs import Job
+from pyosd.types import ROOT, ObjectRef, ref
+
+__all__ = ["exec_command"]
+
+WAIT = "--wait"
+FOR_EVER = "inf"  # seconds; float() reads it
+
+
+class Exec(Verb):
+    """Takes the script's own #OSD options before those of the command line, which win."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse once to find the script, and again with the options it carries."""
+        args = [*bare_wait(args)]
+        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        super().parse_args(look, [*args])
+        words = embedded_options(read_script(ctx, look.params["script"]))
+        return super().parse_args(ctx, [*bare_wait(words), *args])
+
+
+def bare_wait(args: list[str]) -> list[str]:
+    """`--wait` takes its value only after '=', so that it never swallows the script's name."""
+    end = args.index("--") if "--" in args else len(args)
+    given = [f"{WAIT}={FOR_EVER}" if word == WAIT else word for word in args[:end]]
+    return given + args[end:]
+
+
+@click.command("exec", cls=Exec)
+@click.argument("script", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--zone", type=ADDRESS, default=ROOT, help="What the script may touch.  [root]")
+@click.option("--partition", metavar="PID", type=ADDRESS, help="Where the job's object goes.")
+@click.option("--name", default="", help="A name for people.  [the script's]")
+@click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
+@click.option("--priority", type=click.IntRange(-100, 100), help="Higher goes first.  [0]")
+@click.option("--hold", is_flag=True, help="Do not start before 'osd job release'.")
+@click.option("--after", type=AFTER, multiple=True, help="Start after another job has ended.")
+@click.option("--key", help="Submitting the same with the same key again finds the first job.")
+@click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
+@click.option("--expire", type=DURATION, help="How long the record is kept.")
+@click.option("--pool", default="", help="Which pool of sandboxes.")
+@click.option("--limit-wall", type=DURATION, help="Time.")
+@click.option("--limit-cpu", type=DURATION, help="Processor time.")
+@click.option("--limit-mem", type=SIZE, help="Memory.")
+@click.option("--limit-procs", type=click.IntRange(1), help="Processes.")
+@click.option("--limit-output", type=SIZE, help="What it may print.")
+@click.option("--limit-io", type=SIZE, help="What it may read and write.")
+@click.option(WAIT, metavar="[=DURATION]", type=DURATION, help="Wait for the end.")
+@click.option("--no-wait", is_flag=True, help="Print the id and go.  [unless on a terminal]")
+@click.option("-f", "--follow", is_flag=True, help="Print what it prints, as it does.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, as JSON.")
+@click.option(
+    "--exit-code",
+    "style",
+    type=click.Choice(["state", "script"]),
+    default="state",
+    help="With --wait: a code for the state, or the script's own.  [state]",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "id"]), default="text", help="[text]"
+)
+@click.pass_context
+def exec_command(ctx: click.Context, /, **given: Any) -> None:
+    """Run SCRIPT next to the data.
+
+    ARGS after -- reach it as osd.args.  Lines "#OSD --limit-mem 256MiB" at its top are options too.
+    Waits for the end where stdout is a terminal, or with --wait or --follow; what the script printed
+    is then printed here.
+    """
+    settings: Settings = ctx.obj
+    code = read_script(ctx, given["script"])
+    request = request_of(given)
+    if given["dry_run"]:
+        print_json(describe(request, code))
+        return
+    with settings.connect() as target:
+        job = target.exec(code, **request)
+        if not must_wait(given):
+            tell_next(settings, job)
+            print_json(record_of(job.status())) if settings.output == "json" else click.echo(job.id)
+            return
+        sys.exit(wait_for(job, settings, given))
+
+
+def must_wait(given: dict[str, Any]) -> bool:
+    """Wait when told to, or when a person looks at stdout and said nothing."""
+    if given["no_wait"]:
+        return False
+    return given["wait"] is not None or given["follow"] or sys.stdout.isatty()
+
+
+def request_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of Target.exec()."""
+    script = given["script"]
+    partition: ObjectRef | None = given["partition"]
+    return {
+        "zone": given["zone"],
+        "args": list(given["args"]),
+        "limits": Limits(
+            wall=given["limit_wall"],
+            cpu=given["limit_cpu"],
+            mem=given["limit_mem"],
+            procs=given["limit_procs"],
+            output=given["limit_output"],
+            io=given["limit_io"],
+        ),
+        "name": given["name"] or ("stdin" if script == "-" else Path(script).name),
+        "tags": dict(given["tags"]),
+        "priority": given["priority"],
+        "hold": given["hold"],
+        "after": given["after"],
+        "key": given["key"],
+        "idempotent": given["idempotent"],
+        "expire": given["expire"],
+        "pool": given["pool"],
+        "surrogate": None if partition is None else ref(partition.partition_id),
+    }
+
+
+def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
+    """What a dry run prints."""
+    limits = {key: value for key, value in vars(request["limits"]).items() if value is not None}
+    return {
+        "schema": "iosd.request/1",
+        "script_bytes": len(code),
+        "script_sha256": hashlib.sha256(code).hexdigest(),
+        **request,
+        "zone": str(request["zone"]),
+        "surrogate": request["surrogate"] and str(request["surrogate"]),
+        "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
+        "limits": limits,
+    }
+
+
+def tell_next(settings: Settings, job: Job) -> None:
+    """The commands a person will want next."""
+    if sys.stderr.isatty():
+        settings.say(
+            f"next: osd job status {job.id} | osd job logs -f {job.id} | osd job wait {job.id}"
+        )
+
+
+def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
+    """Wait, print what the script printed, and return the exit code."""
+    as_text = settings.output == "text"
+    if given["follow"] and as_text:
+        print_output(job, follow=True)
+    patience = given["wait"]
+    status = await_end(job, settings, None if patience in (None, inf) else patience)
+    if as_text and not given["follow"]:
+        print_output(job, follow=False)
+    elif not as_text:
+        print_json(record_of(status)) if settings.output == "json" else click.echo(job.id)
+    return exit_code(status, given["style"])
