@@ -234,8 +234,15 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 	}
 }
 
+void osd_cgroups_remove(const struct osd_cgroups *groups)
+{
+	for (size_t i = 0; i < groups->count; i++)
+		remove_tree(groups->hierarchies[i].path);
+}
+
 void osd_cgroups_close(struct osd_cgroups *groups)
 {
+	osd_cgroups_remove(groups);
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
 
@@ -244,7 +251,6 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 			close(h->slots[s].directory);
 		}
 		free(h->slots);
-		remove_tree(h->path);
 	}
 	groups->count = 0;
 }

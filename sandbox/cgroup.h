@@ -49,6 +49,8 @@ int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct os
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);
 
 /* Remove the groups; whatever still runs in them is killed first.  Waits for that, up to 10 s. */
+void osd_cgroups_remove(const struct osd_cgroups *groups);
+/* The same, and lets go of the descriptors. */
 void osd_cgroups_close(struct osd_cgroups *groups);
 
 #endif

@@ -172,6 +172,20 @@ static unsigned offered(const char *base)
 	return layers;
 }
 
+/* Two v1 controllers may share a hierarchy: then they share its groups. */
+static size_t add_place(struct osd_cgroup_place *places, size_t count, unsigned layer)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(places[i].base, places[count].base) == 0) {
+			places[i].layers |= layer;
+			return count;
+		}
+	}
+	places[count].unified = false;
+	places[count].layers = layer;
+	return count + 1;
+}
+
 size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3])
 {
 	unsigned bound = 0;
@@ -180,12 +194,10 @@ size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3])
 	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
 		if (!place(controllers[i].name, parent, places[count].base))
 			continue;
-		places[count].unified = false;
-		places[count].layers = controllers[i].layer;
+		count = add_place(places, count, controllers[i].layer);
 		bound |= controllers[i].layer;
-		count++;
 	}
-	if (count < CONTROLLER_COUNT && place(NULL, parent, places[count].base)) {
+	if (bound != OSD_LAYERS_CGROUP && place(NULL, parent, places[count].base)) {
 		unsigned layers = offered(places[count].base) & ~bound;
 
 		if (layers && delegate_own(places[count].base, layers) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* daemon.h -- iosd-sandboxd: what its parts share.  One thread, one poll loop (sandboxd.c); the target's
- * messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c); cgroup.c, layers.c.
+ * messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c); cgroup.c, layers.c,
+ * janitor.c.
  *
  * A sandbox:  FREE --SPAWN--> STARTING --zygote: SPAWNED--> LIVE --zygote: EXITED--> FREE
  *             STARTING --zygote: FAILED, or its end--> FREE (the target is told REFUSED)
@@ -107,5 +108,10 @@ void osd_zygote_serve(struct osd_daemon *daemon, unsigned index);
 void osd_zygote_count_fork(struct osd_daemon *daemon);
 /* Kill and reap all. */
 void osd_zygotes_stop(struct osd_daemon *daemon);
+
+/* ---- janitor.c -------------------------------------------------------------------------------------- */
+
+/* Before anything else is started; false when it cannot be had. */
+bool osd_janitor_start(struct osd_daemon *daemon);
 
 #endif

@@ -285,8 +285,8 @@ static int run(struct osd_daemon *daemon)
 	int signal_fd = signal_descriptor();
 	int result = 1;
 
-	if (signal_fd >= 0 && osd_slots_init(daemon) && osd_zygote_start(daemon) && wait_for_zygote(daemon) &&
-	    listen_on(daemon)) {
+	if (signal_fd >= 0 && osd_janitor_start(daemon) && osd_slots_init(daemon) &&
+	    osd_zygote_start(daemon) && wait_for_zygote(daemon) && listen_on(daemon)) {
 		announce(daemon);
 		while (!daemon->stop)
 			serve_once(daemon, signal_fd);

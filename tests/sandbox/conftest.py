@@ -43,8 +43,12 @@ def able() -> None:
         pytest.skip(reason)
 
 
-def control_groups(pid: int) -> list[Path]:
-    return [path for path in Path("/sys/fs/cgroup").rglob(f"iosd-sandboxd-{pid}")]
+def control_groups(pid: int) -> list[str]:
+    return [
+        folder
+        for folder, _, _ in os.walk("/sys/fs/cgroup")
+        if folder.endswith(f"/iosd-sandboxd-{pid}")
+    ]
 
 
 @pytest.fixture(scope="module")

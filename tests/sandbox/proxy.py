@@ -324,7 +324,7 @@ def alive(pid: int) -> bool:
     """Whether a process is there (a zombie is not)."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return "State:\tZ" not in status and "State:\tX" not in status
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* janitor.c -- a child of iosd-sandboxd that outlives it by a moment: when the daemon is gone, however it
+ * died, the control groups are removed.  Processes need no janitor: the kernel ends a process namespace
+ * with its first process, and zygotes leave when the daemon's socket closes.  A janitor that is killed,
+ * too, leaves its work to the next daemon (cgroup.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+#define ALIVE_FD 3 /* read end of a pipe whose write end only the daemon has */
+
+static void clean_up_after(struct osd_daemon *daemon)
+{
+	char nothing;
+
+	prctl(PR_SET_NAME, "iosd-janitor", 0, 0, 0);
+	signal(SIGTERM, SIG_IGN); /* the whole service is being stopped: that is when we are needed */
+	signal(SIGINT, SIG_IGN);
+	syscall(SYS_close_range, ALIVE_FD + 1, ~0u, 0);
+	while (read(ALIVE_FD, &nothing, 1) < 0 && errno == EINTR)
+		;
+	osd_cgroups_remove(&daemon->cgroups);
+	_exit(0);
+}
+
+bool osd_janitor_start(struct osd_daemon *daemon)
+{
+	int alive[2];
+	pid_t pid;
+
+	if (!daemon->cgroups.count)
+		return true;
+	if (pipe2(alive, O_CLOEXEC) < 0)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		if (alive[0] != ALIVE_FD && dup2(alive[0], ALIVE_FD) < 0)
+			_exit(1);
+		clean_up_after(daemon);
+	}
+	close(alive[0]);
+	return pid > 0; /* the write end stays open until we are gone */
+}

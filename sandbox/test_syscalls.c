@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_syscalls.c -- behind the filter of a sandbox, every system call that must not work is tried with
+ * arguments that do no harm should it get through; the few that must work are tried, too.  Python has no
+ * function for most of them; the rest of a sandbox is tested in tests/sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "seccomp_rules.h"
+
+#define JOB_SOCKET 4
+#define BAD        (-1L) /* a descriptor, pointer or id that is nobody's */
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+struct attempt {
+	const char *name;
+	long number;
+	long arguments[6];
+	int expected; /* errno; 0: must not fail with EPERM */
+};
+
+#define DENIED(name, ...) {#name, SYS_##name, {__VA_ARGS__}, EPERM}
+
+/* Without the filter these fail with EBADF, EFAULT, EINVAL or ESRCH, or do nothing; with it: EPERM. */
+static const struct attempt attempts[] = {
+	DENIED(fork), /* never reached: see main */
+	DENIED(execve, BAD, BAD, BAD),
+	DENIED(execveat, BAD, BAD, BAD, BAD, BAD),
+	{"clone3", SYS_clone3, {BAD, 0}, ENOSYS},
+	DENIED(clone, CLONE_NEWUSER | SIGCHLD, BAD, BAD, BAD, BAD),
+	DENIED(clone, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNET, BAD),
+	DENIED(clone, CLONE_VM | CLONE_PARENT | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWPID, BAD),
+	DENIED(kill, BAD, 0),
+	DENIED(tkill, BAD, 0),
+	DENIED(tgkill, BAD, BAD, SIGKILL),
+	DENIED(rt_sigqueueinfo, BAD, 0, BAD),
+	DENIED(pidfd_open, BAD, 0),
+	DENIED(pidfd_getfd, BAD, BAD, 0),
+	DENIED(pidfd_send_signal, BAD, 0, 0, 0),
+	DENIED(ptrace, PTRACE_ATTACH, BAD, 0, 0),
+	DENIED(process_vm_readv, BAD, 0, 0, 0, 0, 0),
+	DENIED(process_vm_writev, BAD, 0, 0, 0, 0, 0),
+	DENIED(process_madvise, BAD, 0, 0, 0, 0),
+	DENIED(kcmp, BAD, BAD, 0, 0, 0),
+	DENIED(socket, AF_INET, SOCK_STREAM, 0),
+	DENIED(socket, AF_ALG, SOCK_SEQPACKET, 0),
+	DENIED(socketpair, AF_UNIX, SOCK_STREAM, 0, BAD),
+	DENIED(bind, BAD, BAD, 0),
+	DENIED(connect, BAD, BAD, 0),
+	DENIED(listen, BAD, 0),
+	DENIED(accept4, BAD, 0, 0, 0),
+	DENIED(sendmsg, BAD, BAD, 0),
+	DENIED(sendto, BAD, 0, 0, 0, 0, 0),
+	DENIED(recvmsg, JOB_SOCKET + 1, BAD, 0),
+	DENIED(recvfrom, BAD, 0, 0, 0, 0, 0),
+	DENIED(setsockopt, BAD, 0, 0, 0, 0),
+	DENIED(io_uring_setup, 0, BAD),
+	DENIED(io_uring_enter, BAD, 0, 0, 0, 0, 0),
+	DENIED(io_uring_register, BAD, 0, 0, 0),
+	DENIED(io_setup, 0, BAD),
+	DENIED(mount, BAD, BAD, BAD, 0, 0),
+	DENIED(umount2, BAD, 0),
+	DENIED(move_mount, BAD, BAD, BAD, BAD, 0),
+	DENIED(fsopen, BAD, 0),
+	DENIED(open_tree, BAD, BAD, 0),
+	DENIED(pivot_root, BAD, BAD),
+	DENIED(chroot, BAD),
+	DENIED(unshare, 0),
+	DENIED(setns, BAD, 0),
+	DENIED(bpf, BAD, BAD, 0),
+	DENIED(perf_event_open, BAD, BAD, BAD, BAD, BAD),
+	DENIED(userfaultfd, BAD),
+	DENIED(memfd_create, BAD, 0),
+	DENIED(memfd_secret, BAD),
+	DENIED(keyctl, BAD, 0, 0, 0, 0),
+	DENIED(add_key, BAD, BAD, BAD, 0, 0),
+	DENIED(request_key, BAD, BAD, BAD, 0),
+	DENIED(seccomp, BAD, 0, 0),
+	DENIED(prctl, BAD, 0, 0, 0, 0),
+	DENIED(personality, 0xffffffff),
+	DENIED(modify_ldt, BAD, 0, 0),
+	DENIED(init_module, BAD, 0, BAD),
+	DENIED(finit_module, BAD, BAD, 0),
+	DENIED(kexec_load, BAD, BAD, BAD, BAD),
+	DENIED(reboot, 0, 0, 0, 0),
+	DENIED(swapon, BAD, 0),
+	DENIED(iopl, 0),
+	DENIED(ioperm, BAD, 0, 0),
+	DENIED(quotactl, BAD, 0, 0, 0),
+	DENIED(acct, BAD),
+	DENIED(syslog, BAD, 0, 0),
+	DENIED(name_to_handle_at, BAD, BAD, BAD, BAD, 0),
+	DENIED(open_by_handle_at, BAD, BAD, 0),
+	DENIED(fanotify_init, BAD, 0),
+	DENIED(inotify_init1, BAD),
+	DENIED(lookup_dcookie, 0, 0, 0),
+	DENIED(flock, BAD, 0),
+	DENIED(fadvise64, BAD, 0, 0, 0),
+	DENIED(fallocate, BAD, 0, 0, 0),
+	DENIED(ftruncate, BAD, 0),
+	DENIED(fsync, BAD),
+	DENIED(sync_file_range, BAD, 0, 0, 0),
+	DENIED(readahead, BAD, 0, 0),
+	DENIED(splice, BAD, 0, BAD, 0, 0, 0),
+	DENIED(vmsplice, BAD, 0, 0, 0),
+	DENIED(tee, BAD, BAD, 0, 0),
+	DENIED(sendfile, BAD, BAD, 0, 0),
+	DENIED(shmget, 0, 0, 0),
+	DENIED(shmat, BAD, 0, 0),
+	DENIED(semget, 0, 0, 0),
+	DENIED(msgget, 0, 0),
+	DENIED(mq_open, BAD, 0, 0, 0),
+	DENIED(mlock, BAD, 0),
+	DENIED(mlockall, 0),
+	DENIED(mbind, BAD, 0, 0, 0, 0, 0),
+	DENIED(set_mempolicy, 0, 0, 0),
+	DENIED(remap_file_pages, BAD, 0, 0, 0, 0),
+	DENIED(pkey_mprotect, BAD, 0, 0, BAD),
+	DENIED(setpriority, BAD, 0, 0),
+	DENIED(sched_setaffinity, BAD, 0, BAD),
+	DENIED(sched_setattr, BAD, BAD, 0),
+	DENIED(ioprio_set, BAD, 0, 0),
+	DENIED(setrlimit, BAD, BAD),
+	DENIED(prlimit64, BAD, BAD, BAD, 0),
+	DENIED(setuid, BAD),
+	DENIED(setresgid, BAD, BAD, BAD),
+	DENIED(capset, BAD, BAD),
+	DENIED(arch_prctl, BAD, 0),
+	DENIED(timer_create, BAD, 0, BAD),
+	DENIED(setitimer, BAD, BAD, 0),
+	DENIED(timerfd_create, BAD, 0),
+	DENIED(eventfd2, 0, BAD),
+	DENIED(signalfd4, BAD, BAD, 0, BAD),
+	DENIED(epoll_create1, BAD),
+	DENIED(landlock_create_ruleset, BAD, 0, BAD),
+	DENIED(futex_waitv, BAD, 0, 0, 0, 0),
+	DENIED(vhangup),
+	DENIED(ioctl, BAD, 0x5412 /* TIOCSTI */, 0),
+	DENIED(ioctl, BAD, 0x541c /* TIOCLINUX */, 0),
+	DENIED(fcntl, BAD, F_SETOWN, 0),
+	DENIED(fcntl, BAD, F_SETLEASE, 0),
+	DENIED(fcntl, BAD, F_ADD_SEALS, 0),
+	DENIED(fcntl, BAD, F_SETFL, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, BAD, 0),
+	DENIED(mprotect, 0, 0, PROT_EXEC),
+	{"a call of the next kernel", 1000, {0}, EPERM},
+	/* what must work */
+	{"read", SYS_read, {BAD, 0, 0}, 0},
+	{"recvmsg on the job socket", SYS_recvmsg, {JOB_SOCKET, BAD, 0}, 0},
+	{"tgkill with SIGTERM", SYS_tgkill, {BAD, BAD, SIGTERM}, 0},
+	{"mmap of a file", SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, BAD, 0}, 0},
+	{"fcntl F_GETFD", SYS_fcntl, {BAD, F_GETFD, 0}, 0},
+};
+
+static void *run(void *argument)
+{
+	*(int *)argument = 1;
+	return NULL;
+}
+
+/* The thread a script with processes > 1 may start; glibc tries clone3 first and falls back. */
+static int thread_works(void)
+{
+	pthread_t thread;
+	int ran = 0;
+
+	if (pthread_create(&thread, NULL, run, &ran) != 0 || pthread_join(thread, NULL) != 0)
+		return 0;
+	return ran;
+}
+
+static int try_all(void)
+{
+	int failures = 0;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(attempts); i++) {
+		const struct attempt *a = &attempts[i];
+		const long *x = a->arguments;
+		long result;
+		int error;
+
+		errno = 0;
+		result = syscall(a->number, x[0], x[1], x[2], x[3], x[4], x[5]);
+		error = result < 0 ? errno : 0;
+		if (a->number == SYS_fork && result == 0)
+			_exit(1); /* the child of a fork that got through */
+		if (a->expected ? error != a->expected : error == EPERM || error == ENOSYS) {
+			printf("%s: %s, not %s\n", a->name, strerror(error), strerror(a->expected));
+			failures++;
+		}
+	}
+	if (!thread_works()) {
+		printf("a thread cannot be started\n");
+		failures++;
+	}
+	return failures;
+}
+
+int main(void)
+{
+	struct sock_fprog program;
+	struct osd_step step;
+
+	if (osd_seccomp_build(JOB_SOCKET, true, &program, &step) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || osd_seccomp_install(&program, &step) < 0) {
+		printf("cannot %s: %s\n", step.what, strerror(errno));
+		return 1;
+	}
+	return try_all() ? 1 : 0;
+}

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""iosd-sandboxd itself: its protocol, its levels, and that no death leaves anything behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import control_groups
+from proxy import (
+    EXITED,
+    FINISH_OK,
+    HEADER,
+    HELLO,
+    KILL,
+    REFUSED,
+    ROOT,
+    SANDBOXD,
+    SPAWN,
+    Daemon,
+    Limits,
+    alive,
+)
+
+LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
+PATIENCE_S = 20.0
+
+
+def gone(pids: list[int]) -> bool:
+    """Wait until none of these is a living process."""
+    deadline = time.monotonic() + PATIENCE_S
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        os.sched_yield()
+    return True
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        found += [int(child), *children(int(child))]
+    return found
+
+
+def zygotes(daemon: Daemon) -> list[int]:
+    found = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+    return [
+        int(pid)
+        for pid in found
+        if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"iosd-zygote\0")
+    ]
+
+
+@pytest.fixture
+def own(tmp_path: Path):
+    """A daemon of this test's own; cleaned up whatever happens."""
+    made = []
+
+    def start(*options: str, **how: object) -> Daemon:
+        made.append(Daemon(tmp_path, *options, **how))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield start
+    for daemon in made:
+        if daemon.socket:
+            daemon.socket.close()
+        if daemon.process.poll() is None:
+            daemon.process.terminate()
+        daemon.wait()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_runs_jobs(own, level: str) -> None:
+    daemon = own("--isolation", level)
+    assert daemon.level == level
+    out = daemon.run("import osd, os; print(osd.zone, os.getuid() != 0 or None)")
+    assert out.kind == FINISH_OK, out.stderr
+    assert out.stdout.startswith(b"osd.root()")
+    pids = children(daemon.process.pid)
+    assert pids
+    assert daemon.stop() == 0
+    assert gone(pids)
+
+
+@pytest.mark.parametrize("level", ["no-cgroup", "no-userns"])
+def test_a_lower_level_still_denies(own, level: str) -> None:
+    daemon = own("--isolation", level)
+    for code in ("os.fork()", "open('/etc/passwd')", "__import__('socket').socket()", "os.kill(1, 0)"):
+        out = daemon.run(f"import os\ntry: {code}\nexcept OSError: print('denied')")
+        assert out.stdout == b"denied\n", code
+
+
+def test_level_is_printed_for_people_and_programs() -> None:
+    done = subprocess.run([SANDBOXD, "--print-level"], capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["level"] == "full"
+    assert answer["missing"] == []
+    header = (ROOT / "sandbox" / "layers.h").read_text()
+    assert [row["name"] for row in answer["layers"]] == re.findall(r'X\(\w+,\s+"(\w+)"', header)
+
+
+def test_a_level_out_of_reach_is_refused_with_what_is_missing(tmp_path: Path) -> None:
+    """As an ordinary user: no namespaces with users of their own, no control groups."""
+    command = [SANDBOXD, "--socket", tmp_path / "s", "--python-dir", ROOT / "pyosd"]
+    done = subprocess.run(
+        ["setpriv", "--reuid", "65534", "--clear-groups", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "cannot open" in done.stderr or "execute" in done.stderr:
+        pytest.skip("the tree lies where others may not look")
+    assert done.returncode == 1
+    assert "isolation level full is not available here" in done.stderr
+    assert "uid (" in done.stderr
+
+
+def test_unknown_level_and_bad_options(tmp_path: Path) -> None:
+    base = [SANDBOXD, "--socket", tmp_path / "s", "--python-dir", ROOT / "pyosd"]
+    for options, code in ((["--isolation", "most"], 1), (["--max", "0"], 2), (["--max", "x"], 2)):
+        done = subprocess.run([*base, *options], capture_output=True, check=False)
+        assert done.returncode == code
+    assert subprocess.run([SANDBOXD], capture_output=True, check=False).returncode == 2
+
+
+def test_no_more_sandboxes_than_asked_for(own) -> None:
+    daemon = own("--max", "3", most=2)
+    first, second = daemon.spawn(), daemon.spawn()
+    with pytest.raises(PermissionError, match="as many sandboxes are alive"):
+        daemon.spawn()
+    first.kill()
+    first.wait_exit()
+    third = daemon.spawn()
+    third.wait_ready()
+    for sandbox in (first, second, third):
+        sandbox.close()
+
+
+def test_hello_beyond_the_daemon_s_own_number(own) -> None:
+    daemon = own("--max", "2", most=2)
+    daemon.socket.close()
+    with pytest.raises(PermissionError, match="keeps 1 to 2"):
+        daemon.connect(3)
+
+
+def test_the_same_id_twice(own) -> None:
+    daemon = own()
+    sandbox = daemon.spawn()
+    daemon.send(SPAWN, sandbox.id, Limits().encode())
+    assert b"of this id" in daemon.wait_for(REFUSED, sandbox.id)[0]
+    sandbox.close()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"\0" * 3,
+        HEADER.pack(2, HELLO, 0, 0),
+        HEADER.pack(1, 99, 0, 0),
+        HEADER.pack(1, EXITED, 0, 0),
+        HEADER.pack(1, SPAWN, 5, 1) + b"abc",
+        HEADER.pack(1, SPAWN, 1 << 31, 1),
+    ],
+)
+def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> None:
+    daemon = own()
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    pid = sandbox.pid
+    if message:
+        daemon.socket.send(message)
+    else:
+        daemon.socket.shutdown(socket.SHUT_WR)
+    assert gone([pid])
+    daemon.socket.close()
+    daemon.connect(1)  # and it serves the next
+    assert daemon.run("print(1)").stdout == b"1\n"
+    sandbox.close()
+
+
+def test_spawn_before_hello(own) -> None:
+    daemon = own()
+    daemon.socket.close()
+    raw = daemon.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    raw.settimeout(PATIENCE_S)
+    raw.connect(str(daemon.path))
+    daemon.send(SPAWN, 1, Limits().encode())
+    assert raw.recv(100) == b""
+
+
+def test_strangers_are_not_served(own) -> None:
+    daemon = own()
+    daemon.socket.close()
+    script = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "s.settimeout(20)\n"
+        "try:\n    s.connect(sys.argv[1]); print(s.recv(1) == b'')\n"
+        "except PermissionError: print(True)\n"
+    )
+    daemon.path.parent.chmod(0o755)
+    done = subprocess.run(
+        ["setpriv", "--reuid", "65534", "--clear-groups"]
+        + ["/usr/bin/python3", "-c", script, str(daemon.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "True\n", done.stderr
+    daemon.connect(1)
+
+
+def test_kill_before_it_has_started(own) -> None:
+    daemon = own()
+    daemon.send(SPAWN, 7, Limits().encode())
+    daemon.send(KILL, 7)
+    status = struct.unpack(">i", daemon.wait_for(EXITED, 7)[0][:4])[0]
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    _, fds = daemon.wait_for(18, 7)
+    for fd in fds:
+        os.close(fd)
+
+
+def busy(daemon: Daemon) -> object:
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.start("print('on')\nwhile True: pass")
+    sandbox.read_until(b"on\n")
+    return sandbox
+
+
+def test_target_s_death_ends_its_sandboxes(own) -> None:
+    daemon = own()
+    sandboxes = [busy(daemon), daemon.spawn()]
+    daemon.socket.close()
+    assert gone([sandbox.pid for sandbox in sandboxes])
+    for sandbox in sandboxes:
+        sandbox.close()
+    daemon.connect(4)
+    assert daemon.run("print(1)").stdout == b"1\n"
+
+
+def test_zygote_s_death_ends_its_sandboxes_and_another_takes_over(own) -> None:
+    daemon = own(stderr=subprocess.DEVNULL)
+    sandboxes = [busy(daemon), busy(daemon)]
+    (zygote,) = zygotes(daemon)
+    os.kill(zygote, signal.SIGKILL)
+    for sandbox in sandboxes:
+        assert sandbox.wait_exit().code == -signal.SIGKILL
+        assert gone([sandbox.pid])
+        sandbox.close()
+    assert daemon.run("print(1)").stdout == b"1\n"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_daemon_s_death_leaves_nothing(own, how: signal.Signals) -> None:
+    daemon = own()
+    sandboxes = [busy(daemon), daemon.spawn()]
+    pids = [daemon.process.pid, *children(daemon.process.pid)]
+    daemon.process.send_signal(how)
+    assert daemon.process.wait(PATIENCE_S) == (0 if how != signal.SIGKILL else -how)
+    assert gone(pids)
+    deadline = time.monotonic() + PATIENCE_S
+    while control_groups(daemon.process.pid) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not control_groups(daemon.process.pid)
+    for sandbox in sandboxes:
+        sandbox.close()
+
+
+def test_zygotes_take_turns(own) -> None:
+    daemon = own("--rotate-after", "5")
+    seen = set()
+    for _ in range(40):
+        sandbox = daemon.spawn()
+        sandbox.wait_ready()
+        seen |= set(zygotes(daemon))
+        sandbox.start("pass")
+        assert sandbox.finish().kind == FINISH_OK
+        sandbox.close()
+    assert len(seen) >= 3
+    # the old ones leave when their last sandbox has
+    assert len(zygotes(daemon)) <= 3
+
+
+def test_memory_does_not_grow_with_jobs(own) -> None:
+    daemon = own()
+
+    def resident() -> int:
+        pids = [daemon.process.pid, *children(daemon.process.pid)]
+        return sum(
+            int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+            for pid in pids
+        )
+
+    daemon.run("pass")
+    before = resident()
+    descriptors = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+    for _ in range(200):
+        daemon.run("pass")
+    assert resident() - before < 1024  # KiB
+    assert len(os.listdir(f"/proc/{daemon.process.pid}/fd")) == descriptors
+
+
+def test_no_interpreter_is_ever_taken_down_and_up_again() -> None:
+    """A new interpreter is a new process: the zygote never ends one to begin another."""
+    done = subprocess.run(
+        ["nm", "-D", "--undefined-only", SANDBOXD.with_name("iosd-zygote")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = done.stdout.split()
+    assert "Py_InitializeFromConfig" in names
+    assert not {"Py_Finalize", "Py_FinalizeEx", "Py_NewInterpreter"} & set(names)
