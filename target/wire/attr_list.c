@@ -161,14 +161,15 @@ static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t he
 {
 	size_t total = padded(head_length + length);
 	size_t room = writer->capacity - writer->placed;
-	uint8_t *at = writer->start + writer->placed;
 	size_t value_part, part;
+	uint8_t *at;
 
 	writer->needed += total;
 	if (writer->full || room < head_length) {
 		writer->full = true;
 		return;
 	}
+	at = writer->start + writer->placed;
 	part = OSD_MIN(total, room);
 	value_part = OSD_MIN(length, part - head_length);
 	memcpy(at, head, head_length);

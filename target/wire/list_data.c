@@ -43,13 +43,14 @@ void osd_list_writer_left_out(struct osd_list_writer *writer, uint64_t bytes, ui
 /* Room for a whole descriptor, or NULL and id is left out. */
 static uint8_t *claim(struct osd_list_writer *writer, uint64_t id, size_t length)
 {
-	uint8_t *room = writer->start + writer->placed;
+	uint8_t *room;
 
 	if (!writer->placed || writer->first_left_out ||
 	    length > writer->capacity - writer->placed) {
 		osd_list_writer_left_out(writer, length, id);
 		return NULL;
 	}
+	room = writer->start + writer->placed;
 	writer->placed += length;
 	writer->needed += length;
 	return room;
