@@ -117,12 +117,23 @@ static bool may_set(const struct osd_op *op, uint32_t page)
 	return true;
 }
 
+/* A collection zone has the collection itself to read only. */
+static bool is_zone_collection(const struct osd_op *op)
+{
+	const struct osd_zone *zone = &op->session->zone;
+
+	return zone->type == OSD_COLLECTION && op->call.partition_id == zone->id.partition_id &&
+	       op->call.object_id == zone->id.object_id;
+}
+
 static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_attr_list list;
 	struct osd_attr attr;
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
+	if (status == OSD_OK && is_zone_collection(op))
+		status = OSD_E_PERMISSION;
 	if (status == OSD_OK && op->call.object_id)
 		status = osd_session_check_free(txn, op_id(op));
 	if (status == OSD_OK)

@@ -124,7 +124,8 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 		if (!was_open)
 			osd_cache_count_open(object);
 	}
-	memset((uint8_t *)buffer + got, 0, wanted - got);
+	if (got < wanted)
+		memset((uint8_t *)buffer + got, 0, wanted - got);
 	*ret_read = wanted;
 	return OSD_OK;
 }

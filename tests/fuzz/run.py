@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MAX_LENGTH = 4096
 UNIT_TIMEOUT = 10  # seconds one input may take
+WEIGHTS = {"fuzz_dispatch": 4, "fuzz_session": 4}  # shares of the time; 1 for codecs
 
 # Which golden frames a target starts from, by prefix of their names; None: those of all.
 SEEDS: dict[str, tuple[str, ...] | None] = {
@@ -102,6 +104,8 @@ def seeds_of(target: str) -> list[bytes]:
         return dispatch_seeds(frames)
     if target == "fuzz_initiator":
         return initiator_seeds()
+    if target == "fuzz_session":
+        return session_seeds()
     local = [bytes.fromhex(digits) for digits in LOCAL_SEEDS.get(target, [])]
     prefixes = SEEDS.get(target, ())
     return local + [
@@ -109,8 +113,13 @@ def seeds_of(target: str) -> list[bytes]:
     ]
 
 
+def with_bytes(frame: bytes, at: int, patch: bytes) -> bytes:
+    """A frame with some bytes replaced."""
+    return frame[:at] + patch + frame[at + len(patch) :]
+
+
 def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
-    """Each golden CDB as a request of its own, and all of them one after the other."""
+    """Each golden CDB as a request, and each service action in the three attribute formats."""
     data_out = {
         "cdb.get_attributes": frames["attrs.get"],
         "cdb.write": frames["data_out.write"],
@@ -118,12 +127,50 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
         "cdb.list": frames["attrs.get"],
         "cdb.exec": frames["data_out.exec"],
     }
-    single = [
+    golden = [
         request_input(frame, data_out.get(name, bytes(32)))
         for name, frame in frames.items()
         if name.startswith("cdb.")
     ]
-    return [*single, b"".join(single)]
+    every = [
+        request_input(with_bytes(frames[base], 8, action.to_bytes(2, "big")), data_out[base])
+        for action in (*range(0x8881, 0x88A4), 0x8F81)
+        for base in ("cdb.write", "cdb.get_attributes", "cdb.list")
+    ]
+    return [*golden, *every, b"".join(golden), b"".join(every[: 3 * 5])]
+
+
+def call(
+    op: int, a: int = 0, b: int = 0, body: bytes = b"", *, oid: int = 0x10001, pid: int = 0x10000
+) -> bytes:
+    """One call of a script as fuzz_session reads it: frame, be16 length, body."""
+    head = struct.pack(">HHHHII", 1, op, 0, 0, len(body), 0)
+    ids = struct.pack(">QQQQ", pid, oid, a, b)
+    return head + ids + bytes(16) + struct.pack(">H", len(body)) + body
+
+
+def session_seeds() -> list[bytes]:
+    """Each call a script can make, in each kind of zone, alone and all together."""
+    asked = struct.pack(">II", 0x10000, 1)
+    entry = asked + struct.pack(">6xH", 4) + b"\1\2\3\4" + bytes(4)
+    calls = [
+        *(call(op) for op in (16, 20, 37, 38, 39, 40, 41)),
+        *(call(op, a=1, b=10) for op in (28, 32, 35, 36)),
+        *(call(op, body=b"hello") for op in (2, 33, 34)),
+        *(call(25, kind, oid=0x10002) for kind in range(4)),
+        *(call(op, 0x10000, oid=0x10002) for op in (22, 23, 24)),
+        call(26, body=asked),
+        call(27, body=entry),
+        call(27, body=with_bytes(entry, 0, struct.pack(">II", 0x6000_0001, 9)), oid=0x10002),
+        call(17, pid=0, oid=0),
+        call(18, a=1, pid=0x20000),
+        call(19, a=2, oid=0),
+        call(21, oid=0x10009),
+        call(32, b=64, pid=0x20000, oid=0x20000),
+        call(3, b=1, body=b"{}"),
+        call(1, body=bytes(4) + b"done"),
+    ]
+    return [bytes([zone]) + run for zone in range(4) for run in (*calls, b"".join(calls))]
 
 
 def write_seeds(target: str, folder: Path) -> None:
@@ -199,8 +246,11 @@ def main() -> int:
         if not arguments.target or source.stem in arguments.target
     ]
     os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-    share = max(1, arguments.seconds // len(programs)) if arguments.seconds else 0
-    results = [run_target(program, arguments.build, share) for program in programs]
+    weights = [WEIGHTS.get(program.name, 1) for program in programs]
+    results = [
+        run_target(program, arguments.build, -(-arguments.seconds * weight // sum(weights)))
+        for program, weight in zip(programs, weights, strict=True)
+    ]
     return 0 if all(results) else 1
 
 
