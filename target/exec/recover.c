@@ -57,6 +57,15 @@ static enum osd_status erase_output(struct osd_exec *exec, struct osd_object_id 
 	return status == OSD_OK ? osd_object_truncate(object, 0, OSD_DATA_RESERVE) : status;
 }
 
+/* What it had printed is there, and is all there will be. */
+static enum osd_status measure_output(struct osd_exec *exec, struct osd_job_record *record)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	enum osd_status status = osd_object_get(exec->objects, record->id, &object);
+
+	return status == OSD_OK ? osd_object_length(object, &record->stdout_length) : status;
+}
+
 static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
 {
 	struct osd_job *job = osd_job_create(record);
@@ -92,6 +101,9 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
 				   wrote ? OSD_REASON_LOST_AFTER_WRITE : OSD_REASON_TARGET_RESTARTED);
 		exec->lost++;
+		status = measure_output(exec, record);
+		if (status != OSD_OK)
+			return status;
 		return osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
 	}
 	record->state = OSD_STATE_QUEUED;
