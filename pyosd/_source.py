@@ -87,6 +87,13 @@ def code_bytes(code: Code) -> bytes:
     return function_source(code).encode()
 
 
+def code_name(code: Code) -> str:
+    """A name for the job: the script's file name, the function's name, or ""."""
+    if isinstance(code, str | bytes):
+        return ""
+    return Path(code).name if isinstance(code, os.PathLike) else code.__name__
+
+
 def call_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
     """Arguments of a function sent as source.  Raises: TypeError: not JSON."""
     return json.dumps({"args": list(args), "kwargs": dict(kwargs)}).encode()

@@ -101,10 +101,11 @@ class PendingReply:
 
         Raises: SessionLost, Unreachable: no answer will come; nothing else.
         """
-        return _decode_reply(self.request, self.layout, self.pending.result(timeout))
+        return decode_reply(self.request, self.layout, self.pending.result(timeout))
 
 
-def _decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
+def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
+    """Take a response apart; a refusal is in Reply.error.  Never raises."""
     sense = decode(response.sense)
     error = error_for(response.status, sense, request.service_action)
     parts = decode_data_in(request, layout, response.data_in)
@@ -182,7 +183,7 @@ class Commands:
     def reply(self, request: Request, timeout: float | None = None) -> Reply:
         """As call(), but a refusal is returned in Reply.error instead of raised."""
         command, layout = encode(request)
-        return _decode_reply(request, layout, self._transport.execute(command, timeout))
+        return decode_reply(request, layout, self._transport.execute(command, timeout))
 
     # ---- SPC commands -------------------------------------------------------------------------
 
@@ -599,15 +600,22 @@ class Commands:
             result_allocation_length=result_allocation_length,
             attributes=lists,
         )
-        reply = self.reply(request, timeout)
-        partition = reply.retrieved.find(CURRENT_PARTITION_ID)
-        inside = reply.retrieved.find(CURRENT_OBJECT_ID)
-        job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
-        if reply.error and job is None:
-            raise reply.error
-        sense = reply.sense
-        running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
-        return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
+        return decode_exec(self.reply(request, timeout))
+
+
+def decode_exec(reply: Reply) -> ExecReply:
+    """What an EXEC's answer says, when the get list began with the Current Command's ids.
+
+    Raises: OSDError: there is no job.
+    """
+    partition = reply.retrieved.find(CURRENT_PARTITION_ID)
+    inside = reply.retrieved.find(CURRENT_OBJECT_ID)
+    job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
+    if reply.error and job is None:
+        raise reply.error
+    sense = reply.sense
+    running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
+    return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
 
 
 def _page_object_id(form: PageForm | None) -> int:

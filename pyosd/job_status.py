@@ -33,6 +33,9 @@ class JobState(IntEnum):
     LIMIT_EXCEEDED = 0x15
     SANDBOX_LOST = 0x16
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def terminal(self) -> bool:
         """Whether the job has ended; then its state never changes again."""

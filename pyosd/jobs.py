@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from pyosd import errors
 from pyosd._polling import JOBS_COLLECTION, Backoff, sleep, watch
-from pyosd._source import Code, call_arguments, code_bytes, encode_args
+from pyosd._source import Code, call_arguments, code_bytes, code_name, encode_args
 from pyosd.attributes import Page
 from pyosd.commands import Commands, ExecReply
 from pyosd.exec_params import (
@@ -46,9 +46,9 @@ from pyosd.job_status import (
 )
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 
-_CANCEL, _KILL, _HOLD, _RELEASE = 1, 2, 3, 4
-_CONTROL = AttributeId(Page.JOB_CONTROL, 1)
-_RESULT, _STDERR, _TRACEBACK = 1, 2, 3
+CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
+CONTROL = AttributeId(Page.JOB_CONTROL, 1)
+RESULT, STDERR, TRACEBACK = 1, 2, 3
 _WAIT_MARGIN = 30.0
 _READ_CHUNK = 1 << 20
 
@@ -165,7 +165,7 @@ class Job(Future[Any]):
 
     def traceback(self) -> str:
         """Traceback of the exception that ended the script, "" when there was none."""
-        return self._payload(_TRACEBACK).decode("utf-8", "replace")
+        return self._payload(TRACEBACK).decode("utf-8", "replace")
 
     def usage(self) -> dict[str, float]:
         """What it used up to now: seconds and bytes by name."""
@@ -186,13 +186,10 @@ class Job(Future[Any]):
 
     def _fetch_result(self, status: JobStatus) -> Any:
         if status.result_object:
-            pieces = _read_from(self.commands, status.result_object, 0)
-            data = b"".join(pieces)
-        elif status.result_length:
-            data = self._payload(_RESULT)
+            data = b"".join(_read_from(self.commands, status.result_object, 0))
         else:
-            return None
-        return json.loads(data) if status.flags & JobFlag.RESULT_JSON else data
+            data = self._payload(RESULT) if status.result_length else b""
+        return decode_result(status, data)
 
     def _settle(self, status: JobStatus) -> None:
         """The job has ended: make the Future say so, once."""
@@ -222,21 +219,8 @@ class Job(Future[Any]):
                 self.set_exception(error)
 
     def _error(self, status: JobStatus) -> errors.JobError:
-        label = status.reason_label or f"reason {status.reason}"
-        text = f"job {self.id} ended {status.state.name}: {label}"
-        if status.hint:
-            text += f" ({status.hint})"
-        if status.state is JobState.FAILED and status.reason // 100 == 2:
-            return errors.ScriptError(
-                self,
-                status.reason,
-                status.hint,
-                text,
-                remote_traceback=self.traceback(),
-                exit_code=status.exit_code,
-            )
-        kind = _ERRORS.get(status.state, errors.JobError)
-        return kind(self, status.reason, status.hint, text)
+        raised = status.state is JobState.FAILED and status.reason // 100 == 2
+        return job_error(self, status, self.traceback() if raised else "")
 
     # ---- output
     # ------------------------------------------------------------------------------------
@@ -264,7 +248,7 @@ class Job(Future[Any]):
 
     def stderr(self) -> bytes:
         """Standard error once the job has ended; of more than 60 KiB the first 20 and last 40."""
-        return self._payload(_STDERR)
+        return self._payload(STDERR)
 
     def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[str]:
         """Lines of output without their ends, undecodable bytes replaced.
@@ -284,7 +268,7 @@ class Job(Future[Any]):
 
     def _control(self, action: int) -> JobState:
         """Set the control attribute and read, in the same command, the state that won."""
-        values = [AttributeValue(_CONTROL.page, _CONTROL.number, bytes([action]))]
+        values = [AttributeValue(CONTROL.page, CONTROL.number, bytes([action]))]
         try:
             state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
         except errors.NotFound:
@@ -295,7 +279,7 @@ class Job(Future[Any]):
 
     def cancel(self) -> bool:
         """End the job if it has not started.  Returns: whether it is CANCELLED now."""
-        return self._final is None and self._control(_CANCEL) is JobState.CANCELLED
+        return self._final is None and self._control(CANCEL) is JobState.CANCELLED
 
     def kill(self, timeout: float = 10.0) -> JobState:
         """End the job for sure.
@@ -303,17 +287,17 @@ class Job(Future[Any]):
         Returns: the state that won: CANCELLED, or what it had come to before.
         Raises: TimeoutError: the target did not end it in time.
         """
-        if self._final is None and not self._control(_KILL).terminal:
+        if self._final is None and not self._control(KILL).terminal:
             self.wait(timeout)
         return self.status().state
 
     def hold(self) -> JobState:
         """Keep a queued job from starting.  Raises: Conflict: it has started."""
-        return self._control(_HOLD)
+        return self._control(HOLD)
 
     def release(self) -> JobState:
         """Let a held job start.  Raises: Conflict: it is not held."""
-        return self._control(_RELEASE)
+        return self._control(RELEASE)
 
     def remove(self) -> None:
         """Remove the surrogate: record, output, result.  Raises: Conflict: the job goes on."""
@@ -370,6 +354,32 @@ _ERRORS: Mapping[JobState, type[errors.JobError]] = {
 }
 
 
+def decode_result(status: JobStatus, data: bytes) -> Any:
+    """What the script gave to osd.result(): bytes, the value of its JSON, None when nothing."""
+    if not status.result_length:
+        return None
+    return json.loads(data) if status.flags & JobFlag.RESULT_JSON else data
+
+
+def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobError:
+    """The exception for a job that did not end COMPLETED."""
+    label = status.reason_label or f"reason {status.reason}"
+    text = f"job {status.id} ended {status.state.name}: {label}"
+    if status.hint:
+        text += f" ({status.hint})"
+    if status.state is JobState.FAILED and status.reason // 100 == 2:
+        return errors.ScriptError(
+            job,
+            status.reason,
+            status.hint,
+            text,
+            remote_traceback=traceback,
+            exit_code=status.exit_code,
+        )
+    kind = _ERRORS.get(status.state, errors.JobError)
+    return kind(job, status.reason, status.hint, text)
+
+
 def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:
     """What is in an object from a place on, in pieces."""
     while True:
@@ -381,79 +391,95 @@ def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:
         at += len(piece)
 
 
-# ---- submitting
-# -----------------------------------------------------------------------------------
+# ---- submitting ---------------------------------------------------------------------------------
 
 
-def submit(
-    commands: Commands,
-    code: Code,
-    *,
-    zone: ObjectRef,
-    args: object = None,
-    kwargs: Mapping[str, object] | None = None,
-    limits: Limits | None = None,
-    name: str = "",
-    tags: Mapping[str, str] | None = None,
-    priority: int | None = None,
-    key: str | bytes | None = None,
-    hold: bool = False,
-    idempotent: bool = False,
-    expire: Duration | None = None,
-    pool: str = "",
-    after: Iterable[After] = (),
-    surrogate: ObjectRef | None = None,
-    wait: Duration | None = None,
-) -> Job:
-    """Run code near the data (EXEC).
+class Submission(TypedDict, total=False):
+    """What may be said about a job beside its code and zone; nothing of it need be.
 
-    Args: code: source text (str, bytes), a path (os.PathLike), or a plain function, sent as source.
-        zone: where it may act: root, partition, collection or user object.
-        args: for a script: osd.args there, bytes as they are, anything else as JSON; for a
-        function:
-            a sequence of its positional arguments.  kwargs: for a function, its keyword arguments.
-        key: idempotency key; with it a lost session is no matter: submitting again finds the job.
-        hold: accept, but do not start before release().  idempotent: may run twice after a fault.
-        expire: how long the record is kept.  surrogate: partition, and id if wanted, of its object.
-        wait: let the command itself wait for the end, at most so long (the target allows 60 s);
-            saves polling for short jobs.
-    Returns: the Job, accepted for good; a job that failed says so in its result().
-    Raises: TargetBusy: try again later, or compute here; Conflict: the key belongs to other
-    content;
-        TypeError, ValueError: the code cannot be sent; SessionLost: without a key, not known
-        whether.
+    args: for a script: osd.args there, bytes as they are, anything else as JSON; for a function: a
+        sequence of its positional arguments.  kwargs: for a function, its keyword arguments.
+    limits: None: the pool's.  name: at most 128 bytes; the file's or function's if not said.
+    tags: at most 16.  priority: -100 to 100, higher first.  pool: where it runs.
+    key: idempotency key, at most 64 bytes; with it a lost session is no matter: submitting again
+        finds the job.
+    hold: accept, but do not start before release().  idempotent: may run twice after a fault.
+    after: jobs to wait for.  expire: how long the record is kept.
+    surrogate: partition, and id if wanted, of the job's object.
+    wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves
+        polling for short jobs.
     """
+
+    args: object
+    kwargs: Mapping[str, object] | None
+    limits: Limits | None
+    name: str
+    tags: Mapping[str, str] | None
+    priority: int | None
+    key: str | bytes | None
+    hold: bool
+    idempotent: bool
+    after: Iterable[After]
+    expire: Duration | None
+    pool: str
+    surrogate: ObjectRef | None
+    wait: Duration | None
+
+
+def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
+    """The source and the parameters EXEC carries.  Raises: TypeError, ValueError, OSError."""
+    args = how.get("args")
     if callable(code):
-        arguments = call_arguments(list(args) if isinstance(args, Iterable) else [], kwargs or {})
-        encoding = ArgsEncoding.JSON
+        positional = list(args) if isinstance(args, Iterable) else []
+        encoding, arguments = ArgsEncoding.JSON, call_arguments(positional, how.get("kwargs") or {})
     else:
         encoding, arguments = encode_args(args)
-    flags = ExecFlag.HOLD if hold else ExecFlag(0)
+    key = how.get("key") or b""
+    flags = ExecFlag.HOLD if how.get("hold") else ExecFlag(0)
+    if how.get("idempotent"):
+        flags |= ExecFlag.IDEMPOTENT
     params = ExecParams(
         args=arguments,
         args_encoding=encoding,
-        limits=limits or Limits(),
-        priority=priority,
-        name=name,
-        tags=tags or {},
-        key=key.encode() if isinstance(key, str) else key or b"",
-        surrogate=surrogate,
-        wait=wait,
-        flags=flags | ExecFlag.IDEMPOTENT if idempotent else flags,
-        after=tuple(after),
-        pool=pool,
-        expiry=expire,
+        limits=how.get("limits") or Limits(),
+        priority=how.get("priority"),
+        name=how.get("name") or code_name(code),
+        tags=how.get("tags") or {},
+        key=key.encode() if isinstance(key, str) else key,
+        surrogate=how.get("surrogate"),
+        wait=how.get("wait"),
+        flags=flags,
+        after=tuple(how.get("after", ())),
+        pool=how.get("pool", ""),
+        expiry=how.get("expire"),
     )
-    reply = _send(commands, zone, code_bytes(code), params)
+    return code_bytes(code), params
+
+
+def submit(commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Submission]) -> Job:
+    """Run code near the data (EXEC).
+
+    Args: code: source text (str, bytes), a path (os.PathLike), or a plain function, sent as source.
+        zone: where it may act: root, partition, collection or user object.  how: see Submission.
+    Returns: the Job, accepted for good; a job that failed says so in its result().
+    Raises: TargetBusy: try again later, or compute here; Conflict: the key belongs to other content;
+        TypeError, ValueError: the code cannot be sent; SessionLost: without a key, not known whether.
+    """
+    source, params = prepare(code, how)
+    reply = _send(commands, zone, source, params)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")
-    return Job(commands, reply.job, name)
+    return Job(commands, reply.job, params.name)
+
+
+def exec_timeout(params: ExecParams) -> float | None:
+    """Seconds to wait for EXEC's answer; None: as for any command."""
+    return None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
 
 
 def _send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -> ExecReply:
     """EXEC, sent a second time after a lost session where a key makes that safe."""
-    timeout = None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
-    synchronous = params.wait is not None
+    timeout, synchronous = exec_timeout(params), params.wait is not None
     try:
         return commands.exec_code(zone, code, params, synchronous=synchronous, timeout=timeout)
     except errors.SessionLost:

@@ -115,6 +115,12 @@ def decode(data: bytes) -> Sense | None:
     return sense
 
 
+def is_unit_attention(sam_status: int, sense: bytes) -> bool:
+    """Whether a command was not executed because the unit had news to tell first."""
+    found = decode(sense) if sam_status == CHECK_CONDITION else None
+    return found is not None and found.sense_key == UNIT_ATTENTION
+
+
 def _be(data: bytes, start: int, width: int) -> int:
     return int.from_bytes(data[start : start + width], "big")
 

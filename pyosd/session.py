@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from pyosd._login import Chap, LoginParameters, ping_request, send_targets
 from pyosd._wait import Connection, Task, scsi_response
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
-from pyosd.sense import CHECK_CONDITION, UNIT_ATTENTION, decode
+from pyosd.sense import is_unit_attention
 from pyosd.transport import Command, Response
 
 DEFAULT_PORT = 3260
@@ -106,7 +106,9 @@ class _PendingCommand:
                     raise
                 self._connection, self._task = self._transport.send(self._command)
                 continue
-            if attentions == _ATTENTIONS_MAX or not _is_unit_attention(response):
+            if attentions == _ATTENTIONS_MAX or not is_unit_attention(
+                response.status, response.sense
+            ):
                 return response
             # The command was not executed; each condition is reported once (SAM).
             attentions += 1
@@ -116,13 +118,6 @@ class _PendingCommand:
         """ABORT TASK.  Returns: the response code, 0: done, 1: there is no such task (any more)."""
         lun = self._transport.address.lun
         return self._connection.task_management(_ABORT_TASK, lun, self._task, timeout)
-
-
-def _is_unit_attention(response: Response) -> bool:
-    if response.status != CHECK_CONDITION:
-        return False
-    sense = decode(response.sense)
-    return sense is not None and sense.sense_key == UNIT_ATTENTION
 
 
 class IscsiTransport:

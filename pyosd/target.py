@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Unpack
 
 from pyosd import jobs, requests
 from pyosd._login import Chap
 from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands, PendingReply
-from pyosd.exec_params import After, Duration, Limits
 from pyosd.job_status import JobStatus
 from pyosd.session import CHUNK, DEFAULT_TIMEOUT, QUEUE_DEPTH, IscsiTransport, TargetAddress
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
@@ -179,46 +178,9 @@ class Target(Commands):
     # ---- jobs
     # -------------------------------------------------------------------------------------
 
-    def exec(
-        self,
-        code: Code,
-        *,
-        zone: ObjectRef,
-        args: object = None,
-        kwargs: Mapping[str, object] | None = None,
-        limits: Limits | None = None,
-        name: str = "",
-        tags: Mapping[str, str] | None = None,
-        priority: int | None = None,
-        key: str | bytes | None = None,
-        hold: bool = False,
-        idempotent: bool = False,
-        expire: Duration | None = None,
-        pool: str = "",
-        after: Iterable[After] = (),
-        surrogate: ObjectRef | None = None,
-        wait: Duration | None = None,
-    ) -> jobs.Job:
+    def exec(self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> jobs.Job:
         """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions."""
-        return jobs.submit(
-            self,
-            code,
-            zone=zone,
-            args=args,
-            kwargs=kwargs,
-            limits=limits,
-            name=name,
-            tags=tags,
-            priority=priority,
-            key=key,
-            hold=hold,
-            idempotent=idempotent,
-            expire=expire,
-            pool=pool,
-            after=after,
-            surrogate=surrogate,
-            wait=wait,
-        )
+        return jobs.submit(self, code, zone=zone, **how)
 
     def job(self, job: ObjectRef) -> jobs.Job:
         """A job known by its surrogate; nothing is sent."""

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The asyncio face: the same core and dialogues, driven by the running event loop.
+
+    async with aio.connect("iscsi://host/iqn.../1") as target:
+        data = await target.read(obj, 0, 4096)
+        job = await target.exec("import osd; osd.result(1)", zone=zone)
+        value = await job
+
+Lives here: AsyncConnection (what _wait.Connection is for threads), AsyncTarget, AsyncJob.  Everything
+runs in the loop that connect() was awaited in (names are resolved in its executor).
+Not here: reconnecting: a lost session raises SessionLost, and connect() makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, Unpack
+
+from pyosd import _core, jobs, requests
+from pyosd._login import (
+    Answer,
+    Chap,
+    LoginParameters,
+    Negotiated,
+    PduRequest,
+    login,
+    logout_request,
+)
+from pyosd._polling import Backoff
+from pyosd._source import Code
+from pyosd._wait import message_meaning, open_socket, scsi_response
+from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page
+from pyosd.cdb import AttributeLists, Request, encode
+from pyosd.commands import Reply, decode_exec, decode_reply
+from pyosd.errors import (
+    CommandTimeout,
+    JobExpired,
+    NotFound,
+    ProtocolError,
+    SessionLost,
+    Unreachable,
+)
+from pyosd.job_status import STATUS_IDS, JobState, JobStatus, decode_status
+from pyosd.jobs import RESULT, TRACEBACK
+from pyosd.sense import is_unit_attention
+from pyosd.session import (
+    CHUNK,
+    DEFAULT_TIMEOUT,
+    QUEUE_DEPTH,
+    TargetAddress,
+    default_initiator_name,
+)
+from pyosd.transport import Command, Response
+from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
+
+T = TypeVar("T")
+_LOGOUT_TIMEOUT = 2.0
+
+
+class AsyncConnection:
+    """One logged-in connection, used from one event loop."""
+
+    def __init__(self, sock: socket.socket, max_segment: int) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._core = _core.Session(sock.fileno(), max_segment)
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._failure: tuple[type[Unreachable], str] | None = None
+        self._writing = False
+        self._loop.add_reader(sock, self._service)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes put on the socket."""
+        return self._core.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes taken from the socket."""
+        return self._core.bytes_received
+
+    def start(self, agreed: Negotiated) -> None:
+        """Login is over."""
+        self._core.start(
+            agreed.max_send_segment,
+            agreed.max_burst,
+            agreed.first_burst,
+            agreed.immediate_data,
+            agreed.initial_r2t,
+            agreed.header_digest,
+        )
+
+    async def execute(self, command: Command, lun: int) -> Response:
+        """Send a SCSI command and wait.  Raises: SessionLost."""
+        answer = await self._send(
+            lambda: self._core.submit(
+                lun,
+                command.cdb,
+                command.data_out,
+                command.data_in_buffer,
+                command.data_in_length,
+            )
+        )
+        return scsi_response(answer)
+
+    async def request(self, request: PduRequest) -> Answer:
+        """Send a PDU that is no SCSI command and wait.  Raises: SessionLost."""
+        answer = await self._send(
+            lambda: self._core.request(
+                request.opcode, request.header, request.data, request.immediate
+            )
+        )
+        assert isinstance(answer, tuple) and len(answer) == 2
+        return answer
+
+    async def converse(self, dialogue: Generator[PduRequest, Answer, T]) -> T:
+        """Carry a dialogue of _login.py to its end."""
+        try:
+            request = next(dialogue)
+            while True:
+                request = dialogue.send(await self.request(request))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _send(self, submit: Callable[[], int]) -> object:
+        if self._failure:
+            raise self._error()
+        future: asyncio.Future[object] = self._loop.create_future()
+        self._waiting[submit()] = future
+        self._service()
+        # A caller that gives up must not take the answer's place away: the core still expects it.
+        answer = await asyncio.shield(future)
+        if answer is None:
+            raise self._error()
+        return answer
+
+    def _error(self) -> Unreachable:
+        kind, text = self._failure or (SessionLost, "the session was lost")
+        return kind(text)
+
+    def _service(self) -> None:
+        if self._failure:
+            return
+        try:
+            self._core.service()
+        except _core.ProtocolViolation as error:
+            self.fail(ProtocolError, f"the target broke the protocol: {error}")
+            return
+        except ConnectionError as error:
+            self.fail(SessionLost, str(error))
+            return
+        self._harvest()
+        for header, _ in self._core.messages():
+            meaning = message_meaning(header)
+            if meaning:
+                self.fail(SessionLost, meaning)
+                return
+        self._watch_writing(bool(self._core.events() & select.POLLOUT))
+
+    def _watch_writing(self, wanted: bool) -> None:
+        if wanted and not self._writing:
+            self._loop.add_writer(self._sock, self._service)
+        elif self._writing and not wanted:
+            self._loop.remove_writer(self._sock)
+        self._writing = wanted
+
+    def _harvest(self) -> None:
+        for tag, answer in self._core.done():
+            future = self._waiting.pop(tag)
+            if not future.done():
+                future.set_result(answer)
+
+    def fail(self, kind: type[Unreachable], text: str) -> None:
+        """End the session: whoever waits gets an error.  May be repeated."""
+        if self._failure is None:
+            self._failure = (kind, text)
+            self._watch_writing(False)
+            self._loop.remove_reader(self._sock)
+            self._core.fail()
+            self._harvest()
+            self._sock.close()
+
+    async def close(self) -> None:
+        """Log out, at most 2 s, and close.  Never raises."""
+        try:
+            await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
+        except (Unreachable, TimeoutError):
+            pass
+        self.fail(SessionLost, "the session was closed")
+
+
+class AsyncTarget:
+    """A logical unit, for coroutines.  Requests come from pyosd.requests; many may be under way."""
+
+    def __init__(self, connection: AsyncConnection, address: TargetAddress, timeout: float) -> None:
+        self._connection = connection
+        self._address = address
+        self._timeout = timeout
+
+    @property
+    def connection(self) -> AsyncConnection:
+        """The connection, for its byte counters."""
+        return self._connection
+
+    async def execute(self, command: Command, timeout: float | None = None) -> Response:
+        """Send a CDB of one's own.
+
+        Args: timeout: seconds, None: the session's.
+        Raises: CommandTimeout: and the session is over; SessionLost.
+        """
+        lun, left = self._address.lun, self._timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(left):
+                response = await self._connection.execute(command, lun)
+                if is_unit_attention(response.status, response.sense):
+                    response = await self._connection.execute(command, lun)
+        except TimeoutError:
+            self._connection.fail(SessionLost, "the session was dropped: a command got no answer")
+            raise CommandTimeout("no answer from the target in time") from None
+        return response
+
+    async def call(self, request: Request, timeout: float | None = None) -> Reply:
+        """Send a request and decode its answer.  Raises: as pyosd.commands says."""
+        command, layout = encode(request)
+        reply = decode_reply(request, layout, await self.execute(command, timeout))
+        if reply.error:
+            raise reply.error
+        return reply
+
+    async def read(self, obj: ObjectRef, start: int, length: int) -> bytearray:
+        """Read a range, with READs of 1 MiB under way side by side.
+
+        Returns: 0..length bytes; less only where the object ends.
+        """
+        buffer = bytearray(length)
+        view, room = memoryview(buffer), asyncio.Semaphore(QUEUE_DEPTH)
+
+        async def piece(at: int) -> int:
+            part = view[at : at + CHUNK]
+            async with room:
+                request = requests.read(obj, start + at, len(part), buffer=part)
+                return len((await self.call(request)).data)
+
+        got = sum(await asyncio.gather(*(piece(at) for at in range(0, length, CHUNK))))
+        view.release()
+        return buffer if got == length else buffer[:got]
+
+    async def write(self, obj: ObjectRef, start: int, data: Buffer) -> None:
+        """Write any amount of data, with WRITEs of 1 MiB under way side by side."""
+        view, room = memoryview(data).cast("B"), asyncio.Semaphore(QUEUE_DEPTH)
+
+        async def piece(at: int) -> None:
+            async with room:
+                await self.call(requests.write(obj, start + at, view[at : at + CHUNK]))
+
+        await asyncio.gather(*(piece(at) for at in range(0, len(view), CHUNK)))
+
+    async def exec(
+        self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]
+    ) -> AsyncJob:
+        """Run code near the data; see pyosd.jobs.submit for arguments and exceptions."""
+        source, params = jobs.prepare(code, how)
+        request = requests.execute(
+            zone,
+            source,
+            params,
+            synchronous=params.wait is not None,
+            attributes=AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)),
+        )
+        command, layout = encode(request)
+        response = await self.execute(command, jobs.exec_timeout(params))
+        reply = decode_exec(decode_reply(request, layout, response))
+        if reply.job is None:
+            raise ProtocolError("the target accepted a job without naming it")
+        return AsyncJob(self, reply.job)
+
+    def job(self, job: ObjectRef) -> AsyncJob:
+        """A job known by its surrogate; nothing is sent."""
+        return AsyncJob(self, job)
+
+
+class AsyncJob:
+    """A job for coroutines; awaiting it gives its result, as Job.result() does."""
+
+    def __init__(self, target: AsyncTarget, job: ObjectRef) -> None:
+        self._target = target
+        self.id = job
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.result().__await__()
+
+    async def _get(self, wanted: Iterable[AttributeId]) -> tuple[AttributeValue, ...]:
+        lists = AttributeLists(tuple(wanted))
+        request = requests.get_attributes(self.id, attributes=lists)
+        try:
+            return (await self._target.call(request)).attributes
+        except NotFound:
+            raise self._expired() from None
+
+    def _expired(self) -> JobExpired:
+        return JobExpired(None, 0, "submit it again", f"job {self.id} has no record (any more)")
+
+    async def status(self) -> JobStatus:
+        """Everything the surrogate says.  Raises: JobExpired."""
+        status = decode_status(self.id, await self._get(STATUS_IDS))
+        if status is None:
+            raise self._expired()
+        return status
+
+    async def wait(self) -> JobStatus:
+        """Poll until the job has ended; bound it with asyncio.timeout()."""
+        backoff = Backoff()
+        while True:
+            status = await self.status()
+            if status.done:
+                return status
+            await asyncio.sleep(backoff.next(status.poll_interval))
+
+    async def result(self) -> Any:
+        """Wait for the end and return the script's result; raises as Job.result() does."""
+        status = await self.wait()
+        if status.state is not JobState.COMPLETED:
+            trace = await self._payload(TRACEBACK)
+            raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
+        if status.result_object:
+            data = bytes(await self._target.read(status.result_object, 0, status.result_length))
+        else:
+            data = await self._payload(RESULT) if status.result_length else b""
+        return jobs.decode_result(status, data)
+
+    async def _payload(self, number: int) -> bytes:
+        lists = AttributeLists((AttributeId(Page.JOB_PAYLOAD, number),), (), 64 << 10)
+        reply = await self._target.call(requests.get_attributes(self.id, attributes=lists))
+        return reply.attributes[0].value if reply.attributes else b""
+
+    async def kill(self) -> JobState:
+        """End the job for sure.  Returns: the state that won."""
+        values = (AttributeValue(jobs.CONTROL.page, jobs.CONTROL.number, bytes([jobs.KILL])),)
+        request = requests.set_attributes(self.id, attributes=AttributeLists((), values))
+        await self._target.call(request)
+        return (await self.wait()).state
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    chap: Chap | None = None,
+    initiator: str = "",
+    header_digest: bool = False,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> AsyncIterator[AsyncTarget]:
+    """Log in to a target, and out at the end of the block; arguments as pyosd.connect().
+
+    Raises: ValueError: not such a URL; Unreachable; LoginRejected.
+    """
+    address = TargetAddress.parse(url)
+    parameters = LoginParameters(
+        initiator or default_initiator_name(), address.target, chap or address.chap, header_digest
+    )
+    loop = asyncio.get_running_loop()
+    sock = await loop.run_in_executor(None, open_socket, address.host, address.port, timeout)
+    connection = AsyncConnection(sock, parameters.max_segment)
+    try:
+        async with asyncio.timeout(timeout):
+            connection.start(await connection.converse(login(parameters)))
+    except TimeoutError:
+        connection.fail(Unreachable, "the login timed out")
+        raise Unreachable("the target did not answer the login in time") from None
+    except BaseException:
+        connection.fail(Unreachable, "the login did not succeed")
+        raise
+    try:
+        yield AsyncTarget(connection, address, timeout)
+    finally:
+        await connection.close()
