@@ -200,8 +200,8 @@ void osd_objects_close(struct osd_objects *objects)
 	stop_threads(objects);
 	if (was_running)
 		mark_clean(objects);
-	osd_cache_release(objects);
 	osd_partitions_forget(objects);
+	osd_cache_release(objects);
 	osd_kv_close(objects->kv);
 	osd_tier_close(&objects->tier);
 	osd_media_close(objects->media);

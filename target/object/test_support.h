@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/test.h"
+#include "base/util.h"
 #include "object/object.h"
 #include "wire/cursor.h"
 
