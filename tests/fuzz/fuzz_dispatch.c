@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_dispatch.c -- invariant: whatever CDBs and Data-Out an initiator sends one after the other, each command
- * ends once, with a SAM status, sense data that decodes and names a field inside the CDB, and Data-In that
- * stays inside its buffer, no byte of which is left unset; and the store still answers afterwards.
+/* fuzz_dispatch.c -- invariant: whatever CDBs and Data-Out an initiator sends one after the
+ * other, each command ends once, with a SAM status, sense data that decodes and names a field
+ * inside the CDB, and Data-In that stays inside its buffer, no byte of which is left unset; and
+ * the store still answers afterwards.
  *
- * Input: requests back to back, each be16 length of Data-Out, 236 bytes of CDB, Data-Out (cut at the input's
- * end).  The store is in memory, new for each input, and holds partition 1_0000h with user objects 1_0000h
- * and 1_0001h and collection 1_0002h. */
+ * Input: requests back to back, each be16 length of Data-Out, 236 bytes of CDB, Data-Out (cut at
+ * the input's end).  The store is in memory, new for each input, and holds partition 1_0000h
+ * with user objects 1_0000h and 1_0001h and collection 1_0002h. */
 #include "base/log.h"
 #include "command/dispatch.h"
 #include "command/request.h"
@@ -18,8 +19,8 @@
 #define CAPACITY     (8u << 20)
 #define ANSWERS_MAX  (1u << 20)
 
-/* One run over the input.  Data-In is filled with the pattern beforehand; two passes with different patterns
- * show which reported bytes nobody wrote. */
+/* One run over the input.  Data-In is filled with the pattern beforehand; two passes with
+ * different patterns show which reported bytes nobody wrote. */
 struct pass {
 	struct osd_dispatcher *dispatcher;
 	uint8_t pattern;
@@ -77,7 +78,8 @@ static uint8_t run(struct pass *pass, const uint8_t *cdb, const uint8_t *data_ou
 	return request.sam_status;
 }
 
-/* Data-In as large as the CDB asks for, within reason; the CDB's last byte decides whether it is cut. */
+/* Data-In as large as the CDB asks for, within reason; the CDB's last byte decides whether it is
+ * cut. */
 static size_t data_in_for(const uint8_t *cdb)
 {
 	struct osd_cdb decoded;
@@ -121,7 +123,8 @@ static void run_all(struct pass *pass, struct osd_rd r)
 		if (length > osd_rd_left(&r))
 			length = osd_rd_left(&r);
 		data_out = osd_rd_bytes(&r, length);
-		copy = length ? malloc(length) : NULL; /* of its exact size, so that ASan sees overruns */
+		/* Of its exact size, so that ASan sees overruns. */
+		copy = length ? malloc(length) : NULL;
 		HOLDS(!length || copy);
 		if (length)
 			memcpy(copy, data_out, length);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_initiator.c -- invariant: whatever a hostile target sends, the initiator writes only into the
- * buffers of its tasks and sends only what lies in them, and each task comes back once, answered or not.
+/* fuzz_initiator.c -- invariant: whatever a hostile target sends, the initiator writes only into
+ * the buffers of its tasks and sends only what lies in them, and each task comes back once,
+ * answered or not.
  *
- * Input: one byte of options (b0 header digest, b1 initial R2T, b2 immediate data, b3 small segments),
- * then the target's bytes. */
+ * Input: one byte of options (b0 header digest, b1 initial R2T, b2 immediate data, b3 small
+ * segments), then the target's bytes. */
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fuzz_session.c -- invariant: whatever a hostile script's sandbox posts, the proxy answers or ends the job,
- * stays within the shared memory, and neither shows nor changes anything outside the job's zone.
+/* fuzz_session.c -- invariant: whatever a hostile script's sandbox posts, the proxy answers or
+ * ends the job, stays within the shared memory, and neither shows nor changes anything outside
+ * the job's zone.
  *
- * Input: one byte for the zone (user object, collection, partition, root), then calls back to back: a frame of
- * 64 bytes, be16 length of what follows, and that much body.  The body lies in memory of the full size, as
- * the sandbox's does, so a frame may claim more than was sent. */
+ * Input: one byte for the zone (user object, collection, partition, root), then calls back to
+ * back: a frame of 64 bytes, be16 length of what follows, and that much body.  The body lies in
+ * memory of the full size, as the sandbox's does, so a frame may claim more than was sent. */
 #include "exec/proxy_ops.h"
 #include "fuzz.h"
 #include "wire/cursor.h"
@@ -13,8 +14,8 @@
 #define CAPACITY  (8u << 20)
 #define SECRET    "what the zone keeps out"
 
-/* Partition A: bystander, the zone's object, the zone's collection with that object; partition B: an object;
- * partition C: the job's. */
+/* Partition A: bystander, the zone's object, the zone's collection with that object; partition
+ * B: an object; partition C: the job's. */
 #define A         0x10000u
 #define B         0x20000u
 #define C         0x30000u
@@ -87,7 +88,8 @@ static void populate(struct osd_objects *objects)
 	make_collection(objects);
 }
 
-/* ---- what must not have changed --------------------------------------------------------------- */
+/* ---- what must not have changed
+ * --------------------------------------------------------------- */
 
 static void check_name(struct osd_objects *objects, struct osd_object_id id, uint32_t page)
 {
@@ -96,7 +98,8 @@ static void check_name(struct osd_objects *objects, struct osd_object_id id, uin
 	size_t length = 0;
 
 	HOLDS(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
-	HOLDS(osd_attr_get(txn, id, page, OSD_INFO_USERNAME, name, sizeof(name), &length) == OSD_OK);
+	HOLDS(osd_attr_get(txn, id, page, OSD_INFO_USERNAME, name, sizeof(name), &length) ==
+	      OSD_OK);
 	HOLDS(length == sizeof(SECRET) && !memcmp(name, SECRET, length));
 	osd_txn_abort(txn);
 }
@@ -143,7 +146,8 @@ static void check_outside(struct osd_objects *objects, enum osd_object_type zone
 	HOLDS(count(objects, OSD_LIST_COLLECTIONS, A) == 1);
 }
 
-/* ---- the calls -------------------------------------------------------------------------------- */
+/* ---- the calls
+ * -------------------------------------------------------------------------------- */
 
 static enum osd_status hook_wrote(void *arg)
 {
