@@ -180,7 +180,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		.attributes = request->attributes,
 		.resume = dispatcher->config.resume,
 	};
-	if (request->def->flags & OSD_CMD_DATA_OUT) {
+	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
 		ctx->command_data_length = request->decoded.length;
 	}
