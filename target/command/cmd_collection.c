@@ -24,6 +24,7 @@ enum {
 	TRACKING_ACTIVE = 0x2,
 	TRACKING_ENDED = 0x3,
 	TRACKING_PROCESSED = 0x11,
+	TRACKING_MISSING = 0x13,
 };
 
 enum { FIELD_CDBFMT = 11 };
@@ -54,7 +55,8 @@ struct walk {
 	unsigned txn_flags;
 	bool tracked; /* progress goes to the Command Tracking page */
 	struct osd_attr_writer *writer, writer_before; /* before: this batch, for its repetition */
-	uint64_t next_id, processed, members;
+	uint64_t next_id, processed, missing, members;
+	uint64_t batch_missing;
 	struct osd_list_result batch;
 	uint64_t ids[MEMBERS_PER_TXN];
 };
@@ -85,6 +87,8 @@ static enum osd_status track_in(void *arg, struct osd_txn *txn)
 		status = put_tracking(txn, id, TRACKING_ENDED, ended ? 0 : 0xffff, 2);
 	if (status == OSD_OK)
 		status = put_tracking(txn, id, TRACKING_PROCESSED, walk->processed, 8);
+	if (status == OSD_OK)
+		status = put_tracking(txn, id, TRACKING_MISSING, walk->missing, 8);
 	return status;
 }
 
@@ -107,6 +111,24 @@ static enum osd_status load_members(struct walk *walk, struct osd_txn *txn)
 	return status;
 }
 
+/* A member that somebody removes meanwhile is skipped, as if it had gone before. */
+static enum osd_status run_member(struct walk *walk, struct osd_txn *txn, struct osd_object_id id)
+{
+	struct osd_attr_writer before = {0};
+	enum osd_status status;
+
+	if (walk->writer)
+		before = *walk->writer;
+	status = walk->member(walk, txn, id);
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	if (walk->writer)
+		*walk->writer = before;
+	walk->ctx->request->fault = (struct osd_fault){0};
+	walk->batch_missing++;
+	return OSD_OK;
+}
+
 /* One batch in one transaction. */
 static enum osd_status run_batch(void *arg, struct osd_txn *txn)
 {
@@ -114,10 +136,11 @@ static enum osd_status run_batch(void *arg, struct osd_txn *txn)
 	uint64_t pid = walk->ctx->request->object.partition_id;
 	enum osd_status status = load_members(walk, txn);
 
+	walk->batch_missing = 0;
 	if (walk->writer)
 		*walk->writer = walk->writer_before;
 	for (size_t i = 0; status == OSD_OK && i < walk->batch.count; i++)
-		status = walk->member(walk, txn, (struct osd_object_id){pid, walk->ids[i]});
+		status = run_member(walk, txn, (struct osd_object_id){pid, walk->ids[i]});
 	return status;
 }
 
@@ -132,9 +155,10 @@ static enum osd_status walk_members(struct walk *walk)
 		status = osd_transact(walk->ctx->objects, walk->txn_flags, how, run_batch, walk);
 		if (status != OSD_OK)
 			return status;
-		if (walk->processed == 0)
+		if (walk->next_id == 0)
 			walk->members = walk->batch.total_count;
-		walk->processed += walk->batch.count;
+		walk->processed += walk->batch.count - walk->batch_missing;
+		walk->missing += walk->batch_missing;
 		walk->next_id = walk->batch.next_id;
 		status = track(walk);
 	} while (status == OSD_OK && walk->next_id != 0);

@@ -102,6 +102,10 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 	status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn,
 					listed_object(blocks->listing, id),
 					blocks->listing->object_page, &writer);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) { /* removed meanwhile */
+		blocks->ctx->request->fault = (struct osd_fault){0};
+		return OSD_OK;
+	}
 	if (status == OSD_OK && writer.full)
 		return OSD_E_NO_MEMORY; /* more than the 16-bit length of a block can say */
 	if (status != OSD_OK)
