@@ -395,7 +395,7 @@ def test_login_answers_that_make_no_sense(script: Callable[[Peer], None]) -> Non
             peer.receive()
 
     with FakeTarget(then_wait, honest_login=False) as fake, pytest.raises(Unreachable):
-        open_target(fake)
+        open_target(fake, timeout=1)
 
 
 @pytest.mark.parametrize("key", ["MaxBurstLength=0", "MaxBurstLength=x", "FirstBurstLength=1e3"])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A real target for the client's tests: stock tgtd with our module, and iosd-sandboxd beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd import Target, connect
+from pyosd.types import ObjectRef, ref
+from tests.client.stock_tgtd import StockTgtd
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = ROOT / "build/target/bs_iosd.so"
+SANDBOXD = ROOT / "build/sandbox/iosd-sandboxd"
+UNIT = 1
+
+
+def _require(layer: str, present: bool, what: str) -> None:
+    if present:
+        return
+    if layer in os.environ.get("OSD_TESTS_MUST_RUN", "").split(","):
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="module")
+def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a target that runs jobs, for a module's tests."""
+    _require("tgtd", MODULE.exists(), "bs_iosd.so")
+    _require("sandbox", SANDBOXD.exists(), "iosd-sandboxd")
+    folder = tmp_path_factory.mktemp("target")
+    socket_path = folder / "sandboxd"
+    with (folder / "sandboxd.log").open("wb") as log:
+        command = [str(SANDBOXD), "--socket", str(socket_path), "--isolation", "best"]
+        daemon = subprocess.Popen([*command, "--python-dir", str(ROOT / "pyosd")], stderr=log)
+    target = None
+    try:
+        deadline = time.monotonic() + 20
+        while not socket_path.exists():
+            assert daemon.poll() is None and time.monotonic() < deadline, "iosd-sandboxd"
+            time.sleep(0.02)
+        target = StockTgtd(folder, MODULE)
+        target.large_transfers()
+        store = folder / "store"
+        store.mkdir()
+        options = f"dir={store};sandboxd={socket_path};isolation=minimal"
+        unit = ("--device-type", "osd", "--bstype", "iosd", "--bsopts", options)
+        target.add_unit(UNIT, store, *unit)
+        target.bind()
+        yield target.url(UNIT)
+    finally:
+        if target:
+            target.stop()
+        daemon.terminate()
+        daemon.wait(20)
+
+
+@pytest.fixture
+def target(osd_url: str) -> Iterator[Target]:
+    with connect(osd_url) as session:
+        yield session
+
+
+@pytest.fixture
+def zone(target: Target) -> ObjectRef:
+    """A partition of the test's own."""
+    return ref(target.create_partition())

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs as the client sees them, against a real target with sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd import (
+    Conflict,
+    JobCancelled,
+    JobExpired,
+    JobState,
+    JobTimeout,
+    Limits,
+    ObjectRef,
+    ScriptError,
+    Target,
+    aio,
+    requests,
+)
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+SLEEPS = "import time\nwhile True: time.sleep(0.01)\n"
+
+
+def test_result_output_and_status(target: Target, zone: ObjectRef) -> None:
+    code = "import osd\nprint('hello')\nprint('world')\nosd.result({'args': osd.args})"
+    job = target.exec(code, zone=zone, args=[1, "two"], name="first", tags={"team": "blue"})
+    assert job.result(timeout=30) == {"args": [1, "two"]}
+    assert list(job.logs()) == ["hello", "world"]
+    status = job.status()
+    assert status.state is JobState.COMPLETED and status.name == "first"
+    assert status.zone == zone and status.stdout_length == 12
+    assert status.submitted and status.ended and status.submitted <= status.ended
+    assert job.done() and not job.running() and not job.cancelled()
+    assert job.exception() is None
+
+
+def test_bytes_and_large_results(target: Target, zone: ObjectRef) -> None:
+    small = target.exec("import osd; osd.result(b'\\0\\1')", zone=zone)
+    large = target.exec("import osd; osd.result(b'x' * 200_000)", zone=zone)
+    none = target.exec("pass", zone=zone)
+    assert small.result(timeout=30) == b"\0\1"
+    assert large.result(timeout=30) == b"x" * 200_000
+    assert none.result(timeout=30) is None
+    companion = large.status().result_object
+    assert companion is not None
+    large.remove()
+    assert companion not in target.list_objects(zone.partition_id)
+
+
+def test_script_that_raises(target: Target, zone: ObjectRef) -> None:
+    job = target.exec("def f():\n    return 1 / 0\nf()\n", zone=zone)
+    with pytest.raises(ScriptError) as caught:
+        job.result(timeout=30)
+    assert caught.value.type_name == "ZeroDivisionError"
+    assert "return 1 / 0" in job.traceback()
+    assert caught.value.job is job and caught.value.reason == 201 and caught.value.hint
+
+
+def test_script_that_exits(target: Target, zone: ObjectRef) -> None:
+    job = target.exec("import sys; sys.exit(7)", zone=zone)
+    with pytest.raises(ScriptError) as caught:
+        job.result(timeout=30)
+    assert caught.value.exit_code == 7 and job.status().exit_code == 7
+
+
+def test_wall_limit(target: Target, zone: ObjectRef) -> None:
+    job = target.exec(SLEEPS, zone=zone, limits=Limits(wall="100ms"))
+    with pytest.raises(JobTimeout):
+        job.result(timeout=30)
+    with pytest.raises(TimeoutError):  # it is one, too
+        job.result(timeout=30)
+
+
+def test_waiting_has_an_end(target: Target, zone: ObjectRef) -> None:
+    job = target.exec(SLEEPS, zone=zone)
+    with pytest.raises(TimeoutError, match="not ended in time"):
+        job.result(timeout=0.05)
+    assert job.kill() is JobState.CANCELLED
+    assert isinstance(job.exception(), JobCancelled)
+
+
+def test_output_while_it_runs(target: Target, zone: ObjectRef) -> None:
+    gate = target.create(zone.partition_id)
+    code = f"""
+import osd, time
+print("ready")
+while not osd.userobject({gate.partition_id}, {gate.object_id}).data.read(1):
+    time.sleep(0.005)
+print("last")
+"""
+    job = target.exec(code, zone=zone)
+    lines = job.logs(follow=True)
+    assert next(lines) == "ready"
+    assert not job.done()
+    target.write(gate, 0, b"x")
+    assert list(lines) == ["last"]
+    assert job.status().state is JobState.COMPLETED
+
+
+def test_hold_release_cancel(target: Target, zone: ObjectRef) -> None:
+    job = target.exec("pass", zone=zone, hold=True)
+    other = target.exec("pass", zone=zone, hold=True)
+    assert job.status().state is JobState.HELD
+    job.release()
+    assert job.result(timeout=30) is None
+    assert not job.cancel()
+    assert other.cancel() and other.cancelled() and other.done()
+    with pytest.raises(concurrent.futures.CancelledError):
+        other.result()
+
+
+def test_unfinished_job_is_in_the_way(target: Target, zone: ObjectRef) -> None:
+    job = target.exec(SLEEPS, zone=zone)
+    with pytest.raises(Conflict, match="unfinished job"):
+        target.remove(job.id)
+    with pytest.raises(Conflict):
+        target.remove_partition(zone.partition_id, contents=True)
+    job.kill()
+    job.remove()
+    with pytest.raises(JobExpired):
+        target.job(job.id).status()
+
+
+def test_same_key_is_the_same_job(target: Target, zone: ObjectRef) -> None:
+    key = os.urandom(8).hex()
+    first = target.exec("pass", zone=zone, key=key)
+    second = target.exec("pass", zone=zone, key=key)
+    assert first.id == second.id
+    with pytest.raises(Conflict, match="other content"):
+        target.exec("print()", zone=zone, key=key)
+
+
+def test_submitting_survives_a_lost_session(target: Target, zone: ObjectRef) -> None:
+    target.transport.drop()  # type: ignore[attr-defined]
+    job = target.exec("import osd; osd.result(1)", zone=zone, key="once")
+    target.transport.drop()  # type: ignore[attr-defined]
+    assert job.result(timeout=30) == 1
+
+
+def test_waiting_command(target: Target, zone: ObjectRef) -> None:
+    job = target.exec("import osd; osd.result(5)", zone=zone, wait="10s")
+    assert job.poll()[0] is JobState.COMPLETED
+    assert job.result() == 5
+    goes_on = target.exec(SLEEPS, zone=zone, wait="50ms")
+    assert not goes_on.done()
+    goes_on.kill()
+
+
+def test_many_at_once(target: Target, zone: ObjectRef) -> None:
+    code = "import osd; osd.result(osd.args)"
+    jobs = [target.exec(code, zone=zone, args=number) for number in range(20)]
+    assert sorted(job.result() for job in pyosd.as_completed(jobs, timeout=60)) == list(range(20))
+    ended, left = pyosd.wait(jobs, timeout=1)
+    assert ended == jobs and not left
+    statuses = {each.id: each for each in target.jobs(zone.partition_id)}
+    assert all(statuses[job.id].state is JobState.COMPLETED for job in jobs)
+
+
+def test_as_completed_gives_up(target: Target, zone: ObjectRef) -> None:
+    jobs = [target.exec("pass", zone=zone), target.exec(SLEEPS, zone=zone)]
+    with pytest.raises(TimeoutError):
+        list(pyosd.as_completed(jobs, timeout=0.3))
+    jobs[1].kill()
+
+
+def hypotenuse(a: float, b: float = 4.0) -> float:
+    import math
+
+    return math.hypot(a, b)
+
+
+def test_function(target: Target, zone: ObjectRef) -> None:
+    job = target.exec(hypotenuse, zone=zone, args=[3])
+    assert job.result(timeout=30) == 5.0
+    assert job.status().name == "hypotenuse"
+
+
+def test_executor_and_concurrent_futures(target: Target, zone: ObjectRef) -> None:
+    with pyosd.Executor(target, zone=zone) as executor:
+        assert list(executor.map(hypotenuse, [3, 0], timeout=60)) == [5.0, 4.0]
+        future = executor.submit(hypotenuse, 3, b=0)
+        ended, _ = concurrent.futures.wait([future], timeout=60)
+        assert ended == {future} and future.result() == 3.0
+    with pytest.raises(RuntimeError):
+        executor.submit(hypotenuse, 1)
+
+
+def test_callback(target: Target, zone: ObjectRef) -> None:
+    called = threading.Event()
+    job = target.exec("import time; time.sleep(0.05)", zone=zone)
+    job.add_done_callback(lambda _: called.set())
+    assert called.wait(30)
+
+
+def test_script_from_a_path(target: Target, zone: ObjectRef, tmp_path: Path) -> None:
+    script = tmp_path / "count.py"
+    script.write_text("import osd\nosd.result(__name__)\n")
+    job = target.exec(script, zone=zone)
+    assert job.result(timeout=30) == "__main__"
+    assert job.name == "count.py"
+
+
+def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
+    job = target.exec("pass", zone=zone, name="<b>")
+    job.wait(30)
+    assert "COMPLETED" in job._repr_html_() and "<b>" not in job._repr_html_()
+    assert "\n" not in repr(job) and str(job.id) in repr(job)
+
+
+def test_asyncio(osd_url: str, zone: ObjectRef) -> None:
+    data = os.urandom((3 << 20) + 5)
+
+    async def main() -> None:
+        async with aio.connect(osd_url) as target:
+            reply = await target.call(requests.create(zone.partition_id, 0x20000))
+            assert not reply.error
+            obj = pyosd.ref(zone.partition_id, 0x20000)
+            await target.write(obj, 0, data)
+            assert await target.read(obj, 0, len(data) + 9) == data
+            echo = "import osd; osd.result(osd.args)"
+            jobs = [await target.exec(echo, zone=zone, args=n) for n in range(5)]
+            assert await asyncio.gather(*(job.result() for job in jobs)) == list(range(5))
+            with pytest.raises(ScriptError, match="ZeroDivisionError"):
+                await (await target.exec("1/0", zone=zone))
+            endless = await target.exec(SLEEPS, zone=zone)
+            assert await endless.kill() is JobState.CANCELLED
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("action", [lambda job: job.result(1), lambda job: job.kill()])
+def test_absent_job(target: Target, zone: ObjectRef, action: Callable[[pyosd.Job], object]) -> None:
+    absent = target.job(pyosd.ref(zone.partition_id, 0x99999))
+    with pytest.raises(JobExpired):
+        action(absent)
+    no_job = target.job(target.create(zone.partition_id))
+    with pytest.raises((JobExpired, pyosd.OSDError)):
+        action(no_job)

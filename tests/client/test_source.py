@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can be sent as a job, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyosd._source import (
+    call_arguments,
+    code_bytes,
+    code_name,
+    encode_args,
+    function_source,
+)
+from pyosd.exec_params import ArgsEncoding
+
+FACTOR = 3
+
+
+def plain(a: int, *rest: int, b: int = 2) -> int:
+    import math
+
+    return math.prod([a, b, *rest]) + sum(x for x in rest)
+
+
+def needs_a_global(a: int) -> int:
+    return a * FACTOR
+
+
+def needs_a_module() -> str:
+    return os.name
+
+
+@functools.cache
+def decorated(a: int) -> int:
+    return a
+
+
+async def coroutine() -> int:
+    return 1
+
+
+def closure() -> Callable[[], int]:
+    inner_value = 5
+
+    def inside() -> int:
+        return inner_value
+
+    return inside
+
+
+def run(source: str, arguments: bytes) -> object:
+    """Run source as a sandbox would, with a stand-in for its package osd."""
+    import json
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("osd")
+    results: list[object] = []
+    module.args = json.loads(arguments)  # type: ignore[attr-defined]
+    module.result = results.append  # type: ignore[attr-defined]
+    before = sys.modules.get("osd")
+    sys.modules["osd"] = module
+    try:
+        exec(compile(source, "job", "exec"), {"__name__": "__main__"})
+    finally:
+        del sys.modules["osd"]
+        if before is not None:
+            sys.modules["osd"] = before
+    return results[-1] if results else None
+
+
+def test_function_travels_as_source() -> None:
+    source = function_source(plain)
+    assert run(source, call_arguments([4, 5], {"b": 3})) == 65
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (needs_a_global, "FACTOR"),
+        (needs_a_module, "os"),
+        (lambda: 1, "lambda"),
+        (closure(), "inner_value"),
+        (coroutine, "plain def"),
+    ],
+)
+def test_functions_that_cannot_travel(function: Callable[..., object], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        function_source(function)
+
+
+@pytest.mark.parametrize("thing", [decorated, print, str.upper, functools.partial(plain, 1)])
+def test_things_that_are_no_functions(thing: Callable[..., object]) -> None:
+    with pytest.raises(TypeError, match="plain function"):
+        function_source(thing)
+
+
+def test_text_bytes_and_paths(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_bytes(b"pass\n")
+    assert code_bytes("pass") == b"pass" and code_bytes(b"pass") == b"pass"
+    assert code_bytes(path) == b"pass\n" and code_name(path) == "script.py"
+    assert code_name(plain) == "plain" and code_name("pass") == ""
+
+
+def test_arguments() -> None:
+    assert encode_args(None) == (ArgsEncoding.NONE, b"")
+    assert encode_args(b"\0") == (ArgsEncoding.BYTES, b"\0")
+    assert encode_args([1, {"a": None}]) == (ArgsEncoding.JSON, b'[1, {"a": null}]')
+    with pytest.raises(TypeError):
+        encode_args(object())

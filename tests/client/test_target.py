@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The typed commands and whole-object transfers against a real target."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+
+from pyosd import (
+    AttributeId,
+    AttributeLists,
+    AttributeValue,
+    Conflict,
+    NotFound,
+    ObjectRef,
+    OSDError,
+    SetOne,
+    Target,
+    ref,
+    requests,
+)
+from pyosd.attributes import ALL, LOGICAL_LENGTH, Page
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+APPLICATION = AttributeId(Page.APPLICATION, 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 1 << 20, (9 << 20) + 3])
+def test_whole_objects(target: Target, zone: ObjectRef, size: int) -> None:
+    data = os.urandom(size)
+    obj = target.create(zone.partition_id)
+    assert target.write_range(obj, 0, data) == size
+    assert target.length(obj) == size
+    assert target.read_range(obj) == data
+    assert b"".join(target.iter_read(obj)) == data
+    assert target.read_range(obj, size // 2) == data[size // 2 :]
+    assert target.read_range(obj, 0, size + 100) == data
+
+
+def test_copy_from_a_file(target: Target, zone: ObjectRef) -> None:
+    data = os.urandom(3 << 20)
+    obj = target.create(zone.partition_id)
+    assert target.write_from(obj, io.BytesIO(data), 100) == len(data)
+    assert target.read_range(obj) == bytes(100) + data
+
+
+def test_read_into_a_buffer(target: Target, zone: ObjectRef) -> None:
+    obj = target.create_and_write(zone.partition_id, b"0123456789")
+    buffer = bytearray(b"." * 16)
+    assert target.read_into(obj, 4, memoryview(buffer)[2:]) == 6
+    assert buffer == b"..456789........"
+    assert bytes(target.read(obj, 8, 100)) == b"89"
+    assert not target.read(obj, 100, 100)
+
+
+def test_append_clear_punch(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id)
+    assert [target.append(obj, b"abc") for _ in range(3)] == [0, 3, 6]
+    target.clear(obj, 1, 2)
+    target.punch(obj, 3, 3)
+    assert target.read_range(obj) == b"a\0\0abc"
+    with pytest.raises(OSDError) as caught:
+        target.punch(obj, 100, 1)
+    assert caught.value.field_pointer == 40
+
+
+def test_pieces(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id)
+    try:
+        target.write_pieces(obj, [(0, 2), (10, 3)], b"abcde")
+    except OSDError as error:
+        assert error.sense_key == 5
+        pytest.skip("scatter/gather is not offered")
+    assert bytes(target.read_pieces(obj, [(10, 3), (0, 2)])) == b"cdeab"
+
+
+def test_attributes_with_a_write(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id, attributes=[AttributeValue(Page.APPLICATION, 1, b"new")])
+    lists = AttributeLists(
+        (APPLICATION, LOGICAL_LENGTH), (AttributeValue(Page.APPLICATION, 1, b"set"),)
+    )
+    reply = target.call(requests.write(obj, 0, b"hello", attributes=lists))
+    assert [each.value for each in reply.attributes] == [b"set", (5).to_bytes(8, "big")]
+    reply = target.call(requests.read(obj, 0, 100, attributes=AttributeLists((APPLICATION,))))
+    assert bytes(reply.data) == b"hello" and reply.attributes[0].value == b"set"
+    one = SetOne(AttributeValue(Page.APPLICATION, 1, b"inside the CDB"))
+    target.call(requests.set_attributes(obj, attributes=one))
+    assert target.get_attribute(obj, *_pair(APPLICATION)) == b"inside the CDB"
+
+
+def _pair(wanted: AttributeId) -> tuple[int, int]:
+    return wanted.page, wanted.number
+
+
+def test_more_attributes_than_expected(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id)
+    values = [AttributeValue(Page.APPLICATION, n, bytes([n]) * 5000) for n in range(1, 33)]
+    target.set_attributes(obj, values)
+    assert list(target.get_attributes(obj, [each.id for each in values])) == values
+    found = target.get_attributes(obj, [AttributeId(Page.APPLICATION, ALL)])
+    assert [each for each in found if each.number] == values
+
+
+def test_lists(target: Target, zone: ObjectRef) -> None:
+    many = target.create_many(zone.partition_id, 300)
+    assert len({each.object_id for each in many}) == 300
+    assert target.list_objects(zone.partition_id) == many
+    page = target.list_page(zone, count=100)
+    assert len(page.ids) == 100 and page.continuation_id == many[100].object_id
+    assert zone.partition_id in target.list_partitions()
+
+
+def test_collections(target: Target, zone: ObjectRef) -> None:
+    members = target.create_many(zone.partition_id, 3)
+    collection = target.create_collection(zone.partition_id)
+    value = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
+    for each in members[:2]:
+        target.set_attributes(each, [value])
+    assert target.list_collections(zone.partition_id) == [collection]
+    assert target.list_members(collection) == members[:2]
+    found = target.get_member_attributes(collection, [LOGICAL_LENGTH])
+    assert [each.object_id for each in found] == [each.object_id for each in members[:2]]
+    with pytest.raises(Conflict):
+        target.remove_collection(collection)
+    target.remove_collection(collection, with_members=True)
+    assert target.list_collections(zone.partition_id) == []
+
+
+def test_errors_say_what_and_where(target: Target, zone: ObjectRef) -> None:
+    absent = ref(zone.partition_id, 0x99999)
+    with pytest.raises(NotFound) as caught:
+        target.read(absent, 0, 1)
+    assert caught.value.named_object == absent and caught.value.field_pointer == 24
+    with pytest.raises(NotFound):
+        target.create(0x7777_7777)
+    taken = target.create(zone.partition_id)
+    with pytest.raises(Conflict, match="taken"):
+        target.create(zone.partition_id, taken.object_id)
+    with pytest.raises(Conflict, match="contains"):
+        target.remove_partition(zone.partition_id)
+    target.remove_partition(zone.partition_id, contents=True)
+    with pytest.raises(NotFound):
+        target.list_objects(zone.partition_id)
+
+
+def test_flush_family(target: Target, zone: ObjectRef) -> None:
+    obj = target.create_and_write(zone.partition_id, b"data")
+    collection = target.create_collection(zone.partition_id)
+    target.flush(obj)
+    target.flush_collection(collection)
+    target.flush_partition(zone.partition_id)
+    target.flush_osd()
