@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A store behind osd_harness and an iosd-sandboxd beside it: EXEC end to end, without iSCSI."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd.commands import Commands
+from pyosd.types import ref
+from tests.harness_transport import HarnessTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT_DIRECTORY = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("OSD_BUILD_DIR", ROOT_DIRECTORY / "build"))
+HARNESS = BUILD / "target" / "osd_harness"
+SANDBOXD = BUILD / "sandbox" / "iosd-sandboxd"
+DEADLINE_S = 30.0
+
+
+class Target:
+    """The harness over one data directory, and the daemon; either may be killed and started again."""
+
+    def __init__(self, folder: Path, options: str = "") -> None:
+        self.folder, self.options = folder, options
+        self.socket = folder / "sandboxd.socket"
+        self.data = folder / "data"
+        self.data.mkdir()
+        self.daemon: subprocess.Popen[str] | None = None
+        self.start_daemon()
+        self.start()
+        self.partition = ref(self.commands.create_partition())
+
+    def start_daemon(self) -> None:
+        self.daemon = subprocess.Popen(
+            [
+                str(SANDBOXD),
+                "--socket",
+                str(self.socket),
+                "--python-dir",
+                str(ROOT_DIRECTORY / "pyosd"),
+                "--isolation",
+                "best",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.daemon.stdout is not None
+        assert self.daemon.stdout.readline().startswith("ready")
+
+    def start(self) -> None:
+        options = f"dir={self.data};sandboxd={self.socket};slots=2;isolation=best" + self.options
+        self.transport = HarnessTransport([str(HARNESS), options])
+        self.commands = Commands(self.transport)
+
+    def kill(self) -> None:
+        self.transport.process.send_signal(signal.SIGKILL)
+        self.transport.close()
+
+    def kill_daemon(self) -> None:
+        assert self.daemon is not None
+        assert self.daemon.stdout is not None
+        self.daemon.kill()
+        self.daemon.wait()
+        self.daemon.stdout.close()
+
+    def stop(self) -> None:
+        self.transport.close()
+        assert self.daemon is not None
+        self.daemon.terminate()
+        self.daemon.wait(DEADLINE_S)
+        assert self.daemon.stdout is not None
+        self.daemon.stdout.close()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[Target]:
+    if os.geteuid() != 0 or not SANDBOXD.exists() or not HARNESS.exists():
+        pytest.skip("needs root and a finished build")
+    running = Target(tmp_path)
+    yield running
+    running.stop()

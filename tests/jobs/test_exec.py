@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs end to end over the harness: zones, limits, control, guards, and deaths of either process."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd import errors, jobs
+from pyosd.attributes import Page
+from pyosd.exec_params import ExecParams, Limits
+from pyosd.job_status import JobFlag, JobState
+from pyosd.types import ROOT, AttributeValue, ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyosd.jobs import Job
+    from tests.jobs.conftest import Target
+
+DEADLINE_S = 30.0
+SLEEP = "import time\ntime.sleep(600)"
+
+
+def run(target: Target, code: str, **options: object) -> Job:
+    options.setdefault("zone", target.partition)
+    return jobs.submit(target.commands, code, **options)  # type: ignore[arg-type]
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(job: Job) -> bool:
+    return job.status().state == JobState.RUNNING
+
+
+def ended(job: Job) -> tuple[JobState, int]:
+    status = job.wait(DEADLINE_S)
+    return status.state, status.reason
+
+
+# ---- how jobs end
+
+
+def test_output_and_result_come_back(target: Target) -> None:
+    job = run(target, "import osd\nprint('hello')\nosd.result({'n': 1})", name="greeting")
+    assert job.result(DEADLINE_S) == {"n": 1}
+    assert job.output() == b"hello\n"
+    status = job.status()
+    assert status.state == JobState.COMPLETED
+    assert (status.name, status.attempt, status.stdout_length) == ("greeting", 1, 6)
+    assert status.sha256 and status.submitted and status.started and status.ended
+
+
+def test_synchronous_exec_returns_the_result(target: Target) -> None:
+    reply = target.commands.exec_code(
+        target.partition,
+        b"import osd\nosd.result(b'0123456789')",
+        synchronous=True,
+        result_allocation_length=4,
+    )
+    assert bytes(reply.result) == b"0123"
+    assert reply.job is not None and reply.error is None
+    assert jobs.Job(target.commands, reply.job).status().state == JobState.COMPLETED
+
+
+def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
+    reply = target.commands.exec_code(target.partition, b"1 / 0", synchronous=True)
+    assert reply.job is not None and reply.error is not None
+    assert (reply.error.asc, reply.error.ascq) == (0x80, 0x02)
+    assert reply.error.sense is not None
+    job = jobs.Job(target.commands, reply.job)
+    assert ended(job) == (JobState.FAILED, 201)
+    assert "ZeroDivisionError" in job.traceback()
+    assert "ZeroDivisionError" in job.status().message
+
+
+def test_wait_runs_out_and_the_job_goes_on(target: Target) -> None:
+    params = ExecParams(wait=0.1)
+    reply = target.commands.exec_code(
+        target.partition, b"import time\ntime.sleep(0.5)", params, synchronous=True
+    )
+    assert reply.still_running and reply.job is not None
+    assert ended(jobs.Job(target.commands, reply.job)) == (JobState.COMPLETED, 0)
+
+
+def test_long_result_spills_into_an_object(target: Target) -> None:
+    job = run(target, "import osd\nosd.result(b'0123456789' * 30000)")
+    assert job.result(DEADLINE_S) == b"0123456789" * 30000
+    status = job.status()
+    assert status.flags & JobFlag.RESULT_SPILLED and status.result_object is not None
+
+
+def test_long_stderr_keeps_both_ends(target: Target) -> None:
+    job = run(target, "import sys\nfor i in range(20000): print(i, file=sys.stderr)")
+    status = job.wait(DEADLINE_S)
+    text = job.stderr()
+    assert status.flags & JobFlag.STDERR_CUT
+    assert len(text) == 60 << 10
+    assert text.startswith(b"0\n1\n") and text.endswith(b"19999\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "state", "reason"),
+    [
+        ("while True: pass", Limits(wall=0.2), JobState.TIMEOUT, 301),
+        ("while True: pass", Limits(cpu=0.2), JobState.LIMIT_EXCEEDED, 302),
+        ("bytearray(300 << 20)", Limits(mem="64MiB"), JobState.OUT_OF_MEMORY, 303),
+        ("while True: print('x' * 999)", Limits(output=100_000), JobState.LIMIT_EXCEEDED, 304),
+        ("import sys\nsys.exit(7)", None, JobState.FAILED, 202),
+        ("import os\nos._exit(0)", None, JobState.FAILED, 204),
+    ],
+)
+def test_ends(
+    target: Target, code: str, limits: Limits | None, state: JobState, reason: int
+) -> None:
+    job = run(target, code, limits=limits)
+    assert ended(job) == (state, reason)
+    status = job.status()
+    assert status.reason_label and status.hint
+
+
+def test_output_is_cut_at_its_limit(target: Target) -> None:
+    job = run(target, "while True: print('x' * 99)", limits=Limits(output=5000))
+    status = job.wait(DEADLINE_S)
+    assert status.flags & JobFlag.STDOUT_CUT
+    assert len(job.output()) == status.stdout_length == 5000
+
+
+def test_output_grows_while_the_job_runs(target: Target) -> None:
+    job = run(target, "print('first', flush=True)\n" + SLEEP)
+    until(lambda: job.output() == b"first\n")
+    assert is_running(job)
+    job.kill()
+
+
+# ---- zones
+
+TOUCH = """
+import osd
+try:
+    osd.userobject({0}, {1}).data.write(b'x')
+    print('written')
+except osd.PermissionDenied:
+    print('denied')
+"""
+
+
+def test_zones_hold(target: Target) -> None:
+    commands, partition = target.commands, target.partition
+    inside = commands.create(partition.partition_id)
+    member = commands.create(partition.partition_id)
+    collection = commands.create_collection(partition.partition_id)
+    page = [AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))]
+    commands.set_attributes(member, page)
+    other = commands.create(commands.create_partition())
+    objects = {"inside": inside, "member": member, "other": other}
+    expected = {
+        ROOT: {"inside", "member", "other"},
+        partition: {"inside", "member"},
+        collection: {"member"},
+        inside: {"inside"},
+    }
+    for zone, allowed in expected.items():
+        for name, obj in objects.items():
+            job = run(target, TOUCH.format(obj.partition_id, obj.object_id), zone=zone)
+            assert ended(job) == (JobState.COMPLETED, 0)
+            assert job.output() == (b"written\n" if name in allowed else b"denied\n"), (zone, name)
+
+
+def test_absent_zone_is_refused(target: Target) -> None:
+    with pytest.raises(errors.NotFound):
+        run(target, "pass", zone=ref(target.partition.partition_id, 0x99999))
+    with pytest.raises(errors.NotFound):
+        run(target, "pass", zone=ref(0x99999))
+
+
+# ---- control
+
+
+def test_kill_cancel_hold_release(target: Target) -> None:
+    held = run(target, "print('ran')", hold=True)
+    assert held.status().state == JobState.HELD
+    running = run(target, SLEEP)
+    until(lambda: is_running(running))
+    assert not running.cancel()
+    assert running.kill() == JobState.CANCELLED
+    assert ended(running) == (JobState.CANCELLED, 107)
+    held.release()
+    assert ended(held) == (JobState.COMPLETED, 0)
+    assert held.output() == b"ran\n"
+    held = run(target, "print('never')", hold=True)
+    assert held.cancel()
+    assert ended(held) == (JobState.CANCELLED, 105)
+    assert held.output() == b""
+    held.kill()  # GOOD in every state
+    assert ended(held) == (JobState.CANCELLED, 105)
+
+
+def test_generation_grows_with_progress(target: Target) -> None:
+    code = "import osd, time\nfor i in range(4):\n    osd.progress(i / 4, f'step {i}')\n    time.sleep(0.1)"
+    job = run(target, code)
+    seen: list[int] = []
+    while not job.status().done:
+        seen.append(job.status().generation)
+    assert seen == sorted(seen) and len(set(seen)) >= 4
+    assert job.status().message == "step 3"
+
+
+def test_same_key_is_the_same_job(target: Target) -> None:
+    first = run(target, "print('once')", key="k")
+    assert run(target, "print('once')", key="k").id == first.id
+    with pytest.raises(errors.OSDError) as raised:
+        run(target, "print('twice')", key="k")
+    assert (raised.value.asc, raised.value.ascq) == (0x80, 0x12)
+    first.wait(DEADLINE_S)
+    assert run(target, "print('once')", key="k").id == first.id
+
+
+# ---- what stands in the way
+
+
+def test_unfinished_job_guards_its_surrogate_and_partition(target: Target) -> None:
+    job = run(target, SLEEP)
+    until(lambda: is_running(job))
+    for attempt in (
+        lambda: target.commands.remove(job.id),
+        lambda: target.commands.write(job.id, 0, b"x"),
+        lambda: target.commands.set_attributes(job.id, [AttributeValue(0xA, 1, b"x")]),
+        lambda: target.commands.remove_partition(target.partition.partition_id, contents=True),
+    ):
+        with pytest.raises(errors.OSDError) as raised:
+            attempt()
+        assert (raised.value.asc, raised.value.ascq) == (0x80, 0x11)
+    job.kill()
+    target.commands.remove(job.id)
+    target.commands.remove_partition(target.partition.partition_id, contents=True)
+
+
+def test_removing_the_zone_ends_its_jobs(target: Target) -> None:
+    collection = target.commands.create_collection(target.partition.partition_id)
+    running = run(target, SLEEP, zone=collection)
+    until(lambda: is_running(running))
+    held = run(target, "pass", zone=collection, hold=True)
+    target.commands.remove_collection(collection)
+    assert ended(running) == (JobState.FAILED, 605)
+    assert ended(held) == (JobState.FAILED, 605)
+
+
+def test_format_ends_everything(target: Target) -> None:
+    job = run(target, SLEEP)
+    until(lambda: is_running(job))
+    target.commands.format_osd()
+    assert target.commands.list_partitions() == []
+    target.partition = ref(target.commands.create_partition())
+    assert ended(run(target, "pass")) == (JobState.COMPLETED, 0)
+
+
+def test_jobs_collection_lists_all(target: Target) -> None:
+    made = {run(target, "pass").id for _ in range(20)}
+    assert {
+        status.id for status in jobs.list_jobs(target.commands, target.partition.partition_id)
+    } == made
+
+
+def test_principal_has_a_cap(target: Target) -> None:
+    for _ in range(1000):
+        run(target, "pass", hold=True)
+    with pytest.raises(errors.TargetBusy):
+        run(target, "pass", hold=True)
+
+
+# ---- deaths
+
+
+def test_jobs_survive_the_target(target: Target) -> None:
+    wrote = run(target, TOUCH.format(*job_object(target)) + SLEEP)
+    read_only = run(target, "print('again', flush=True)\nimport time\ntime.sleep(1)")
+    until(lambda: bool(wrote.output()) and bool(read_only.output()))
+    held = run(target, "print('later')", hold=True, key="held")
+    queued = [run(target, f"print({i})") for i in range(5)]
+    target.kill()
+    target.start()
+    everything = [wrote, read_only, held, *queued]
+    wrote, read_only, held, *queued = [jobs.Job(target.commands, job.id) for job in everything]
+    assert ended(wrote) == (JobState.SANDBOX_LOST, 402)
+    assert ended(read_only) == (JobState.COMPLETED, 0)
+    assert read_only.output() == b"again\n" and read_only.status().attempt == 2
+    assert [job.wait(DEADLINE_S).state for job in queued] == [JobState.COMPLETED] * 5
+    assert [job.output() for job in queued] == [b"%d\n" % i for i in range(5)]
+    assert held.status().state == JobState.HELD
+    assert run(target, "print('later')", hold=True, key="held").id == held.id
+    held.release()
+    assert ended(held) == (JobState.COMPLETED, 0)
+
+
+def job_object(target: Target) -> tuple[int, int]:
+    obj = target.commands.create(target.partition.partition_id)
+    return obj.partition_id, obj.object_id
+
+
+def test_jobs_survive_the_daemon(target: Target) -> None:
+    wrote = run(target, TOUCH.format(*job_object(target)) + SLEEP)
+    read_only = run(target, "print('again', flush=True)\nimport time\ntime.sleep(1)")
+    until(lambda: bool(wrote.output()) and bool(read_only.output()))
+    target.kill_daemon()
+    assert ended(wrote) == (JobState.SANDBOX_LOST, 402)
+    with pytest.raises(errors.TargetBusy):
+        target.commands.exec_code(target.partition, b"pass", synchronous=True)
+    queued = run(target, "pass")
+    assert queued.status().reason == 102
+    target.start_daemon()
+    assert ended(read_only) == (JobState.COMPLETED, 0)
+    assert read_only.output() == b"again\n" and read_only.status().attempt == 2
+    assert ended(queued) == (JobState.COMPLETED, 0)
