@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
 
-    tests/fuzz/run.py [--seconds 60] [--build DIR] [--target NAME]...
+    python3 tests/fuzz/run.py [--seconds 60] [--build DIR] [--target NAME]...
 
 Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
 inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
