@@ -273,7 +273,7 @@ static bool settle_limits(struct osd_run *run)
 	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&run->job->record.limits);
 	struct timespec until;
 
-	if (memcmp(&wanted, &sandbox->limits, sizeof(wanted)) == 0)
+	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
 		return true;
 	if (!osd_pool_ask_limits(exec, sandbox, &wanted))
 		return false;

@@ -38,6 +38,13 @@ struct osd_sandbox_limits {
 	uint32_t open_files;
 };
 
+static inline bool osd_sandbox_limits_equal(const struct osd_sandbox_limits *a,
+					    const struct osd_sandbox_limits *b)
+{
+	return a->memory_bytes == b->memory_bytes && a->cpu_seconds == b->cpu_seconds &&
+	       a->processes == b->processes && a->open_files == b->open_files;
+}
+
 struct osd_sandbox_exit {
 	int32_t wait_status; /* as of waitpid(2) */
 	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;

@@ -31,7 +31,7 @@ def shown(number: int, unit: str) -> str:
     for scale, name in SCALES.get(unit, ()):
         if number >= scale and number % scale == 0:
             return f"{number // scale} {name}"
-    return f"{number:,} {unit}"
+    return f"{number:,} bytes" if unit == "bytes" else f"{number:,}"
 
 
 def table() -> str:
