@@ -71,6 +71,7 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	struct osd_answer answer;
 	Py_buffer body = {0};
 	const uint8_t *answer_body;
+	PyObject *data = NULL;
 	bool fine;
 
 	(void)module;
@@ -82,12 +83,14 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	call.b = b;
 	call.body_bytes = (uint32_t)OSD_MIN((size_t)body.len, (size_t)OSD_BODY_MAX + 1);
 	fine = ask(&call, body.buf, &answer, &answer_body);
+	/* copied before anything that may run other code, whose calls would overwrite it */
+	if (fine)
+		data = PyBytes_FromStringAndSize((const char *)answer_body, (Py_ssize_t)answer.body_bytes);
 	if (body.obj)
 		PyBuffer_Release(&body);
-	if (!fine)
+	if (!data)
 		return NULL;
-	return Py_BuildValue("(KKy#)", (unsigned long long)answer.a, (unsigned long long)answer.b,
-			     (const char *)answer_body, (Py_ssize_t)answer.body_bytes);
+	return Py_BuildValue("(KKN)", (unsigned long long)answer.a, (unsigned long long)answer.b, data);
 }
 
 PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"

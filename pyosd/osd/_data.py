@@ -149,7 +149,7 @@ class Data(io.BufferedIOBase):
     def readline(self, size: int | None = -1, /) -> bytes:
         return self._buffered().readline(-1 if size is None else size)
 
-    def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[bytes]:
         """Lines, at the speed of the buffer below: it keeps our position."""
         return iter(self._buffered())
 

@@ -47,6 +47,7 @@ PRELOAD = """
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
 ARGS_BYTES, ARGS_JSON = 1, 2
 TRACEBACK_HEAD, TRACEBACK_TAIL = 8 << 10, 48 << 10  # bytes kept of a longer one
+LINE_BYTES = 256  # the surrogate's message
 RESERVE_BYTES = 256 << 10  # given back when memory runs out, so that there is some to say so
 
 Report = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
@@ -159,11 +160,11 @@ def report_exit(error: SystemExit) -> Report:
     if isinstance(code, int):
         return code & 0xFF, FINISH_EXIT, b"", f"exit code {code & 0xFF}".encode()
     try:
-        text = str(code).encode(errors="backslashreplace")
+        text = str(code)
     except BaseException:
-        text = b"<unprintable exit text>"
-    write_error(text + b"\n")
-    return 1, FINISH_EXIT, b"", text
+        text = "<unprintable exit text>"
+    write_error(text.encode(errors="backslashreplace") + b"\n")
+    return 1, FINISH_EXIT, b"", one_line(text)
 
 
 def words_of(error: BaseException) -> bytes:
@@ -172,7 +173,9 @@ def words_of(error: BaseException) -> bytes:
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     try:
-        text = "".join(format_exception(type(error), error, trace)).encode(errors="backslashreplace")
+        text = "".join(format_exception(type(error), error, trace)).encode(
+            errors="backslashreplace"
+        )
     except BaseException:
         text = b"Traceback lost: " + last_line(error) + b"\n"
     if len(text) > TRACEBACK_HEAD + TRACEBACK_TAIL:
@@ -182,10 +185,16 @@ def words_of(error: BaseException) -> bytes:
 
 def last_line(error: BaseException) -> bytes:
     try:
-        text = format_exception_only(type(error), error)[-1].strip()
-        return text.encode(errors="backslashreplace")
+        return one_line(format_exception_only(type(error), error)[-1])
     except BaseException:
-        return type(error).__name__.encode(errors="backslashreplace")
+        return one_line(type(error).__name__)
+
+
+def one_line(text: str) -> bytes:
+    """At most LINE_BYTES of text fit to be shown: no control characters, whole characters."""
+    shown = "".join(c if c.isprintable() or "\ud800" <= c <= "\udfff" else " " for c in text)
+    encoded = shown.strip().encode(errors="backslashreplace")[:LINE_BYTES]
+    return encoded.decode(errors="ignore").encode()
 
 
 def write_error(text: bytes) -> None:

@@ -10,7 +10,6 @@ such a moment in three attempts asks the proxy after all.
 from __future__ import annotations
 
 import importlib
-import mmap
 import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, cast
@@ -53,24 +52,29 @@ class OutOfDate(Exception):
 
 
 class Shared:
-    """One object's descriptors; closed with the last reference."""
+    """One object's descriptors; closed with the last reference, which may be a map's.
 
-    def __init__(self, partition_id: int, object_id: int) -> None:
+    ids, released: where to note then that the proxy may forget them (not told from here: this may
+    run in the middle of another call).
+    """
+
+    def __init__(self, ids: tuple[int, int], released: list[tuple[int, int]]) -> None:
         self.head_fd = self.tail_fd = -1
-        self.head_bytes, _, self.head_fd, self.tail_fd, version_fd = core.share(
-            partition_id, object_id
-        )
+        self.head_bytes, _, self.head_fd, self.tail_fd, version_fd = core.share(*ids)
+        self.ids, self.released = ids, released
         try:
-            page = mmap.mmap(version_fd, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
+            page = core.Map(version_fd, PAGE_BYTES, -1, PAGE_BYTES)
         finally:
             os.close(version_fd)
-        self.words = memoryview(page).cast("Q")
+        self.words = memoryview(page).cast("B").cast("Q")
         self.layout = self.words[LAYOUT]
 
     def __del__(self) -> None:
         for fd in (self.head_fd, self.tail_fd):
             if fd >= 0:
                 os.close(fd)
+        if hasattr(self, "ids"):
+            self.released.append(self.ids)
 
     def readinto(self, offset: int, buffer: memoryview) -> int | None:
         """Read; None where no stable moment was found."""
@@ -122,7 +126,7 @@ class Shared:
         return live
 
 
-class LiveMap(core.Map):  # type: ignore[misc]
+class LiveMap(core.Map):  # type: ignore[name-defined,misc]
     """The object's own bytes, in place: what others write shows."""
 
     shared: Shared
@@ -142,6 +146,7 @@ class SandboxTransport:
         self._shares: OrderedDict[tuple[int, int], Shared] = OrderedDict()
         self._large: set[tuple[int, int]] = set()
         self._unshareable: set[tuple[int, int]] = set()
+        self._released: list[tuple[int, int]] = []
 
     @property
     def context(self) -> Context:
@@ -182,7 +187,7 @@ class SandboxTransport:
             try:
                 return shared.map()
             except OutOfDate:
-                self._forget((partition_id, object_id))
+                del self._shares[partition_id, object_id], shared
             except (OSError, ValueError):
                 return None  # an odd head size, or no address space: a copy will do
         return None
@@ -196,7 +201,7 @@ class SandboxTransport:
             try:
                 return shared.readinto(offset, view)
             except OutOfDate:
-                self._forget(ids)
+                del self._shares[ids], shared
         return None
 
     def _shared(self, ids: tuple[int, int]) -> Shared | None:
@@ -207,16 +212,13 @@ class SandboxTransport:
         if ids in self._unshareable:
             return None
         while len(self._shares) >= SHARES_MAX:
-            self._forget(next(iter(self._shares)))
+            self._shares.popitem(last=False)
+        while self._released:
+            core.call(Call.UNSHARE, *self._released.pop())
         try:
-            shared = self._shares[ids] = Shared(*ids)
+            shared = self._shares[ids] = Shared(ids, self._released)
         except NotFound:
             raise
         except (OSDError, OSError):  # not the whole object is ours to read, or too many are open
             self._unshareable.add(ids)
         return shared
-
-    def _forget(self, ids: tuple[int, int]) -> None:
-        """Views made of it keep the descriptors open; the proxy's account of them is the job's."""
-        del self._shares[ids]
-        core.call(Call.UNSHARE, *ids)

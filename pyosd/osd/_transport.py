@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["CALL_IO_MAX", "CALL_RECORDS", "Call", "Context", "Mapping", "Transport", "current", "use"]
+__all__ = [
+    "CALL_IO_MAX",
+    "CALL_RECORDS",
+    "Call",
+    "Context",
+    "Mapping",
+    "Transport",
+    "current",
+    "use",
+]
 
 CALL_IO_MAX = 1 << 20  # bytes of object data in one call
 CALL_RECORDS = 64  # attributes in one call

@@ -44,22 +44,32 @@ class Files:
 
     def __init__(self, thing: Thing, head_bytes: int) -> None:
         self.head_bytes = head_bytes
-        self.head = self._file(thing.data[:head_bytes])
-        self.tail = self._file(thing.data[head_bytes:]) if len(thing.data) > head_bytes else -1
-        page = os.memfd_create("version")
-        os.ftruncate(page, 4096)
-        self.page = mmap.mmap(page, 4096)
-        self.page_fd = os.open(f"/proc/self/fd/{page}", os.O_RDONLY)
-        os.close(page)
-        struct.pack_into("=QQ", self.page, 0, 2, len(thing.data))
+        self.writable = [os.memfd_create(name) for name in ("head", "tail", "version")]
+        os.ftruncate(self.writable[2], 4096)
+        self.page = mmap.mmap(self.writable[2], 4096)
+        self.head, self.tail, self.page_fd = (
+            os.open(f"/proc/self/fd/{fd}", os.O_RDONLY) for fd in self.writable
+        )
+        self.has_tail = len(thing.data) > head_bytes
+        self.update(thing)
 
-    @staticmethod
-    def _file(data: bytes) -> int:
-        writable = os.memfd_create("object")
-        os.write(writable, data)
-        fd = os.open(f"/proc/self/fd/{writable}", os.O_RDONLY)
-        os.close(writable)
-        return fd
+    def update(self, thing: Thing) -> None:
+        """What the target does around a write: odd, the bytes, the length, even."""
+        version = struct.unpack_from("=Q", self.page)[0]
+        struct.pack_into("=Q", self.page, 0, version + 1)
+        for fd, data in zip(
+            self.writable,
+            (thing.data[: self.head_bytes], thing.data[self.head_bytes :]),
+            strict=False,
+        ):
+            os.pwrite(fd, data, 0)
+        struct.pack_into("=Q", self.page, 8, len(thing.data))
+        struct.pack_into("=Q", self.page, 0, version + 2)
+
+    def __del__(self) -> None:
+        self.page.close()
+        for fd in (*self.writable, self.head, self.tail, self.page_fd):
+            os.close(fd)
 
 
 def entries(attributes: dict[tuple[int, int], bytes]) -> bytes:
@@ -77,13 +87,18 @@ class MemoryObjects:
         self.things: dict[tuple[int, int], Thing] = {(0, 0): Thing(ROOT)}
         self.head_bytes, self.share = head_bytes, share
 
-    def serve(self, sandbox: Sandbox, op: int, pid: int, oid: int, a: int, b: int, body: bytes) -> None:
+    def serve(
+        self, sandbox: Sandbox, op: int, pid: int, oid: int, a: int, b: int, body: bytes
+    ) -> None:
         handler = getattr(self, f"op_{op}")
         try:
             answer = handler(sandbox, (pid, oid), a, b, body)
         except Refusal as refusal:
             sandbox.answer(refusal.code, body=str(refusal).encode())
             return
+        thing = self.things.get((pid, oid))
+        if thing and thing.files and 33 <= op <= 37:
+            thing.files.update(thing)
         sandbox.answer(0, *(answer or ()))
 
     def thing(self, ids: tuple[int, int], kind: int | None = None) -> Thing:
@@ -239,9 +254,9 @@ class MemoryObjects:
         if not self.share:
             raise Refusal(PERMISSION, "no descriptors for this object")
         thing.files = files = Files(thing, self.head_bytes)
-        fds = [fd for fd in (files.head, files.tail) if fd >= 0] + [files.page_fd]
+        fds = [files.head, *([files.tail] if files.has_tail else []), files.page_fd]
         socket.send_fds(sandbox.job, [SHARE_MESSAGE], fds)
-        flags = 1 | (2 if files.tail >= 0 else 0)
+        flags = 1 | (2 if files.has_tail else 0)
         return self.head_bytes, len(thing.data), b"", flags, len(fds)
 
     def op_41(self, sandbox, ids, a, b, body):  # UNSHARE

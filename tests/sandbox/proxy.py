@@ -102,7 +102,9 @@ class Outcome:
 class Daemon:
     """A running iosd-sandboxd and the one connection to it."""
 
-    def __init__(self, folder: Path, *options: str, most: int = 4, stderr: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, most: int = 4, stderr: int | None = None
+    ) -> None:
         self.path = folder / "sandboxd"
         command = [SANDBOXD, "--socket", self.path, "--python-dir", ROOT / "pyosd", *options]
         self.process = subprocess.Popen(
@@ -241,7 +243,9 @@ class Sandbox:
     def post(self, line: int) -> None:
         struct.pack_into("=I", self.memory, line, (self.word(line) + 1) & 0xFFFFFFFF)
         if self.word(line + 4):
-            libc.syscall(SYS_FUTEX, ctypes.c_void_p(self.address + line), FUTEX_WAKE, 1, None, None, 0)
+            libc.syscall(
+                SYS_FUTEX, ctypes.c_void_p(self.address + line), FUTEX_WAKE, 1, None, None, 0
+            )
 
     def control(self, word: int) -> None:
         struct.pack_into("=I", self.memory, WORD_AT, word)
@@ -277,7 +281,9 @@ class Sandbox:
                 raise Timeout("the sandbox neither calls nor ends")
             self.drain(0.0005)
         self.seen = self.word(CALL_AT)
-        version, op, _flags, zero, length, partition, obj, a, b = CALL.unpack_from(self.memory, FRAME_AT)
+        version, op, _flags, zero, length, partition, obj, a, b = CALL.unpack_from(
+            self.memory, FRAME_AT
+        )
         assert version == 1 and zero == 0
         return op, partition, obj, a, b, self.memory[BODY_AT : BODY_AT + length]
 
@@ -285,14 +291,12 @@ class Sandbox:
         self, code: int = 0, a: int = 0, b: int = 0, body: bytes = b"", flags: int = 0, fds: int = 0
     ) -> None:
         self.memory[BODY_AT : BODY_AT + len(body)] = body
-        ANSWER.pack_into(
-            self.memory, FRAME_AT + FRAME_BYTES, 1, code, flags, fds, len(body), a, b
-        )
+        ANSWER.pack_into(self.memory, FRAME_AT + FRAME_BYTES, 1, code, flags, fds, len(body), a, b)
         self.post(ANSWER_AT)
 
     def finish(self, objects: object = None) -> Outcome:
         """Serve calls until the sandbox is dead; the daemon's word on its end."""
-        from objects import MemoryObjects  # noqa: PLC0415 -- beside this file
+        from objects import MemoryObjects
 
         store = objects or MemoryObjects()
         while (call := self.next_call()) is not None:

@@ -52,7 +52,9 @@ def children(pid: int) -> list[int]:
 
 
 def zygotes(daemon: Daemon) -> list[int]:
-    found = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+    found = (
+        Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+    )
     return [
         int(pid)
         for pid in found
@@ -94,7 +96,12 @@ def test_every_level_runs_jobs(own, level: str) -> None:
 @pytest.mark.parametrize("level", ["no-cgroup", "no-userns"])
 def test_a_lower_level_still_denies(own, level: str) -> None:
     daemon = own("--isolation", level)
-    for code in ("os.fork()", "open('/etc/passwd')", "__import__('socket').socket()", "os.kill(1, 0)"):
+    for code in (
+        "os.fork()",
+        "open('/etc/passwd')",
+        "__import__('socket').socket()",
+        "os.kill(1, 0)",
+    ):
         out = daemon.run(f"import os\ntry: {code}\nexcept OSError: print('denied')")
         assert out.stdout == b"denied\n", code
 
@@ -209,8 +216,16 @@ def test_strangers_are_not_served(own) -> None:
     )
     daemon.path.parent.chmod(0o755)
     done = subprocess.run(
-        ["setpriv", "--reuid", "65534", "--clear-groups"]
-        + ["/usr/bin/python3", "-c", script, str(daemon.path)],
+        [
+            "setpriv",
+            "--reuid",
+            "65534",
+            "--clear-groups",
+            "/usr/bin/python3",
+            "-c",
+            script,
+            str(daemon.path),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -304,11 +319,11 @@ def test_memory_does_not_grow_with_jobs(own) -> None:
 
     daemon.run("pass")
     before = resident()
-    descriptors = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+    descriptors = len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
     for _ in range(200):
         daemon.run("pass")
     assert resident() - before < 1024  # KiB
-    assert len(os.listdir(f"/proc/{daemon.process.pid}/fd")) == descriptors
+    assert len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir())) == descriptors
 
 
 def test_no_interpreter_is_ever_taken_down_and_up_again() -> None:

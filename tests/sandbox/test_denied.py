@@ -178,7 +178,10 @@ def test_a_secret_is_nowhere_in_the_next_one_s_memory(daemon: Daemon) -> None:
     sandbox = daemon.spawn()
     sandbox.wait_ready()
     found = []
-    with open(f"/proc/{sandbox.pid}/maps") as maps, open(f"/proc/{sandbox.pid}/mem", "rb") as memory:
+    with (
+        Path(f"/proc/{sandbox.pid}/maps").open() as maps,
+        Path(f"/proc/{sandbox.pid}/mem").open("rb") as memory,
+    ):
         for line in maps:
             span, modes = line.split()[:2]
             if "r" not in modes or "[v" in line:

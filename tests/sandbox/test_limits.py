@@ -137,7 +137,12 @@ def test_limits_of_the_job_replace_those_of_the_spare(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(memory_bytes=1), Limits(cpu_seconds=0), Limits(processes=0), Limits(open_files=1 << 20)],
+    [
+        Limits(memory_bytes=1),
+        Limits(cpu_seconds=0),
+        Limits(processes=0),
+        Limits(open_files=1 << 20),
+    ],
 )
 def test_limits_out_of_reason_are_refused(daemon: Daemon, limits: Limits) -> None:
     with pytest.raises(PermissionError, match="limits out of range"):
@@ -156,7 +161,9 @@ def test_the_host_kills_a_sandbox_before_the_daemon(daemon: Daemon) -> None:
 
 
 def test_usage_is_reported(daemon: Daemon) -> None:
-    out = daemon.run("x = bytearray(50 << 20); x[::4096] = b'x' * len(x[::4096]); sum(range(10**6))")
+    out = daemon.run(
+        "x = bytearray(50 << 20); x[::4096] = b'x' * len(x[::4096]); sum(range(10**6))"
+    )
     assert out.status
     assert out.status.cpu_user_usec > 1000
     assert 50 * MIB < out.status.peak_bytes < 70 * MIB

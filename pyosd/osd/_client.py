@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The transport at a client: calls become OSD commands of a pyosd session, so that a script runs
+unchanged as ``python3 script.py``.
+
+Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root``, PID or PID/OID;
+default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
+IOSD_RESULT, a file for what osd.result() leaves.  Rights are those of the session: no zone is
+enforced here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from pyosd import errors
+from pyosd.attributes import CURRENT_TYPE, LOGICAL_LENGTH, Page
+from pyosd.target import connect as connect_target
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+
+from ._errors import (
+    Conflict,
+    Exists,
+    Invalid,
+    NoSpace,
+    NotEmpty,
+    NotFound,
+    OSDError,
+    PermissionDenied,
+    StorageError,
+)
+from ._transport import CALL_IO_MAX, Call, Context
+from ._values import NAME, decode_entries, encode_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from pyosd.commands import Commands
+
+__all__ = ["SessionTransport", "connect"]
+
+Answer = tuple[int, int, bytes]
+NOTHING: Answer = (0, 0, b"")
+ID_BYTES = 8
+LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
+COLLECTION_TYPE = 0x40
+READ_PIECE = 4 << 20
+NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
+MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
+
+
+def translate(error: errors.OSDError) -> OSDError:
+    """Say in this package's exceptions what the target answered."""
+    code = (error.asc, error.ascq)
+    kind: type[OSDError] = Invalid
+    if isinstance(error, errors.NotFound):
+        kind = NotFound
+    elif isinstance(error, errors.PermissionDenied):
+        kind = PermissionDenied
+    elif isinstance(error, errors.QuotaExceeded):
+        kind = NoSpace
+    elif isinstance(error, errors.Conflict):
+        kind = {NOT_EMPTY_SENSE: NotEmpty, JOB_IN_WAY_SENSE: Conflict}.get(code, Exists)
+    elif error.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR):
+        kind = StorageError
+    return kind(error.text)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except errors.Unreachable:
+        raise
+    except errors.OSDError as error:
+        raise translate(error) from None
+
+
+class SessionTransport:
+    """Carries the calls of this package over a session's commands."""
+
+    def __init__(self, commands: Commands, context: Context | None = None) -> None:
+        self.commands = commands
+        self._context = context or Context()
+        self.result = bytearray()
+        self.result_encoding = 0
+
+    @property
+    def context(self) -> Context:
+        return self._context
+
+    def call(
+        self,
+        op: int,
+        partition_id: int,
+        object_id: int,
+        a: int = 0,
+        b: int = 0,
+        body: ReadableBuffer = b"",
+    ) -> Answer:
+        with translated():
+            return HANDLERS[Call(op)](self, ref(partition_id, object_id), a, b, memoryview(body))
+
+    def readinto(
+        self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
+    ) -> int:
+        view = memoryview(buffer).cast("B")[:READ_PIECE]
+        with translated():
+            obj = ref(partition_id, object_id)
+            return len(self.commands.read(obj, offset, len(view), into=view))
+
+    def map(self, partition_id: int, object_id: int) -> None:
+        """Nothing to map here."""
+
+    # -- the job itself
+
+    def finish(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> NoReturn:
+        raise Invalid("a script at a client ends by ending")
+
+    def progress(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        return NOTHING  # who runs a script here sees it run
+
+    def leave_result(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        del self.result[a:]
+        self.result += body
+        self.result_encoding = b
+        return NOTHING
+
+    # -- existence and life cycle
+
+    def type_of(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        try:
+            (found,) = self.commands.get_attributes(obj, [CURRENT_TYPE])
+        except errors.NotFound:
+            return NOTHING
+        return found.uint, 0, b""
+
+    def create_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        return self.commands.create_partition(obj.partition_id), 0, b""
+
+    def remove_partition(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.remove_partition(obj.partition_id, bool(a))
+        return NOTHING
+
+    def create(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        if a == 1:
+            return self.commands.create(obj.partition_id, obj.object_id).object_id, 0, b""
+        if obj.object_id:
+            raise Invalid("many objects are created with ids of the target's choice")
+        return self.commands.create_many(obj.partition_id, a)[0].object_id, 0, b""
+
+    def remove(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.remove(obj)
+        return NOTHING
+
+    def create_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        made = self.commands.create_collection(obj.partition_id, obj.object_id)
+        return made.object_id, 0, b""
+
+    def remove_collection(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.remove_collection(obj, bool(a))
+        return NOTHING
+
+    # -- membership: a user object's Collections page names its collections
+
+    def memberships(self, member: ObjectRef) -> list[AttributeValue]:
+        page = AttributeId(Page.USER_COLLECTIONS, 0xFFFF_FFFF)
+        found = self.commands.get_attributes(member, [page])
+        return [each for each in found if each.number and len(each.value) == ID_BYTES]
+
+    def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        if self.type_of(obj, 0, 0, body)[0] != COLLECTION_TYPE:
+            raise NotFound(f"no collection {obj}")
+        member = ref(obj.partition_id, a)
+        held = self.memberships(member)
+        if any(each.uint == obj.object_id for each in held):
+            return NOTHING
+        taken = {each.number for each in held}
+        number = next(n for n in range(1, len(taken) + 2) if n not in taken)
+        self.set_membership(member, number, obj.object_id.to_bytes(ID_BYTES, "big"))
+        return NOTHING
+
+    def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        member = ref(obj.partition_id, a)
+        for each in self.memberships(member):
+            if each.uint == obj.object_id:
+                self.set_membership(member, each.number, b"")
+        return NOTHING
+
+    def set_membership(self, member: ObjectRef, number: int, value: bytes) -> None:
+        attribute = AttributeValue(Page.USER_COLLECTIONS, number, value)
+        self.commands.set_attributes(member, [attribute])
+
+    # -- listing and attributes
+
+    def list_ids(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        page = self.commands.list_page(obj, b, collections=a == LIST_COLLECTIONS)
+        ids = b"".join(each.to_bytes(ID_BYTES, "big") for each in page.ids)
+        more = page.continuation_id if page.continuation_id > b else 0
+        return more, len(page.ids), ids
+
+    def getattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        wanted = [AttributeId(*NAME.unpack_from(body, at)) for at in range(0, len(body), NAME.size)]
+        return 0, 0, as_entries(self.commands.get_attributes(obj, wanted))
+
+    def setattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        values = [AttributeValue(*entry) for entry in decode_entries(bytes(body))]
+        self.commands.set_attributes(obj, values)
+        return NOTHING
+
+    def listattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        found = self.commands.get_attributes(obj, [AttributeId(a, 0xFFFF_FFFF)])
+        return 0, 0, as_entries(tuple(each for each in found if each.value)[b:])
+
+    # -- data
+
+    def read(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        data = bytes(self.commands.read(obj, a, min(b, CALL_IO_MAX)))
+        return len(data), 0, data
+
+    def write(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.write(obj, a, body)
+        return NOTHING
+
+    def append(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        return self.commands.append(obj, body), 0, b""
+
+    def truncate(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        value = a.to_bytes(8, "big")
+        attribute = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, value)
+        self.commands.set_attributes(obj, [attribute])
+        return NOTHING
+
+    def clear(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.clear(obj, a, b)
+        return NOTHING
+
+    def punch(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.punch(obj, a, b)
+        return NOTHING
+
+    def length(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        (found,) = self.commands.get_attributes(obj, [LOGICAL_LENGTH])
+        return found.uint, 0, b""
+
+    def flush(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        self.commands.flush(obj)
+        return NOTHING
+
+    def not_here(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> NoReturn:
+        raise Invalid("descriptors are not passed over a network")
+
+
+HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview], Answer]] = {
+    Call.FINISH: SessionTransport.finish,
+    Call.PROGRESS: SessionTransport.progress,
+    Call.RESULT: SessionTransport.leave_result,
+    Call.TYPE: SessionTransport.type_of,
+    Call.CREATE_PARTITION: SessionTransport.create_partition,
+    Call.REMOVE_PARTITION: SessionTransport.remove_partition,
+    Call.CREATE: SessionTransport.create,
+    Call.REMOVE: SessionTransport.remove,
+    Call.CREATE_COLLECTION: SessionTransport.create_collection,
+    Call.REMOVE_COLLECTION: SessionTransport.remove_collection,
+    Call.COLLECTION_ADD: SessionTransport.collection_add,
+    Call.COLLECTION_DROP: SessionTransport.collection_drop,
+    Call.LIST: SessionTransport.list_ids,
+    Call.GETATTR: SessionTransport.getattr,
+    Call.SETATTR: SessionTransport.setattr,
+    Call.LISTATTR: SessionTransport.listattr,
+    Call.READ: SessionTransport.read,
+    Call.WRITE: SessionTransport.write,
+    Call.APPEND: SessionTransport.append,
+    Call.TRUNCATE: SessionTransport.truncate,
+    Call.CLEAR: SessionTransport.clear,
+    Call.PUNCH: SessionTransport.punch,
+    Call.LENGTH: SessionTransport.length,
+    Call.FLUSH: SessionTransport.flush,
+    Call.SHARE: SessionTransport.not_here,
+    Call.UNSHARE: SessionTransport.not_here,
+}
+
+
+def as_entries(attributes: tuple[AttributeValue, ...]) -> bytes:
+    return b"".join(encode_entries((each.page, each.number, each.value) for each in attributes))
+
+
+def context_of(environment: dict[str, str], words: list[str], commands: Commands) -> Context:
+    """Arguments and zone as the environment gives them.  Raises: ValueError, NotFound."""
+    text = environment.get("IOSD_ARGS")
+    args = json.loads(text) if text else (words or None)
+    zone = ObjectRef.parse(environment.get("IOSD_ZONE", "root"))
+    transport = SessionTransport(commands)
+    zone_type = transport.call(Call.TYPE, zone.partition_id, zone.object_id)[0]
+    if not zone_type:
+        raise NotFound(f"the zone {zone} does not exist")
+    return Context(args, zone_type, (zone.partition_id, zone.object_id))
+
+
+def connect() -> SessionTransport:
+    """Open a session with the target of the environment; it is closed when the script ends."""
+    url = os.environ.get("IOSD_TARGET")
+    if not url:
+        raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
+    target = connect_target(url)
+    atexit.register(target.close)
+    context = context_of(dict(os.environ), sys.argv[1:], target)
+    transport = SessionTransport(target, context)
+    file = os.environ.get("IOSD_RESULT")
+    if file:
+        atexit.register(lambda: Path(file).write_bytes(transport.result))
+    return transport

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What scripts may rely on in package osd.  Run as a job in a sandbox, and as a program at a client:
+test_osd_package.py does both.  Prints one line for each check; the lines are compared, too.
+"""
+
+import csv
+import gzip
+import io
+import json
+import re
+
+import osd
+
+PID = 0x10000
+checks = []
+
+
+def check(function):
+    checks.append(function)
+    return function
+
+
+def raises(kind, function, *args):
+    try:
+        function(*args)
+    except kind as error:
+        assert str(error)
+    else:
+        raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def fresh(content=b""):
+    u = osd.userobject(PID).create()
+    if content:
+        u.data.write(content)
+    return u
+
+
+@check
+def existence():
+    p = osd.partition(PID + 5)
+    assert not p.exists()
+    raises(osd.NotFound, p.get)
+    p.create()
+    assert p.exists() and p.get() is p
+    raises(osd.Exists, p.create)
+    u = osd.userobject(PID + 5, 0x10000)
+    assert not u.exists()
+    raises(osd.NotFound, u.length)
+    raises(osd.NotFound, u.remove)
+    u.create()
+    raises(osd.Exists, u.create)
+    assert u.exists() and not osd.collection(PID + 5, 0x10000).exists()
+    raises(osd.NotEmpty, p.remove)
+    u.remove()
+    assert not u.exists()
+    p.remove()
+    assert not p.exists()
+    raises(osd.NotFound, p.remove)
+    assert osd.root().exists()
+    raises(osd.Invalid, osd.partition, PID, 7)
+
+
+@check
+def ids_of_the_target_s_choice():
+    p = osd.partition().create()
+    assert p.partition_id > PID and p.exists()
+    many = p.create_many(7)
+    assert [u.object_id for u in many] == list(range(many[0].object_id, many[0].object_id + 7))
+    assert list(p) == list(p.userobjects()) == many
+    assert p in list(osd.root())
+    p.remove(contents=True)
+    assert p not in list(osd.root())
+
+
+@check
+def collections():
+    c = osd.collection(PID).create()
+    assert c.exists() and c in list(osd.partition(PID).collections())
+    members = [fresh() for _ in range(5)]
+    for u in members:
+        c.add(u)
+    assert list(c) == list(c.members()) == members
+    c.drop(members[0])
+    c.drop(members[1].object_id)
+    assert list(c) == members[2:]
+    raises(osd.NotEmpty, c.remove)
+    raises(osd.NotFound, c.add, 0x7FFFFFFF)
+    c.remove(with_members=True)
+    assert not c.exists() and members[3].exists()
+
+
+@check
+def attributes():
+    u = fresh()
+    assert u.getattr([(10, 3)]) == [(10, 3, b"")]
+    u.setattr([(10, 3, "text é"), (11, 3, 0xDEADBEEF), (12, 1, b"\0\1"), (12, 2, bytearray(9))])
+    values = u.getattr([(12, 1), (10, 3), (11, 3), (99, 1), (12, 2)])
+    assert [v[:2] for v in values] == [(12, 1), (10, 3), (11, 3), (99, 1), (12, 2)]
+    raw, text, number, absent, nine = (v[2] for v in values)
+    assert text.text == "text é" and text == "text é".encode()
+    assert number.int == 0xDEADBEEF and len(number) == 8
+    assert raw == b"\0\1" and raw.int == 1 and absent == b"" and nine == bytes(9)
+    assert isinstance(raw, bytes) and repr(raw) == "b'\\x00\\x01'"
+    u.setattr([(10, 3, b"")])
+    assert [a[:2] for a in u.attributes() if a[0] in (10, 11, 12)] == [(11, 3), (12, 1), (12, 2)]
+    assert [a[1] for a in u.attributes(12)] == [1, 2]
+    raises(osd.Invalid, u.setattr, [(10, 1, -1)])
+    raises(osd.Invalid, u.setattr, [(10, 1, 1 << 64)])
+    raises(osd.Invalid, u.setattr, [(10, 1, bytes(70000))])
+    many = [(13, n, n) for n in range(1, 151)]
+    u.setattr(many)
+    assert [v.int for _, _, v in u.getattr([(13, n) for n in range(1, 151)])] == list(range(1, 151))
+    u.remove()
+    raises(osd.NotFound, u.getattr, [(10, 3)])
+
+
+@check
+def lines():
+    u = fresh()
+    f = u.data
+    assert f.write("Hello World\n") == 12 and f.write(b"second\nlast") == 11
+    assert f.tell() == 23 and u.length() == 23 == len(u.data)
+    assert list(u.data) == [b"Hello World\n", b"second\n", b"last"]
+    f = u.data
+    assert f.readline() == b"Hello World\n" and f.tell() == 12
+    assert next(f) == b"second\n" and f.read() == b"last" and f.read() == b"" == f.readline()
+    assert u.data.readlines() == [b"Hello World\n", b"second\n", b"last"]
+    for line in u.data:
+        assert line == b"Hello World\n"
+        break
+
+
+@check
+def positions():
+    u = fresh(b"0123456789")
+    f = u.data
+    assert f.seek(3) == 3 and f.read(2) == b"34" and f.seek(-2, 1) == 3 and f.read(1) == b"3"
+    assert f.seek(-1, 2) == 9 and f.read() == b"9"
+    raises(ValueError, f.seek, -1)
+    f.seek(2)
+    assert f.read(1) == b"2"
+    f.write(b"xy")  # where reading had come to, not where the buffer had
+    assert u.data.read() == b"012xy56789" and f.read(1) == b"5"
+    f.seek(20)
+    f.write("end")
+    assert u.data.read() == b"012xy56789" + bytes(10) + b"end"
+    buffer = bytearray(4)
+    f.seek(0)
+    assert f.readinto(buffer) == 4 and buffer == b"012x" and f.peek(1)[:1] == b"y"
+    assert f.readable() and f.writable() and f.seekable() and not f.isatty()
+    f.close()
+    raises(ValueError, f.read, 1)
+    raises(ValueError, f.write, b"")
+
+
+@check
+def changing_lengths():
+    u = fresh(b"0123456789")
+    u.data.truncate(4)
+    assert u.data.read() == b"0123"
+    u.data.truncate(6)
+    assert u.data.read() == b"0123\0\0"
+    f = u.data
+    f.seek(2)
+    f.truncate()
+    assert u.length() == 2
+    assert u.data.append("ab") == 2 and u.data.append(b"cd") == 4
+    u.clear(1, 2)
+    assert u.data.read() == b"0\0\0bcd"
+    u.punch(1, 2)
+    assert u.data.read() == b"0bcd"
+    u.flush()
+    raises(osd.Invalid, u.data.truncate, -1)
+
+
+@check
+def large():
+    block = bytes(range(256)) * 4096
+    u = fresh()
+    f = u.data
+    for _ in range(5):
+        f.write(block)
+    assert f.write(block * 2 + b"tail") == 2 * len(block) + 4
+    whole = block * 7 + b"tail"
+    assert u.length() == len(whole)
+    assert u.data.read() == whole
+    f = u.data
+    pieces = []
+    while piece := f.read(1 << 20):
+        pieces.append(piece)
+    assert b"".join(pieces) == whole
+    buffer = bytearray(3 << 20)
+    f = u.data
+    f.seek(len(whole) - (2 << 20))
+    assert f.readinto(buffer) == 2 << 20 and buffer[: 2 << 20] == whole[-(2 << 20) :]
+    f.seek(100)
+    f.write(b"changed")
+    assert u.data.read(110)[100:107] == b"changed" and u.data.read(2 << 20)[100:107] == b"changed"
+
+
+@check
+def mapping():
+    content = b"needle in a haystack " * 20000
+    u = fresh(content)
+    view = u.data.map()
+    assert len(view) == len(content) and bytes(memoryview(view)[:6]) == b"needle"
+    assert len(re.findall(b"needle", view)) == 20000
+    assert memoryview(view).readonly and view.changed() is False
+    assert len(fresh().data.map()) == 0
+
+
+@check
+def as_a_file():
+    u = fresh()
+    with io.TextIOWrapper(u.data, encoding="utf-8", newline="") as text:
+        csv.writer(text).writerows([["a", "é"], [1, 2]])
+    assert list(csv.reader(io.TextIOWrapper(u.data, encoding="utf-8"))) == [["a", "é"], ["1", "2"]]
+    u = fresh(json.dumps({"k": [1, 2]}).encode())
+    assert json.load(u.data) == {"k": [1, 2]}
+    u = fresh()
+    with gzip.GzipFile(fileobj=u.data, mode="wb") as packed:
+        packed.write(b"line\n" * 10000)
+    assert u.length() < 1000
+    assert sum(1 for _ in gzip.GzipFile(fileobj=u.data)) == 10000
+
+
+@check
+def reports():
+    osd.progress(None)
+    osd.progress(0.25, "a quarter")
+    raises(osd.Invalid, osd.progress, 2)
+    osd.result({"checks": len(checks)})
+
+
+@check
+def names():
+    assert repr(osd.userobject(1 << 16, 7)) == "osd.userobject(0x10000, 0x7)"
+    assert {osd.partition(3), osd.partition(3, 0)} == {osd.partition(3)}
+    assert osd.userobject(3, 4) != osd.collection(3, 4)
+    assert osd.args == ["one", "two"] and osd.zone == osd.root()
+    assert issubclass(osd.PermissionDenied, PermissionError) and issubclass(
+        osd.NotFound, LookupError
+    )
+    assert not issubclass(osd.Ended, Exception)
+
+
+osd.partition(PID).create()
+for function in checks:
+    function()
+    print(function.__name__, "ok")
+osd.partition(PID).remove(contents=True)
