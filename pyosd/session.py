@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -29,14 +30,16 @@ CHUNK = 1 << 20
 QUEUE_DEPTH = 8
 """Such commands under way at a time."""
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+_REPEATS_MAX = 3
 _ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
 _ABORT_TASK, _LOGICAL_UNIT_RESET = 1, 5
 
 
 def default_initiator_name() -> str:
-    """iSCSI name of this client: IOSD_INITIATOR, or one with host and process in it."""
+    """iSCSI name of this client: IOSD_INITIATOR, or one with the host's name in it."""
     name = os.environ.get("IOSD_INITIATOR")
-    return name or f"iqn.2026-11.org.iosd:client.{os.uname().nodename.lower()}"
+    host = re.sub("[^a-z0-9.-]", "-", os.uname().nodename.lower())
+    return name or f"iqn.2026-11.org.iosd:client.{host}"
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,16 @@ class _PendingCommand:
 
     def result(self, timeout: float | None = None) -> Response:
         deadline = time.monotonic() + (self._transport.timeout if timeout is None else timeout)
-        attentions = 0
+        attentions = repeats = 0
         while True:
             try:
                 response = scsi_response(self._connection.wait(self._task, deadline))
             except CommandTimeout:
                 raise
             except SessionLost:
-                if not self._command.repeatable or time.monotonic() >= deadline:
+                repeats += 1
+                late = time.monotonic() >= deadline
+                if late or repeats > _REPEATS_MAX or not self._command.repeatable:
                     raise
                 self._connection, self._task = self._transport.send(self._command)
                 continue
@@ -202,14 +207,13 @@ class IscsiTransport:
 
     def send(self, command: Command) -> tuple[Connection, Task]:
         """Send a command once on a live connection."""
-        while True:
+        for _ in range(_REPEATS_MAX):
             connection = self._live()
             try:
                 return connection, connection.submit(command, self.address.lun)
             except SessionLost:
-                # It was never sent, so another connection is safe; _live() gives up in time.
-                if not connection.failed or self._closed:
-                    raise
+                continue  # lost before it was sent: another connection is safe
+        raise SessionLost("the target drops every session")
 
     def submit(self, command: Command) -> _PendingCommand:
         """Send a command without waiting (Transport.submit)."""

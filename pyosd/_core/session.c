@@ -202,10 +202,28 @@ bool iscsi_submit(struct iscsi_session *s, struct iscsi_task *task)
 	return true;
 }
 
+/* Takes a Data-Out of which nothing has been sent off the queue: stock tgtd does not survive data for a
+ * command it has answered. */
+static void withdraw_data_out(struct iscsi_session *s, struct iscsi_tx *tx)
+{
+	struct iscsi_tx **link = &s->tx;
+
+	if (tx->sent || tx->header[BHS_OPCODE] != ISCSI_DATA_OUT)
+		return;
+	while (*link != tx)
+		link = &(*link)->next;
+	*link = tx->next;
+	if (s->tx_tail == &tx->next)
+		s->tx_tail = link;
+	tx->queued = false;
+}
+
 void iscsi_task_answered(struct iscsi_session *s, struct iscsi_task *task)
 {
 	task->answered = true;
 	task->burst.remaining = task->held.remaining = 0; /* the target wants no more */
+	if (task->tx.queued)
+		withdraw_data_out(s, &task->tx);
 	if (task->tx.queued)
 		return; /* io.c comes back when the PDU under way is out */
 	forget_task(s, task);

@@ -249,6 +249,25 @@ def test_honest_requests_for_data() -> None:
     assert got == sent
 
 
+def test_no_data_for_a_command_that_has_been_answered() -> None:
+    """Stock tgtd does not survive a Data-Out for a command it is done with."""
+    opcodes: list[int] = []
+
+    def act(peer: Peer, pdu: Pdu) -> None:
+        opcodes.append(pdu.opcode)
+        if pdu.opcode != 0x01:
+            return
+        request = peer.header(0x31, 0x80, pdu.tag, w20=9, w36=0, w40=8192, w44=16384)
+        answer = peer.header(0x21, 0x80, pdu.tag, b3=0x08)
+        peer.sock.sendall(bytes(request) + bytes(answer))
+        peer.stat_sn += 1
+
+    with FakeTarget(answering(act)) as fake, open_target(fake) as target:
+        assert target.execute(WRITE_10, bytes(32768)).status == 0x08
+        assert target.execute(WRITE_10, bytes(32768)).status == 0x08
+    assert opcodes == [0x01, 0x01]
+
+
 def test_unsolicited_data_without_immediate_data() -> None:
     got = bytearray()
 

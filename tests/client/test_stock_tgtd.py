@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyosd import Chap, LoginRejected, SessionLost, Unreachable, connect, discover
+from pyosd.session import default_initiator_name
 from pyosd.transport import Command
 from tests.client.stock_tgtd import NAME, StockTgtd
 
@@ -189,6 +191,11 @@ def test_connection_cut_and_made_anew(tgtd: StockTgtd) -> None:
         before = target.execute(read_10(0, 8), b"", 4096).data_in
         target.transport.drop()  # type: ignore[attr-defined]
         assert target.execute(read_10(0, 8), b"", 4096).data_in == before
+
+
+def test_initiator_name_is_well_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IOSD_INITIATOR", raising=False)
+    assert re.fullmatch(r"iqn\.\d{4}-\d\d\.[a-z0-9.-]+:[a-z0-9.-]+", default_initiator_name())
 
 
 def test_target_killed(tgtd: StockTgtd) -> None:
