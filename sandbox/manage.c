@@ -35,6 +35,11 @@ static void sample_usage(struct osd_shm *shm)
 	atomic_store(&shm->peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
 }
 
+void osd_manage_sample(void)
+{
+	sample_usage(management.shm);
+}
+
 /* The first makes the interpreter look between two bytecodes; the second ends a sleep or a blocking
  * read in C.  Denied where the sandbox has no process namespace: then the grace runs out instead. */
 static void end_script(const struct management *m)

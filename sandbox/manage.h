@@ -13,5 +13,7 @@
 
 /* Call from the main thread; shm is borrowed for good. */
 int osd_manage_start(struct osd_shm *shm, struct osd_step *step);
+/* Samples usage as a ping does: a short job is over before it was ever pinged. */
+void osd_manage_sample(void);
 
 #endif

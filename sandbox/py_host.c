@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "manage.h"
 #include "osdcore_module.h"
 #include "proxy_client.h"
 
@@ -217,6 +218,7 @@ static void send_finish(const struct finish *finish)
 	osd_wr_bytes(&w, finish->traceback, traceback);
 	osd_wr_bytes(&w, finish->line, line);
 	call.body_bytes = (uint32_t)osd_wr_used(&w);
+	osd_manage_sample();
 	osd_proxy_call(&call, body, &answer, &unused);
 }
 

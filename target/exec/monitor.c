@@ -18,6 +18,7 @@
 #include "exec/exec_impl.h"
 
 #define EVENTS_AT_ONCE 32
+#define PING_USEC      1000000
 #define CPU_STEP_USEC  1000 /* shortest time between two looks at a processor clock */
 
 void osd_wake(int eventfd)
@@ -69,6 +70,12 @@ static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *de
 		job->end_reason = OSD_REASON_WALL_LIMIT;
 		return;
 	}
+	if (now >= sandbox->ping_usec) { /* for those who watch the job: processor time, memory */
+		sandbox->ping_usec = now + PING_USEC;
+		atomic_store(&sandbox->shm->control_word, OSD_CONTROL_PING);
+		osd_shm_post(&sandbox->shm->control);
+	}
+	*deadline = OSD_MIN(*deadline, sandbox->ping_usec);
 	used = osd_sandbox_cpu_usec(sandbox) - sandbox->cpu_before_usec;
 	if (used >= sandbox->cpu_limit_usec) {
 		job->end_reason = OSD_REASON_CPU_LIMIT;

@@ -118,6 +118,19 @@ static enum osd_status hook_wrote(void *arg)
 	return store_record(run);
 }
 
+/* The record names the companion from its first moment, so that it is never left behind. */
+static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
+{
+	struct osd_run *run = arg;
+	struct osd_job_record record;
+
+	pthread_mutex_lock(&run->exec->lock);
+	run->job->record.result_object = companion;
+	record = run->job->record;
+	pthread_mutex_unlock(&run->exec->lock);
+	return osd_job_record_put(txn, &record);
+}
+
 static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
 {
 	struct osd_run *run = arg;
@@ -295,6 +308,7 @@ static void set_deadlines(struct osd_run *run)
 	sandbox->cpu_limit_usec = limits->cpu_usec;
 	sandbox->grace_usec = osd_exec_limits[OSD_LIMIT_GRACE].standard;
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
+	sandbox->ping_usec = run->handed_over_usec + 200000;
 	sandbox->job = run->job;
 }
 
@@ -321,7 +335,8 @@ static enum handed_over hand_over(struct osd_run *run)
 		return STORE_BAD;
 	if (osd_session_init(&run->session) != OSD_OK)
 		return STORE_BAD;
-	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_progress, hook_share, run};
+	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_spilled, hook_progress,
+							 hook_share, run};
 
 	pthread_mutex_lock(&exec->lock);
 	wanted = !job->end_reason;

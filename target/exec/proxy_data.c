@@ -317,8 +317,13 @@ void osd_session_release_data(struct osd_session *session)
 
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_user_object_create(txn, op->session->job.partition_id, 0, 1,
-				      &op->session->result_object);
+	struct osd_session *session = op->session;
+	enum osd_status status = osd_user_object_create(txn, session->job.partition_id, 0, 1,
+							&session->result_object);
+
+	if (status == OSD_OK)
+		status = session->hooks.spilled(session->hooks.arg, txn, session->result_object);
+	return status;
 }
 
 /* Moves the result so far into a companion object; everything after goes there too. */

@@ -25,6 +25,8 @@ enum osd_session_phase { OSD_PHASE_RUN = 1, OSD_PHASE_OVER = 2 };
 struct osd_session_hooks {
 	/* Before the first change the script makes: must be durable when it returns OSD_OK. */
 	enum osd_status (*wrote)(void *arg);
+	/* In the transaction that creates the companion object of a long result. */
+	enum osd_status (*spilled)(void *arg, struct osd_txn *txn, uint64_t companion);
 	/* message: clean UTF-8, not terminated. */
 	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
 	/* Sends descriptors to the sandbox; they stay the session's. */

@@ -82,14 +82,29 @@ static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *rec
 	return OSD_OK;
 }
 
+static enum osd_status remove_if_there(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_user_object_remove(txn, id);
+
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
 static enum osd_status write_lost(struct osd_txn *txn, void *record)
 {
 	return osd_job_write_end(txn, record, NULL);
 }
 
-static enum osd_status put_record(struct osd_txn *txn, void *record)
+/* Takes back a result the last attempt had begun. */
+static enum osd_status start_over(struct osd_txn *txn, void *arg)
 {
-	return osd_job_record_put(txn, record);
+	struct osd_job_record record = *(const struct osd_job_record *)arg;
+	enum osd_status status = OSD_OK;
+
+	if (record.result_object)
+		status = remove_if_there(txn, (struct osd_object_id){record.id.partition_id,
+								     record.result_object});
+	record.result_object = 0;
+	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
 }
 
 static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
@@ -110,7 +125,8 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	record->reason = OSD_REASON_WAITS_FOR_SLOT;
 	status = erase_output(exec, record->id);
 	if (status == OSD_OK)
-		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, put_record, record);
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, start_over, record);
+	record->result_object = 0;
 	return status == OSD_OK ? readmit(exec, record) : status;
 }
 
@@ -163,13 +179,6 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 	struct sweep *sweep = arg;
 
 	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE, &sweep->count);
-}
-
-static enum osd_status remove_if_there(struct osd_txn *txn, struct osd_object_id id)
-{
-	enum osd_status status = osd_user_object_remove(txn, id);
-
-	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
 /* The record, the surrogate it describes, and a result that had an object of its own. */

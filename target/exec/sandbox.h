@@ -53,6 +53,7 @@ struct osd_sandbox {
 	struct osd_job *job;  /* TAKEN; borrowed from the proxy */
 	uint64_t wall_usec;   /* deadline, monotonic; OSD_NEVER: none */
 	uint64_t cpu_limit_usec, cpu_before_usec; /* the latter used before the job */
+	uint64_t ping_usec;   /* next sample of its usage */
 	uint64_t grace_usec;  /* how long the script may clean up */
 	uint64_t kill_usec;   /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;

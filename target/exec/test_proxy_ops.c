@@ -32,6 +32,13 @@ static enum osd_status note_wrote(void *arg)
 	return OSD_OK;
 }
 
+static enum osd_status note_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
+{
+	(void)arg, (void)txn;
+	CHECK(companion != 0);
+	return OSD_OK;
+}
+
 static void note_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
 {
 	(void)arg, (void)message, (void)length;
@@ -51,7 +58,7 @@ static struct osd_session start(enum osd_object_type type, uint64_t zone_pid, ui
 		.zone = {type, {zone_pid, zone_oid}},
 		.job = {pid, object},
 		.limits = {.io_bytes = UINT64_MAX, .result_bytes = 1 << 20},
-		.hooks = {note_wrote, note_progress, note_share, NULL},
+		.hooks = {note_wrote, note_spilled, note_progress, note_share, NULL},
 	};
 
 	CHECK(osd_session_init(&session) == OSD_OK);

@@ -149,6 +149,12 @@ static void check_outside(struct osd_objects *objects, enum osd_object_type zone
 /* ---- the calls
  * -------------------------------------------------------------------------------- */
 
+static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
+{
+	(void)arg, (void)txn, (void)companion;
+	return OSD_OK;
+}
+
 static enum osd_status hook_wrote(void *arg)
 {
 	(void)arg;
@@ -217,7 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct osd_session session = {
 		.job = {C, 0x30000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
-		.hooks = {hook_wrote, hook_progress, hook_share, NULL},
+		.hooks = {hook_wrote, hook_spilled, hook_progress, hook_share, NULL},
 	};
 	char message[256];
 

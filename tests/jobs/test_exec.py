@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -319,3 +323,56 @@ def test_jobs_survive_the_daemon(target: Target) -> None:
     assert ended(read_only) == (JobState.COMPLETED, 0)
     assert read_only.output() == b"again\n" and read_only.status().attempt == 2
     assert ended(queued) == (JobState.COMPLETED, 0)
+
+
+# ---- sizes
+
+
+def test_large_code_and_arguments(target: Target) -> None:
+    code = "import osd\nosd.result(len(osd.args))\n" + "# padding\n" * 300_000
+    job = run(target, code, args=b"a" * 200_000)
+    assert job.result(DEADLINE_S) == 200_000
+
+
+def test_usage_is_reported(target: Target) -> None:
+    job = run(target, "block = bytearray(40 << 20)\nfor i in range(300_000): pass")
+    status = job.wait(DEADLINE_S)
+    assert status.peak_memory >= 40 << 20
+    assert status.cpu_user + status.cpu_system > 0 and status.run_time > 0
+
+
+def test_many_waits_at_once(target: Target) -> None:
+    code, params = b"import time\ntime.sleep(0.02)", ExecParams(wait=30)
+    with ThreadPoolExecutor(80) as pool:
+        replies = [
+            pool.submit(target.commands.exec_code, target.partition, code, params, synchronous=True)
+            for _ in range(80)
+        ]
+    failures = [future.exception() for future in replies]
+    assert sum(failure is None for failure in failures) >= 64
+    assert all(failure is None or isinstance(failure, errors.TargetBusy) for failure in failures)
+    until(
+        lambda: all(s.done for s in jobs.list_jobs(target.commands, target.partition.partition_id))
+    )
+
+
+def test_killing_a_sandbox_gives_another_attempt(target: Target) -> None:
+    job = run(target, "print('once', flush=True)\nimport time\ntime.sleep(1)")
+    until(lambda: job.output() == b"once\n")
+    assert target.daemon is not None
+    victims = sandboxes(target.daemon.pid)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    assert ended(job) == (JobState.COMPLETED, 0)
+    assert job.status().attempt == 2 and job.output() == b"once\n"
+
+
+def sandboxes(daemon: int) -> list[int]:
+    """The children of the daemon's zygotes."""
+    zygotes = children(daemon)
+    return [pid for zygote in zygotes for pid in children(zygote)]
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in listed.split()]
