@@ -8,6 +8,7 @@ DESTDIR ?=
 JOBS    ?= 2
 N       ?= 100
 PYTEST_ARGS ?=
+DEMO_ARGS ?=
 
 venv   := .venv
 bin    := $(venv)/bin
@@ -40,7 +41,7 @@ build: packages $(stamp)  ## build the C trees (build/) and the Python packages 
 	@$(bin)/python setup.py -q build_ext --inplace
 
 demo: build     ## a Python script travels to the data, and a SHA-256 says nothing was lost
-	@$(bin)/python -m examples.demo
+	@$(bin)/python -m examples.demo $(DEMO_ARGS)
 
 test: build     ## every test of the gate
 	$(bin)/python -m pytest $(PYTEST_ARGS)
@@ -49,6 +50,8 @@ lint: build     ## format, lint, types, warnings as errors
 	$(bin)/ruff check $(wildcard $(python_sources))
 	$(bin)/ruff format --check $(wildcard $(python_sources))
 	$(bin)/mypy
+	@mkdir -p build/typing && ln -sfn ../../pyosd/osd build/typing/osd
+	MYPYPATH=.:build/typing $(bin)/mypy examples
 	@for tree in $(trees); do \
 		echo "clang-tidy $$tree"; \
 		find $$tree -name '*.c' ! -name 'test_*' -print0 | \

@@ -47,8 +47,9 @@ class BuildCMake(build_ext):
             *("-S", str(ROOT / ext.source), "-B", str(tree), "-G", "Ninja", "--log-level=WARNING"),
             f"-DPython_EXECUTABLE={os.path.realpath(sys.executable)}",
         ]
-        for step in (configure, ["--build", str(tree)]):
-            subprocess.run(["cmake", *step], check=True, stdout=sys.stderr)
+        subprocess.run(["cmake", *configure], check=True, stdout=subprocess.DEVNULL)
+        build = ["--build", str(tree), "--", "--quiet"]
+        subprocess.run(["cmake", *build], check=True, stdout=sys.stderr)
         # In a source tree all but `_core`, which must be importable, is used from build/.
         if not self.inplace or ext.name == "pyosd._core":
             dest = (ROOT if self.inplace else Path(self.build_lib)).joinpath(*ext.package)

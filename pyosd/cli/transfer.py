@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable
@@ -13,7 +14,10 @@ __all__ = ["Watched", "size_of"]
 
 def size_of(source: IO[bytes]) -> int | None:
     """Bytes in a regular file; None where one cannot know."""
-    state = os.fstat(source.fileno())
+    try:
+        state = os.fstat(source.fileno())
+    except io.UnsupportedOperation:  # a stream without a descriptor
+        return None
     return state.st_size if stat.S_ISREG(state.st_mode) else None
 
 

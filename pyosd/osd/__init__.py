@@ -11,7 +11,7 @@ variable IOSD_TARGET names (see _client), or over what use() was given.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._data import Data
 from ._errors import (
@@ -32,7 +32,7 @@ from ._transport import Context, Transport, current, use
 from ._values import Value
 
 if TYPE_CHECKING:
-    args: object
+    args: Any  # whatever the submitter gave
     zone: OSDObject
     job: userobject
 

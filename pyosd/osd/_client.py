@@ -4,8 +4,9 @@ unchanged as ``python3 script.py``.
 
 Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root``, PID or PID/OID;
 default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
-IOSD_RESULT, a file for what osd.result() leaves.  Rights are those of the session: no zone is
-enforced here.
+IOSD_RESULT, a file for what osd.result() leaves; IOSD_FETCHED, a folder of objects that were fetched
+(see _fetched); IOSD_TRAFFIC, a file for the number of bytes the session moved.  Rights are those of
+the session: no zone is enforced here.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
     from pyosd.commands import Commands
+    from pyosd.target import Target
+
+    from ._transport import Mapping
 
 __all__ = ["SessionTransport", "connect"]
 
@@ -116,8 +120,9 @@ class SessionTransport:
             obj = ref(partition_id, object_id)
             return len(self.commands.read(obj, offset, len(view), into=view))
 
-    def map(self, partition_id: int, object_id: int) -> None:
+    def map(self, partition_id: int, object_id: int) -> Mapping | None:
         """Nothing to map here."""
+        return None
 
     # -- the job itself
 
@@ -304,6 +309,12 @@ def context_of(environment: dict[str, str], words: list[str], commands: Commands
     return Context(args, zone_type, (zone.partition_id, zone.object_id))
 
 
+def leave_traffic(target: Target, file: Path) -> None:
+    """Write down how many bytes the session has sent and received."""
+    figures = {"sent_bytes": target.bytes_sent, "received_bytes": target.bytes_received}
+    file.write_text(json.dumps(figures))
+
+
 def connect() -> SessionTransport:
     """Open a session with the target of the environment; it is closed when the script ends."""
     url = os.environ.get("IOSD_TARGET")
@@ -311,8 +322,17 @@ def connect() -> SessionTransport:
         raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
     target = connect_target(url)
     atexit.register(target.close)
+    traffic = os.environ.get("IOSD_TRAFFIC")
+    if traffic:
+        atexit.register(leave_traffic, target, Path(traffic))
     context = context_of(dict(os.environ), sys.argv[1:], target)
-    transport = SessionTransport(target, context)
+    folder = os.environ.get("IOSD_FETCHED")
+    if folder:
+        from ._fetched import FetchedTransport
+
+        transport: SessionTransport = FetchedTransport(target, context, Path(folder))
+    else:
+        transport = SessionTransport(target, context)
     file = os.environ.get("IOSD_RESULT")
     if file:
         atexit.register(lambda: Path(file).write_bytes(transport.result))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import subprocess
@@ -47,6 +48,10 @@ def gone(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return True
     return state == "Z"
+
+
+def reached(events: list[bool], count: int) -> bool:
+    return len(events) == count
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -97,7 +102,7 @@ def test_a_death_leads_to_a_new_start(monkeypatch: pytest.MonkeyPatch) -> None:
             assert service.pid is not None
             pids.add(service.pid)
             os.kill(service.pid, signal.SIGKILL)
-            await until(lambda count=count: len(starts) == count)
+            await until(functools.partial(reached, starts, count))
         assert len(pids) == 3
         await service.stop()
         await asyncio.wait_for(watcher, DEADLINE_S)
