@@ -122,11 +122,12 @@ Script = Callable[[Peer], None]
 class FakeTarget:
     """Listens on loopback; runs the script once per connection, then closes it."""
 
-    def __init__(self, script: Script, *, honest_login: bool = True) -> None:
+    def __init__(self, script: Script, *, honest_login: bool = True, port: int = 0) -> None:
         self._script = script
         self._honest = honest_login
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = []
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -142,6 +143,7 @@ class FakeTarget:
             except OSError:
                 return
             with sock:
+                self._open = [sock]
                 try:
                     peer = Peer(sock)
                     if self._honest:
@@ -151,6 +153,12 @@ class FakeTarget:
                     pass
                 except AssertionError as error:
                     self.failure = error
+
+    def cut(self) -> None:
+        """Drop the connection that is open."""
+        for sock in self._open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

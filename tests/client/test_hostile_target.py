@@ -8,6 +8,7 @@ sent are never handed out.
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Callable
 
@@ -353,6 +354,29 @@ def test_lost_session_repeats_what_only_reads() -> None:
             calls.clear()
             with pytest.raises(SessionLost):
                 target.execute(WRITE_10, b"z" * 512)
+
+
+def test_target_that_comes_back() -> None:
+    def act(peer: Peer, pdu: Pdu) -> None:
+        peer.data_in(pdu.tag, b"z" * ROOM)
+
+    first = FakeTarget(answering(act))
+    target = connect(first.url, timeout=20, reconnect_timeout=20)
+    with target:
+        command = Command(READ_10, b"", ROOM, repeatable=True)
+        target.transport.execute(command)
+        sent_before = target.bytes_sent
+        first.cut()
+        first.close()
+        again: list[FakeTarget] = []
+        restart = threading.Timer(
+            0.3, lambda: again.append(FakeTarget(answering(act), port=first.port))
+        )
+        restart.start()
+        assert target.transport.execute(command).data_in == b"z" * ROOM
+        assert target.bytes_sent > sent_before
+    restart.join()
+    again[0].close()
 
 
 def test_pings_are_answered_and_ours_too() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +156,18 @@ def test_flush_family(target: Target, zone: ObjectRef) -> None:
     target.flush_collection(collection)
     target.flush_partition(zone.partition_id)
     target.flush_osd()
+
+
+def test_example(osd_url: str) -> None:
+    """examples/client.py does what it says."""
+    script = Path(__file__).resolve().parents[2] / "examples/client.py"
+    command = [sys.executable, str(script), osd_url]
+    environment = dict(os.environ, PYTHONPATH=str(script.parents[1]))
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Sacred Emily: a rose is a rose is a rose"
+    assert lines[1] == "{'a': 3, 'rose': 3, 'is': 2}"
+    assert lines[2].startswith("COMPLETED after")
