@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every command of the README's tour is run, in one shell, in the order of the text."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 120
+PORT = "3261"  # as the README has it
+
+
+def tour() -> str:
+    """The blocks marked as the tour."""
+    blocks = re.findall(r"^```sh tour\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert len(blocks) > 3
+    return "\n".join(blocks)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+def test_tour(tmp_path: Path) -> None:
+    script = tour().replace(PORT, str(free_port()))
+    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
+    environment.pop("IOSD_TARGET", None)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (
+        "ok    module",
+        "the quick brown fox\njumps over\nthe lazy dog\n",
+        "text of no importance",
+        "the 2\n",
+        '"lazy": 1',
+        "words): COMPLETED",
+        "exit code 12",
+        "exit code 10",
+    ):
+        assert words in done.stdout, f"{words!r} is missing in:\n{done.stdout}{done.stderr}"
