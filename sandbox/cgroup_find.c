@@ -153,22 +153,19 @@ static int delegate_own(const char *base, unsigned layers)
 /* Controllers a v2 group is offered, as layers. */
 static unsigned offered(const char *base)
 {
-	char name[PATH_MAX], text[512] = "";
+	char name[PATH_MAX], word[64];
 	unsigned layers = 0;
 	FILE *file;
 
 	if (snprintf(name, sizeof(name), "%s/cgroup.controllers", base) >= (int)sizeof(name))
 		return 0;
 	file = fopen(name, "re");
-	if (!file)
-		return 0;
-	if (fgets(text, sizeof(text), file)) {
-		for (char *at = strtok(text, " \n"); at; at = strtok(NULL, " \n")) {
-			for (size_t i = 0; i < CONTROLLER_COUNT; i++)
-				layers |= strcmp(at, controllers[i].name) == 0 ? controllers[i].layer : 0;
-		}
+	while (file && fscanf(file, "%63s", word) == 1) {
+		for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+			layers |= strcmp(word, controllers[i].name) == 0 ? controllers[i].layer : 0;
 	}
-	fclose(file);
+	if (file)
+		fclose(file);
 	return layers;
 }
 

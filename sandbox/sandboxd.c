@@ -181,7 +181,7 @@ static bool listen_on(struct osd_daemon *daemon)
 		osd_error("socket path is longer than %zu bytes", sizeof(address.sun_path) - 1);
 		return false;
 	}
-	strcpy(address.sun_path, daemon->socket_path);
+	memcpy(address.sun_path, daemon->socket_path, strlen(daemon->socket_path) + 1);
 	daemon->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	unlink(daemon->socket_path);
 	if (daemon->listen_fd < 0 ||
@@ -226,7 +226,7 @@ static void announce(const struct osd_daemon *daemon)
 	fflush(stdout);
 	if (!path || strlen(path) >= sizeof(address.sun_path))
 		return;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	if (path[0] == '@')
 		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -64,7 +64,7 @@ static int raise_oom_score(struct osd_step *step)
 	length = (int)read(fd, text, sizeof(text) - 1);
 	if (length > 0) {
 		text[length] = '\0';
-		before = atoi(text);
+		before = (int)strtol(text, NULL, 10);
 	}
 	length = snprintf(text, sizeof(text), "%d", OSD_MIN(OSD_MAX(before, 0) + 500, 1000));
 	if (pwrite(fd, text, (size_t)length, 0) != length)
