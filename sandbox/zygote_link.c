@@ -26,8 +26,9 @@
 #define FAILED_STARTS_MAX 3
 #define KEEP_FROM         16 /* descriptors are parked above before 3 and 4 are laid out */
 
-/* One linear-algebra thread would make every later fork unsafe. */
-static const char *const zygote_environment[] = {"PATH=/nonexistent",      "LANG=C.UTF-8",
+/* One linear-algebra thread would make every later fork unsafe.  Symbols are bound before the forks, not
+ * by each sandbox in pages of its own. */
+static const char *const zygote_environment[] = {"PATH=/nonexistent",      "LANG=C.UTF-8", "LD_BIND_NOW=1",
 						 "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
 						 "MKL_NUM_THREADS=1",      NULL};
 

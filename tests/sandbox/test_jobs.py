@@ -172,9 +172,10 @@ def test_closed_stdout_harms_nobody(daemon: Daemon) -> None:
 
 def test_exit_functions_and_threads_are_waited_for(daemon: Daemon) -> None:
     out = daemon.run(
-        "import atexit, threading\n"
+        "import atexit, threading, time\n"
         "atexit.register(print, 'last')\n"
-        "threading.Thread(target=print, args=('thread',)).start()",
+        "def work(): time.sleep(0.1); print('thread')\n"
+        "threading.Thread(target=work).start()",
         Limits(processes=2),
     )
     assert out.stdout == b"thread\nlast\n"
