@@ -191,7 +191,14 @@ static uint64_t used_value(struct osd_txn *txn)
 
 static uint64_t bypass_value(struct osd_txn *txn)
 {
-	return txn->partition ? atomic_load(&txn->partition->bypass) : txn->objects->root.common.bypass;
+	uint64_t value;
+
+	if (txn->partition)
+		return atomic_load(&txn->partition->bypass);
+	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
+	value = txn->objects->root.common.bypass;
+	pthread_rwlock_unlock(&txn->objects->partitions_lock);
+	return value;
 }
 
 /* Values that are numbers. */

@@ -12,8 +12,6 @@
 
 #include "base/util.h"
 
-#define SHUT_AT_ONCE 32u /* descriptors closed in one walk */
-
 void osd_cache_init(struct osd_objects *objects)
 {
 	pthread_mutex_init(&objects->cache_lock, NULL);
@@ -135,25 +133,29 @@ static struct osd_object *lookup(struct osd_objects *objects, struct osd_object_
 	return object;
 }
 
-static void lru_remove(struct osd_objects *objects, struct osd_object *object)
+static void lru_remove(struct osd_object *object)
 {
-	*(object->lru_previous ? &object->lru_previous->lru_next : &objects->lru_first) = object->lru_next;
-	*(object->lru_next ? &object->lru_next->lru_previous : &objects->lru_last) = object->lru_previous;
+	struct osd_lru *lru = object->lru;
+
+	*(object->lru_previous ? &object->lru_previous->lru_next : &lru->first) = object->lru_next;
+	*(object->lru_next ? &object->lru_next->lru_previous : &lru->last) = object->lru_previous;
 	object->lru_previous = object->lru_next = NULL;
+	object->lru = NULL;
 }
 
-static void lru_append(struct osd_objects *objects, struct osd_object *object)
+static void lru_append(struct osd_lru *lru, struct osd_object *object)
 {
-	object->lru_previous = objects->lru_last;
+	object->lru = lru;
+	object->lru_previous = lru->last;
 	object->lru_next = NULL;
-	*(objects->lru_last ? &objects->lru_last->lru_next : &objects->lru_first) = object;
-	objects->lru_last = object;
+	*(lru->last ? &lru->last->lru_next : &lru->first) = object;
+	lru->last = object;
 }
 
-static struct osd_object *refer(struct osd_objects *objects, struct osd_object *object)
+static struct osd_object *refer(struct osd_object *object)
 {
 	if (object->references++ == 0)
-		lru_remove(objects, object);
+		lru_remove(object);
 	return object;
 }
 
@@ -184,25 +186,21 @@ static void take_out(struct osd_objects *objects, struct osd_object *object)
 /* Entries to free once the lock is gone, linked by hash_next. */
 static struct osd_object *shrink(struct osd_objects *objects)
 {
-	struct osd_object *free_list = NULL;
-	unsigned to_shut = objects->open_count > OSD_CACHE_FILES ? SHUT_AT_ONCE : 0;
+	struct osd_object *free_list = NULL, *object;
 
-	while (objects->cache_count > OSD_CACHE_ENTRIES && objects->lru_first &&
-	       osd_object_is_settled(objects->lru_first)) {
-		struct osd_object *object = objects->lru_first;
-
-		lru_remove(objects, object);
-		take_out(objects, object);
-		object->hash_next = free_list;
-		free_list = object;
-	}
-	for (struct osd_object *object = objects->lru_first; to_shut && object; object = object->lru_next) {
-		if (!object->counted_open)
-			continue;
+	while (objects->open_count > OSD_CACHE_FILES && (object = objects->lru_open.first)) {
+		lru_remove(object);
 		osd_tier_shut(&object->file);
 		object->counted_open = false;
 		objects->open_count--;
-		to_shut--;
+		lru_append(&objects->lru_shut, object);
+	}
+	while (objects->cache_count > OSD_CACHE_ENTRIES && (object = objects->lru_shut.first) &&
+	       osd_object_is_settled(object)) {
+		lru_remove(object);
+		take_out(objects, object);
+		object->hash_next = free_list;
+		free_list = object;
 	}
 	return free_list;
 }
@@ -216,7 +214,7 @@ struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object
 	pthread_mutex_lock(&objects->cache_lock);
 	object = lookup(objects, id);
 	if (object)
-		refer(objects, object);
+		refer(object);
 	pthread_mutex_unlock(&objects->cache_lock);
 	return object;
 }
@@ -233,7 +231,7 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 		pthread_mutex_lock(&objects->cache_lock);
 		object = lookup(objects, id);
 		if (object)
-			refer(objects, object);
+			refer(object);
 		removals = atomic_load(&objects->removals);
 		pthread_mutex_unlock(&objects->cache_lock);
 		if (object) {
@@ -274,7 +272,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 	pthread_mutex_lock(&objects->cache_lock);
 	object = lookup(objects, txn->id);
 	if (object) {
-		refer(objects, object);
+		refer(object);
 	} else if (txn->locked || atomic_load(&objects->removals) == txn->removals) {
 		enter(objects, fresh);
 		object = OSD_STEAL(fresh);
@@ -299,9 +297,10 @@ void osd_object_put(struct osd_object *object)
 	pthread_mutex_lock(&objects->cache_lock);
 	if (--object->references == 0) {
 		if (object->cached) {
-			lru_append(objects, object);
+			lru_append(object->counted_open ? &objects->lru_open : &objects->lru_shut,
+				   object);
 			free_list = shrink(objects);
-			settle = objects->cache_count > OSD_CACHE_ENTRIES;
+			settle = objects->cache_count > 2 * OSD_CACHE_ENTRIES;
 		} else {
 			object->hash_next = NULL;
 			free_list = object;
@@ -374,7 +373,7 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	if (object && object->generation != generation)
 		object = NULL; /* a later object under the same id */
 	if (object) {
-		refer(objects, object);
+		refer(object);
 		take_out(objects, object);
 	}
 	pthread_mutex_unlock(&objects->cache_lock);
@@ -397,7 +396,7 @@ void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_pa
 			for (found = objects->cache[i]; found && found->partition != partition;)
 				found = found->hash_next;
 		if (found) {
-			refer(objects, found);
+			refer(found);
 			take_out(objects, found);
 		}
 		pthread_mutex_unlock(&objects->cache_lock);
@@ -417,7 +416,7 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 		for (struct osd_object *object = objects->cache[*cursor]; object && count < capacity;
 		     object = object->hash_next)
 			if (!osd_object_is_settled(object))
-				ret_objects[count++] = refer(objects, object);
+				ret_objects[count++] = refer(object);
 	pthread_mutex_unlock(&objects->cache_lock);
 	return count;
 }
@@ -434,6 +433,5 @@ void osd_cache_release(struct osd_objects *objects)
 			entry_free(object);
 		}
 	}
-	objects->lru_first = objects->lru_last = NULL;
 	pthread_mutex_destroy(&objects->cache_lock);
 }

@@ -200,7 +200,7 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 		struct osd_kv_txn *kv;
 		size_t length;
 
-		status = osd_own_begin(object->objects, &kv);
+		status = osd_own_begin(object->objects, false, &kv);
 		if (status != OSD_OK)
 			break;
 		status = osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
@@ -302,7 +302,6 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 		status = osd_kv_flush(object->objects->kv);
 	if (status != OSD_OK && directories)
 		atomic_store(&object->directories_unsynced, true);
-	osd_note_failure(object->objects, status);
 	return status;
 }
 
@@ -318,7 +317,6 @@ static enum osd_status write_locked(struct osd_object *object, uint64_t offset, 
 	if (status != OSD_OK)
 		return status;
 	status = osd_tier_write(&object->file, offset, data, length);
-	osd_note_failure(object->objects, status);
 	if (!was_open)
 		osd_cache_count_open(object);
 	if (status != OSD_OK && grows)

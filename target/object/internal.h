@@ -58,6 +58,11 @@ struct osd_partition {
 
 struct osd_version_page; /* share.c */
 
+/* Entries in order of last use, oldest first. */
+struct osd_lru {
+	struct osd_object *first, *last;
+};
+
 struct osd_object {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* owned reference */
@@ -67,6 +72,7 @@ struct osd_object {
 	/* under cache_lock */
 	struct osd_object *hash_next;
 	struct osd_object *lru_previous, *lru_next; /* while references == 0 */
+	struct osd_lru *lru;                        /* the one it is in */
 	unsigned references;
 	bool cached; /* false: removed, freed with its last reference */
 	bool counted_open;
@@ -144,7 +150,8 @@ struct osd_objects {
 
 	pthread_rwlock_t partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
-	struct osd_root_record root;   /* under partitions_lock, but for what follows */
+	struct osd_root_record root; /* under partitions_lock */
+	_Atomic uint32_t epoch;      /* the root record's */
 	_Atomic uint64_t root_times[OSD_T_COUNT];
 	_Atomic bool root_times_dirty;
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;
@@ -154,7 +161,7 @@ struct osd_objects {
 
 	pthread_mutex_t cache_lock;
 	struct osd_object *cache[OSD_CACHE_BUCKETS]; /* under cache_lock */
-	struct osd_object *lru_first, *lru_last;     /* unreferenced; oldest first */
+	struct osd_lru lru_open, lru_shut;           /* unreferenced; by whether files are open */
 	size_t cache_count, open_count;
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read earlier stale */
 
@@ -211,7 +218,7 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
 /* A transaction of the layer's own, not to be begun while the thread holds another. */
-enum osd_status osd_own_begin(struct osd_objects *objects, struct osd_kv_txn **ret_kv);
+enum osd_status osd_own_begin(struct osd_objects *objects, bool read_only, struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
 void osd_own_abort(struct osd_kv_txn *kv);
 /* Makes room once when the disk is full, so that the next try may succeed. */

@@ -55,7 +55,7 @@ static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table, const 
 
 static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
 {
-	struct osd_key from = osd_key_partition(txn->objects->root.epoch, initial_id);
+	struct osd_key from = osd_key_partition(atomic_load(&txn->objects->epoch), initial_id);
 
 	listing->id_at = 4;
 	return scan(txn, OSD_KV_PARTITIONS, &from, 4, listing);

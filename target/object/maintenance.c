@@ -74,8 +74,10 @@ static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool 
 static void kick(struct osd_objects *objects, bool *kicked)
 {
 	pthread_mutex_lock(&objects->work_lock);
-	*kicked = true;
-	pthread_cond_broadcast(&objects->work);
+	if (!*kicked) {
+		*kicked = true;
+		pthread_cond_broadcast(&objects->work);
+	}
 	pthread_mutex_unlock(&objects->work_lock);
 }
 
@@ -177,7 +179,7 @@ static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_tabl
 {
 	struct osd_kv_txn *kv;
 	struct osd_bytes key;
-	enum osd_status status = osd_own_begin(objects, &kv);
+	enum osd_status status = osd_own_begin(objects, false, &kv);
 	size_t at = 0;
 
 	if (status != OSD_OK)
@@ -261,7 +263,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 		struct osd_key dead;
 		size_t length;
 
-		status = osd_own_begin(objects, &kv);
+		status = osd_own_begin(objects, false, &kv);
 		if (status != OSD_OK)
 			break;
 		status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,

@@ -182,7 +182,7 @@ static void mark_clean(struct osd_objects *objects)
 	struct osd_key key = osd_key_meta(OSD_META_CLEAN);
 	struct osd_kv_txn *kv;
 
-	if (osd_own_begin(objects, &kv) != OSD_OK)
+	if (osd_own_begin(objects, false, &kv) != OSD_OK)
 		return;
 	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) == OSD_OK)
 		osd_own_commit(objects, kv, true);
@@ -216,7 +216,7 @@ void osd_objects_close(struct osd_objects *objects)
 /* The next epoch, with nothing in it; the reaper frees the old one. */
 static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacity)
 {
-	struct osd_key dead = osd_key_dead_epoch(objects->root.epoch);
+	struct osd_key dead = osd_key_dead_epoch(atomic_load(&objects->epoch));
 	struct osd_root_record root;
 	struct osd_txn *txn;
 	enum osd_status status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);

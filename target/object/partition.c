@@ -151,7 +151,7 @@ enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *pa
 {
 	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
 	struct osd_partition_record record;
-	struct osd_key key = osd_key_partition(txn->objects->root.epoch, partition->id);
+	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
 	enum osd_status status = osd_txn_lock_store(txn);
 	size_t length;
 
@@ -173,7 +173,7 @@ enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *p
 				    const struct osd_partition_record *record)
 {
 	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
-	struct osd_key key = osd_key_partition(txn->objects->root.epoch, partition->id);
+	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
 
 	osd_partition_record_encode(record, bytes);
 	return osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
@@ -202,6 +202,7 @@ static void run_root_changed(struct osd_txn *txn, struct osd_effect *effect, boo
 	if (committed) {
 		pthread_rwlock_wrlock(&txn->objects->partitions_lock);
 		txn->objects->root = *root;
+		atomic_store(&txn->objects->epoch, root->epoch);
 		pthread_rwlock_unlock(&txn->objects->partitions_lock);
 	}
 	free(root);
@@ -333,7 +334,7 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 		status = check_empty(txn, partition);
 	if (status != OSD_OK)
 		return status;
-	key = osd_key_partition(txn->objects->root.epoch, partition_id);
+	key = osd_key_partition(atomic_load(&txn->objects->epoch), partition_id);
 	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION, partition_id, partition->incarnation);
 	status = osd_kv_remove(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key));
 	if (status == OSD_OK)

@@ -68,7 +68,7 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 static enum osd_status begin_run(struct osd_objects *objects)
 {
 	struct osd_kv_txn *kv;
-	enum osd_status status = osd_own_begin(objects, &kv);
+	enum osd_status status = osd_own_begin(objects, false, &kv);
 
 	if (status != OSD_OK)
 		return status;
@@ -79,6 +79,7 @@ static enum osd_status begin_run(struct osd_objects *objects)
 		status = osd_own_commit(objects, kv, true);
 	else
 		osd_own_abort(kv);
+	atomic_store(&objects->epoch, objects->root.epoch);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&objects->root_times[i], objects->root.common.times[i]);
 	return status;
@@ -133,7 +134,7 @@ static bool add_mark(void *arg, struct osd_bytes key, struct osd_bytes value)
 static enum osd_status load_partitions(struct osd_objects *objects)
 {
 	struct partitions_context context = {objects, OSD_OK};
-	struct osd_key first = osd_key_partition(objects->root.epoch, 0);
+	struct osd_key first = osd_key_partition(atomic_load(&objects->epoch), 0);
 	struct osd_key marks = osd_key_meta(OSD_META_ID_MARK);
 	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_PARTITIONS, osd_key_bytes(&first), 4,
 					     add_partition, &context);

@@ -68,7 +68,6 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	if (status != OSD_OK)
 		return status;
 	status = osd_tier_truncate(&object->file, length);
-	osd_note_failure(object->objects, status);
 	if (status == OSD_OK) {
 		osd_object_set_length(object, length);
 		osd_cache_count_open(object);
@@ -139,7 +138,6 @@ static enum osd_status clear_locked(struct osd_object *object, uint64_t offset, 
 		status = grow(object, end, flags);
 	if (status == OSD_OK && offset < old_length)
 		status = osd_tier_zero(&object->file, offset, OSD_MIN(end, old_length) - offset);
-	osd_note_failure(object->objects, status);
 	if (status != OSD_OK)
 		return status;
 	osd_object_touch(object, true, flags);
@@ -240,7 +238,6 @@ static enum osd_status punch_middle(struct osd_object *object, uint64_t offset, 
 	if (status == OSD_OK)
 		status = osd_object_change_record(object, true, change_generation, &to);
 	if (status != OSD_OK) {
-		osd_note_failure(object->objects, status);
 		osd_tier_file_release(&fresh);
 		osd_tier_remove(object->file.tier, &fresh.name);
 		return status;

@@ -191,6 +191,5 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 		status = osd_tier_sync_all(&objects->tier);
 	if (status == OSD_OK)
 		status = osd_kv_flush(objects->kv);
-	osd_note_failure(objects, status);
 	return status;
 }

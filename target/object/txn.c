@@ -24,6 +24,7 @@ uint64_t osd_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* The ballast is for the database: full data files alone leave it where it is. */
 void osd_note_failure(struct osd_objects *objects, enum osd_status status)
 {
 	if (status == OSD_E_RETRY)
@@ -34,12 +35,12 @@ void osd_note_failure(struct osd_objects *objects, enum osd_status status)
 
 /* ---- the layer's own transactions ----------------------------------------------------------------- */
 
-enum osd_status osd_own_begin(struct osd_objects *objects, struct osd_kv_txn **ret_kv)
+enum osd_status osd_own_begin(struct osd_objects *objects, bool read_only, struct osd_kv_txn **ret_kv)
 {
 	enum osd_status status;
 
 	assert(open_transactions == 0);
-	status = osd_kv_begin(objects->kv, ret_kv);
+	status = osd_kv_begin(objects->kv, read_only, ret_kv);
 	if (status == OSD_OK)
 		open_transactions++;
 	return status;
@@ -78,7 +79,8 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struc
 
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 {
-	return txn->kv ? OSD_OK : osd_own_begin(txn->objects, &txn->kv);
+	return txn->kv ? OSD_OK
+		       : osd_own_begin(txn->objects, txn->flags & OSD_TXN_READ_ONLY, &txn->kv);
 }
 
 static void drop_at_hand(struct osd_txn *txn)
@@ -237,7 +239,7 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	txn->removals = atomic_load(&txn->objects->removals);
 	txn->place = (struct osd_place){id.partition_id,
 					txn->partition ? txn->partition->incarnation
-						       : txn->objects->root.epoch,
+						       : atomic_load(&txn->objects->epoch),
 					id.object_id};
 	if (id.object_id != 0)
 		status = load_record(txn, write);

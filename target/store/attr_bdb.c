@@ -28,6 +28,8 @@
 #define BDB_CHECKPOINT_KIB   (64u << 10)
 #define BDB_CHECKPOINT_MIN   1u /* minutes */
 #define BDB_SCAN_BYTES       4096u
+#define BDB_SCAN_SINGLY      16u          /* records read one by one before a scan reads in bulk */
+#define BDB_BULK_BYTES       (64u << 10)  /* multiple of 1 KiB, larger than a page */
 #define BDB_KEY_MAX          2048u /* longest key a scan meets */
 
 struct bdb {
@@ -48,6 +50,17 @@ static const char *const table_names[OSD_KV_TABLES] = {
 	[OSD_KV_MEMBERSHIPS] = "memberships.db", [OSD_KV_JOBS] = "jobs.db",
 	[OSD_KV_JOB_KEYS] = "job_keys.db",       [OSD_KV_META] = "meta.db",
 };
+
+#ifdef __SANITIZE_THREAD__
+/* The library is not instrumented: its lock order and its memory are not ours to judge.  The name is the
+ * sanitizer's. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+
+const char *__tsan_default_suppressions(void)
+{
+	return "deadlock:libdb-5.3.so\nrace:libdb-5.3.so\n";
+}
+#endif
 
 static struct bdb *to_bdb(struct osd_kv *kv)
 {
@@ -92,12 +105,14 @@ static DBT to_dbt(struct osd_bytes bytes)
 
 /* ---- transactions ------------------------------------------------------------------------------- */
 
-static enum osd_status bdb_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn)
+/* Locks are taken as records are read and written, whatever the transaction is for. */
+static enum osd_status bdb_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
 {
 	struct bdb *bdb = to_bdb(kv);
 	struct bdb_txn *txn = malloc(sizeof(*txn));
 	int error;
 
+	(void)read_only;
 	if (!txn)
 		return OSD_E_NO_MEMORY;
 	error = bdb->env->txn_begin(bdb->env, NULL, &txn->txn, 0);
@@ -224,6 +239,39 @@ static bool shares_prefix(struct osd_bytes from, size_t prefix_length, const DBT
 	return key->size >= prefix_length && memcmp(key->data, from.data, prefix_length) == 0;
 }
 
+/* Many records at a time, to the end of the scan.  *ret_more false: it is over; true: the next record does
+ * not fit the buffer. */
+static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg,
+		     bool *ret_more)
+{
+	DBT key = {.flags = 0}, bulk = {.ulen = BDB_BULK_BYTES, .flags = DB_DBT_USERMEM};
+	int error = 0;
+
+	bulk.data = malloc(BDB_BULK_BYTES);
+	if (!bulk.data)
+		return ENOMEM;
+	*ret_more = true;
+	while (*ret_more && (error = cursor->get(cursor, &key, &bulk, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
+		DBT found = {.flags = 0};
+		void *at, *value;
+		size_t value_length;
+
+		DB_MULTIPLE_INIT(at, &bulk);
+		while (*ret_more) {
+			DB_MULTIPLE_KEY_NEXT(at, &bulk, found.data, found.size, value, value_length);
+			if (!at)
+				break;
+			*ret_more = shares_prefix(from, prefix_length, &found) &&
+				    fn(arg, (struct osd_bytes){found.data, found.size},
+				       (struct osd_bytes){value, value_length});
+		}
+	}
+	free(bulk.data);
+	if (error == DB_NOTFOUND)
+		*ret_more = false;
+	return error == DB_BUFFER_SMALL || error == DB_NOTFOUND ? 0 : error;
+}
+
 /* The key is kept in a buffer of fixed size: keys of ours are short, and the start key must survive a
  * retry with a larger value buffer. */
 static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_bytes from,
@@ -234,6 +282,7 @@ static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_byte
 	DBT key = {.data = key_bytes, .ulen = sizeof(key_bytes), .flags = DB_DBT_USERMEM};
 	DBT value = {.data = buffer.small, .ulen = sizeof(buffer.small), .flags = DB_DBT_USERMEM};
 	u_int32_t move = DB_SET_RANGE;
+	unsigned count = 0;
 	bool more = true;
 	int error = 0;
 
@@ -258,6 +307,10 @@ static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_byte
 		more = fn(arg, (struct osd_bytes){key.data, key.size},
 			  (struct osd_bytes){value.data, value.size});
 		move = DB_NEXT;
+		if (more && ++count % BDB_SCAN_SINGLY == 0)
+			error = scan_bulk(cursor, from, prefix_length, fn, arg, &more);
+		if (error)
+			break;
 	}
 	free(buffer.large);
 	return error == DB_NOTFOUND ? OSD_OK : from_bdb(bdb, error);

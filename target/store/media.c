@@ -354,17 +354,18 @@ static bool make_ballast(int directory_fd)
 {
 	OSD_CLEANUP_CLOSE int fd = -1;
 	struct statvfs stat;
-	uint64_t available;
+	uint64_t wanted;
 
 	if (fstatvfs(directory_fd, &stat) < 0)
 		return false;
-	available = (uint64_t)stat.f_bavail * stat.f_frsize;
+	/* A small file system has a small one.  Twice the room, or the next log record fills it again. */
+	wanted = OSD_MIN(BALLAST_BYTES, (uint64_t)stat.f_blocks * stat.f_frsize / 16);
+	if ((uint64_t)stat.f_bavail * stat.f_frsize < 2 * wanted)
+		return false;
 	fd = openat(directory_fd, "ballast", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	/* Small file systems give a smaller one; a full one gives none. */
-	if (available >= 4096 * 64 &&
-	    posix_fallocate(fd, 0, (off_t)OSD_MIN(BALLAST_BYTES, available / 8)) == 0)
+	if (posix_fallocate(fd, 0, (off_t)wanted) == 0)
 		return true;
 	unlinkat(directory_fd, "ballast", 0);
 	return false;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* mem_store.c -- records in memory: the twin of attr_bdb.c for tests and for a target without disk.
  *
- * A table is an array sorted by key.  One transaction at a time writes: it takes the store's lock at
- * its first write (or read for update) and holds it to its end; so there are no deadlocks, and readers
- * wait.  An undo log takes an aborted transaction back. */
+ * A table is an array sorted by key.  A read-only transaction holds the store's lock for reading, any
+ * other holds it for writing from its first call to its end; so there are no deadlocks, and others wait.  An undo log takes an aborted transaction back. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -42,7 +41,7 @@ struct mem_undo {
 
 struct mem_txn {
 	struct osd_kv_txn base;
-	bool writer; /* holds lock for writing */
+	bool read_only, locked; /* locked: holds the store's lock, for reading or writing */
 	struct mem_undo *undo;
 };
 
@@ -131,14 +130,27 @@ static struct mem_record *table_take(struct mem_table *table, size_t at)
 
 /* ---- locking ------------------------------------------------------------------------------------ */
 
+static void lock_for(struct mem_txn *txn)
+{
+	if (txn->locked)
+		return;
+	if (txn->read_only)
+		pthread_rwlock_rdlock(&to_mem(txn->base.kv)->lock);
+	else
+		pthread_rwlock_wrlock(&to_mem(txn->base.kv)->lock);
+	txn->locked = true;
+}
+
 /* Whether the caller must unlock.  A read of its own inside a writing transaction of the same thread
  * would hang in Berkeley DB; here it is caught. */
 static bool read_lock(struct mem_kv *mem, struct osd_kv_txn *txn)
 {
 	int error;
 
-	if (txn && to_txn(txn)->writer)
+	if (txn) {
+		lock_for(to_txn(txn));
 		return false;
+	}
 	error = pthread_rwlock_rdlock(&mem->lock);
 	assert(error == 0);
 	return error == 0;
@@ -150,23 +162,16 @@ static void read_unlock(struct mem_kv *mem, bool locked)
 		pthread_rwlock_unlock(&mem->lock);
 }
 
-static void become_writer(struct mem_txn *txn)
-{
-	if (txn->writer)
-		return;
-	pthread_rwlock_wrlock(&to_mem(txn->base.kv)->lock);
-	txn->writer = true;
-}
-
 /* ---- transactions ------------------------------------------------------------------------------- */
 
-static enum osd_status mem_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn)
+static enum osd_status mem_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
 {
 	struct mem_txn *txn = calloc(1, sizeof(*txn));
 
 	if (!txn)
 		return OSD_E_NO_MEMORY;
 	txn->base.kv = kv;
+	txn->read_only = read_only;
 	*ret_txn = &txn->base;
 	return OSD_OK;
 }
@@ -198,7 +203,7 @@ static void txn_end(struct mem_txn *txn, bool committed)
 		free(undo->key);
 		free(undo);
 	}
-	if (txn->writer)
+	if (txn->locked)
 		pthread_rwlock_unlock(&mem->lock);
 	free(txn);
 }
@@ -228,8 +233,7 @@ static enum osd_status mem_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum o
 	bool locked, equal;
 	size_t at;
 
-	if (flags & OSD_KV_RMW)
-		become_writer(to_txn(txn));
+	(void)flags; /* a transaction that may write has the lock already */
 	locked = read_lock(mem, txn);
 	at = lower_bound(&mem->tables[table], key, &equal);
 	if (equal) {
@@ -273,7 +277,8 @@ static enum osd_status mem_put(struct osd_kv_txn *base, enum osd_kv_table number
 	bool equal;
 	size_t at;
 
-	become_writer(txn);
+	assert(!txn->read_only);
+	lock_for(txn);
 	at = lower_bound(table, key, &equal);
 	if (equal && (flags & OSD_KV_NEW))
 		return OSD_E_EXISTS;
@@ -298,7 +303,8 @@ static enum osd_status mem_remove(struct osd_kv_txn *base, enum osd_kv_table num
 	bool equal;
 	size_t at;
 
-	become_writer(txn);
+	assert(!txn->read_only);
+	lock_for(txn);
 	at = lower_bound(table, key, &equal);
 	if (!equal)
 		return OSD_E_NO_OBJECT;

@@ -61,7 +61,7 @@ struct osd_kv_txn {
 
 struct osd_kv_ops {
 	void (*close)(struct osd_kv *kv);
-	enum osd_status (*begin)(struct osd_kv *kv, struct osd_kv_txn **ret_txn);
+	enum osd_status (*begin)(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn);
 	enum osd_status (*commit)(struct osd_kv_txn *txn, enum osd_kv_commit how);
 	void (*abort)(struct osd_kv_txn *txn);
 	enum osd_status (*get)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -79,7 +79,8 @@ struct osd_kv_ops {
 
 /* No transaction may be open.  NULL is fine. */
 void osd_kv_close(struct osd_kv *kv);
-enum osd_status osd_kv_begin(struct osd_kv *kv, struct osd_kv_txn **ret_txn);
+/* read_only: what it reads agrees, and it changes nothing. */
+enum osd_status osd_kv_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn);
 /* Both consume the transaction, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */

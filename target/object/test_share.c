@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_share.c -- descriptors given to a sandbox: read-only, sealed, a version that is odd while a writer is at
+ * work, no SIGBUS when the object is cut; and objects over two roots. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "object/test_support.h"
+
+#define PID UINT64_C(0x10000)
+
+struct version_page {
+	_Atomic uint64_t version, length, removed;
+};
+
+static const struct version_page *map_version(int fd)
+{
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+
+	CHECK(page != MAP_FAILED);
+	return page;
+}
+
+static void check_read_only(const struct osd_share *share)
+{
+	int seals = fcntl(share->version_fd, F_GET_SEALS);
+
+	CHECK(pwrite(share->head_fd, "x", 1, 0) < 0 && errno == EBADF);
+	CHECK(pwrite(share->version_fd, "x", 1, 0) < 0);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, share->version_fd, 0) == MAP_FAILED);
+	CHECK((seals & F_SEAL_SHRINK) && (seals & F_SEAL_GROW) && (seals & F_SEAL_SEAL));
+}
+
+static void close_share(struct osd_object *object, struct osd_share *share)
+{
+	close(share->head_fd);
+	if (share->tail_fd >= 0)
+		close(share->tail_fd);
+	close(share->version_fd);
+	osd_object_unshare(object);
+}
+
+static void test_share(struct test_store *store)
+{
+	static uint8_t data[100000];
+	const struct version_page *page;
+	struct osd_object_id id = {PID, 0};
+	struct osd_object *object;
+	struct osd_share share;
+	const uint8_t *mapped;
+	uint64_t version;
+	struct stat stat;
+	size_t got;
+
+	memset(data, 'a', sizeof(data));
+	OK(test_create(store->objects, PID, 0, &id.object_id));
+	OK(osd_object_get(store->objects, id, &object));
+	OK(osd_object_share(object, &share));
+	CHECK_EQ(share.head_fd, -1); /* no data yet */
+	close(share.version_fd);
+	osd_object_unshare(object);
+	OK(osd_object_write(object, 0, data, sizeof(data), 0));
+	OK(osd_object_share(object, &share));
+	CHECK_EQ(share.length, sizeof(data));
+	check_read_only(&share);
+	page = map_version(share.version_fd);
+	version = atomic_load(&page->version);
+	CHECK_EQ(version % 2, 0);
+	mapped = mmap(NULL, sizeof(data), PROT_READ, MAP_SHARED, share.head_fd, 0);
+	CHECK(mapped != MAP_FAILED && mapped[99999] == 'a');
+	/* Cut while mapped: bytes beyond read as zeros, the file stays. */
+	OK(osd_object_truncate(object, 10, 0));
+	CHECK_EQ(atomic_load(&page->version), version + 2);
+	CHECK_EQ(atomic_load(&page->length), 10);
+	CHECK_EQ(mapped[99999], 0);
+	CHECK(fstat(share.head_fd, &stat) == 0 && stat.st_size == sizeof(data));
+	/* It grows again over what was cut off. */
+	OK(osd_object_write(object, 20, "b", 1, 0));
+	OK(osd_object_read(object, 0, data, sizeof(data), 0, &got));
+	CHECK_EQ(got, 21);
+	CHECK(data[9] == 'a' && data[10] == 0 && data[19] == 0 && data[20] == 'b');
+	munmap((void *)mapped, sizeof(data));
+	close_share(object, &share);
+	OK(osd_object_flush(object));
+	OK(osd_object_share(object, &share));
+	CHECK(fstat(share.head_fd, &stat) == 0);
+	CHECK_EQ(stat.st_size, 21);
+	OK(test_remove(store->objects, id));
+	CHECK_EQ(atomic_load(&page->removed), 1);
+	close_share(object, &share);
+	munmap((void *)page, 4096);
+	osd_object_put(object);
+}
+
+/* A reader that checks the version before and after never takes a mixture for whole. */
+struct racer {
+	struct osd_object *object;
+	_Atomic bool stop;
+};
+
+static void *write_main(void *arg)
+{
+	static uint8_t data[20000];
+	struct racer *racer = arg;
+
+	for (int i = 0; !atomic_load(&racer->stop); i++) {
+		memset(data, i, sizeof(data));
+		OK(osd_object_write(racer->object, 0, data, sizeof(data), 0));
+	}
+	return NULL;
+}
+
+static void test_version(struct test_store *store)
+{
+	static uint8_t data[20000];
+	struct osd_object_id id = {PID, 0};
+	struct racer racer = {.stop = false};
+	const struct version_page *page;
+	struct osd_share share;
+	pthread_t thread;
+
+	OK(test_create(store->objects, PID, 0, &id.object_id));
+	OK(osd_object_get(store->objects, id, &racer.object));
+	OK(osd_object_write(racer.object, 0, data, sizeof(data), 0));
+	OK(osd_object_share(racer.object, &share));
+	page = map_version(share.version_fd);
+	CHECK(pthread_create(&thread, NULL, write_main, &racer) == 0);
+	for (int good = 0; good < 100;) {
+		uint64_t before = atomic_load(&page->version);
+
+		CHECK(pread(share.head_fd, data, sizeof(data), 0) == sizeof(data));
+		if (before % 2 || atomic_load(&page->version) != before)
+			continue;
+		for (size_t i = 1; i < sizeof(data); i++)
+			CHECK_EQ(data[i], data[0]);
+		good++;
+	}
+	atomic_store(&racer.stop, true);
+	pthread_join(thread, NULL);
+	munmap((void *)page, 4096);
+	close_share(racer.object, &share);
+	osd_object_put(racer.object);
+}
+
+/* ---- two roots ------------------------------------------------------------------------------------ */
+
+#define HEAD (2u << 20)
+
+static void test_two_roots(void)
+{
+	static uint8_t data[3 * HEAD], back[3 * HEAD];
+	char heads[] = "/tmp/iosd-test-XXXXXX";
+	struct osd_object_id id = {PID, 0};
+	struct test_store store;
+	struct osd_object *object;
+	struct osd_share share;
+	uint64_t pid;
+	size_t got;
+
+	test_store_init(&store, true);
+	CHECK(mkdtemp(heads) != NULL);
+	store.config.ssd_directory = heads;
+	test_store_open(&store);
+	OK(test_partition(store.objects, 0, &pid));
+	OK(test_create(store.objects, PID, 0, &id.object_id));
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 13 + i / 4096);
+	/* A tail first: the head exists and reads as zeros. */
+	OK(test_write(store.objects, id, HEAD + 5, data + HEAD + 5, 10));
+	CHECK_EQ(test_read(store.objects, id, HEAD - 5, back, 100), 20);
+	CHECK_EQ(back[0] | back[9], 0);
+	CHECK_BYTES(back + 10, 10, data + HEAD + 5, 10);
+	for (uint32_t at = HEAD - 1; at <= HEAD + 1; at++)
+		OK(test_write(store.objects, id, at - 100, data + at - 100, 200));
+	OK(test_write(store.objects, id, 0, data, sizeof(data)));
+	test_store_reopen(&store);
+	CHECK_EQ(test_read(store.objects, id, 0, back, sizeof(back)), sizeof(data));
+	CHECK_BYTES(back, sizeof(back), data, sizeof(data));
+	OK(osd_object_get(store.objects, id, &object));
+	OK(osd_object_share(object, &share));
+	CHECK_EQ(share.head_bytes, HEAD);
+	CHECK(pread(share.tail_fd, back, 10, 7) == 10);
+	CHECK_BYTES(back, 10, data + HEAD + 7, 10);
+	close_share(object, &share);
+	/* Punch and cut across the boundary. */
+	OK(osd_object_punch(object, HEAD - 100, 50, 0));
+	OK(osd_object_read(object, HEAD - 110, back, 100, 0, &got));
+	CHECK_BYTES(back, 10, data + HEAD - 110, 10);
+	CHECK_BYTES(back + 10, 90, data + HEAD - 50, 90);
+	OK(osd_object_truncate(object, HEAD - 10, 0));
+	OK(osd_object_truncate(object, HEAD + 10, 0));
+	OK(osd_object_read(object, HEAD - 11, back, 100, 0, &got));
+	CHECK_EQ(got, 21);
+	CHECK_EQ(back[0], data[HEAD - 11 + 50]);
+	CHECK_EQ(back[1] | back[20], 0);
+	osd_object_put(object);
+	test_store_release(&store);
+	nftw(heads, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+	struct test_store store;
+	uint64_t pid;
+
+	test_store_init(&store, true);
+	test_store_open(&store);
+	OK(test_partition(store.objects, 0, &pid));
+	test_share(&store);
+	test_version(&store);
+	test_store_release(&store);
+	test_two_roots();
+	return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_store.c -- both stores of records behave alike; both stores of data behave alike; the data directory
+ * refuses what it must, with a message. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/test.h"
+#include "base/util.h"
+#include "store/media.h"
+#include "store/store.h"
+
+#define OK(call) CHECK_EQ(call, OSD_OK)
+
+static struct osd_bytes text(const char *string)
+{
+	return (struct osd_bytes){string, strlen(string)};
+}
+
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- records -------------------------------------------------------------------------------------- */
+
+static void put(struct osd_kv *kv, const char *key, const char *value)
+{
+	struct osd_kv_txn *txn;
+
+	OK(osd_kv_begin(kv, false, &txn));
+	OK(osd_kv_put(txn, OSD_KV_JOBS, text(key), text(value), 0));
+	OK(osd_kv_commit(txn, OSD_KV_COMMIT_PROCESS));
+}
+
+static enum osd_status get(struct osd_kv *kv, struct osd_kv_txn *txn, const char *key, char value[16])
+{
+	size_t length = 0;
+	enum osd_status status;
+
+	memset(value, 0, 16);
+	status = osd_kv_get(kv, txn, OSD_KV_JOBS, text(key), 0, value, 15, &length);
+	CHECK(status != OSD_OK || length <= 15);
+	return status;
+}
+
+struct found {
+	char keys[64];
+	unsigned stop_after;
+};
+
+static bool see(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct found *found = arg;
+
+	(void)value;
+	strncat(found->keys, key.data, key.length);
+	strcat(found->keys, " ");
+	return --found->stop_after > 0;
+}
+
+static void check_scan(struct osd_kv *kv, struct osd_kv_txn *txn, const char *from, size_t prefix,
+		       unsigned stop_after, const char *wanted)
+{
+	struct found found = {"", stop_after};
+
+	OK(osd_kv_scan(kv, txn, OSD_KV_JOBS, text(from), prefix, see, &found));
+	CHECK(strcmp(found.keys, wanted) == 0);
+}
+
+static void test_records(struct osd_kv *kv)
+{
+	static uint8_t large[200000];
+	struct osd_kv_txn *txn;
+	char value[16];
+	size_t length;
+
+	put(kv, "b1", "one");
+	put(kv, "b2", "two");
+	put(kv, "a", "zero");
+	put(kv, "c", "three");
+	OK(get(kv, NULL, "b1", value));
+	CHECK(strcmp(value, "one") == 0);
+	CHECK_EQ(get(kv, NULL, "b", value), OSD_E_NO_OBJECT);
+	check_scan(kv, NULL, "", 0, 99, "a b1 b2 c ");
+	check_scan(kv, NULL, "b", 1, 99, "b1 b2 ");
+	check_scan(kv, NULL, "b2", 1, 99, "b2 ");
+	check_scan(kv, NULL, "b2", 0, 99, "b2 c ");
+	check_scan(kv, NULL, "", 0, 2, "a b1 ");
+	check_scan(kv, NULL, "d", 0, 99, "");
+
+	OK(osd_kv_begin(kv, false, &txn));
+	CHECK_EQ(osd_kv_put(txn, OSD_KV_JOBS, text("a"), text("x"), OSD_KV_NEW), OSD_E_EXISTS);
+	OK(osd_kv_put(txn, OSD_KV_JOBS, text("a"), text("x"), 0));
+	OK(osd_kv_remove(txn, OSD_KV_JOBS, text("b1")));
+	CHECK_EQ(osd_kv_remove(txn, OSD_KV_JOBS, text("b1")), OSD_E_NO_OBJECT);
+	OK(osd_kv_put(txn, OSD_KV_JOBS, text("b0"), text("new"), OSD_KV_NEW));
+	OK(get(kv, txn, "a", value));
+	CHECK(strcmp(value, "x") == 0);
+	check_scan(kv, txn, "", 0, 99, "a b0 b2 c ");
+	osd_kv_abort(txn);
+	check_scan(kv, NULL, "", 0, 99, "a b1 b2 c ");
+	OK(get(kv, NULL, "a", value));
+	CHECK(strcmp(value, "zero") == 0);
+
+	OK(osd_kv_begin(kv, false, &txn));
+	memset(large, 7, sizeof(large));
+	OK(osd_kv_put(txn, OSD_KV_JOBS, text("big"), (struct osd_bytes){large, sizeof(large)}, 0));
+	OK(osd_kv_put(txn, OSD_KV_JOBS, text("empty"), text(""), 0));
+	OK(osd_kv_commit(txn, OSD_KV_COMMIT_DURABLE));
+	OK(osd_kv_get(kv, NULL, OSD_KV_JOBS, text("big"), 0, value, 15, &length));
+	CHECK_EQ(length, sizeof(large));
+	CHECK_EQ(value[14], 7);
+	OK(osd_kv_get(kv, NULL, OSD_KV_JOBS, text("empty"), 0, NULL, 0, &length));
+	CHECK_EQ(length, 0);
+	check_scan(kv, NULL, "", 0, 99, "a b1 b2 big c empty ");
+	OK(osd_kv_flush(kv));
+	OK(osd_kv_checkpoint(kv, true));
+}
+
+/* ---- data ----------------------------------------------------------------------------------------- */
+
+static void test_data(struct osd_data *data)
+{
+	struct osd_data_name name = {0x10000, 1, 0x10001, UINT64_C(0x100000007), false};
+	struct osd_data_file *file, *again;
+	struct osd_data_stat stat;
+	uint64_t total, available;
+	char bytes[64];
+	size_t got;
+
+	CHECK_EQ(osd_data_open_file(data, &name, 0, &file), OSD_E_NO_OBJECT);
+	OK(osd_data_open_file(data, &name, OSD_DATA_CREATE, &file));
+	OK(osd_data_write(file, 10, "hello", 5));
+	OK(osd_data_read(file, 8, bytes, sizeof(bytes), 0, &got));
+	CHECK_BYTES(bytes, got, "\0\0hello", 7);
+	OK(osd_data_read(file, 100, bytes, sizeof(bytes), 0, &got));
+	CHECK_EQ(got, 0);
+	OK(osd_data_zero(file, 11, 2));
+	OK(osd_data_truncate(file, 14));
+	OK(osd_data_truncate(file, 16));
+	OK(osd_data_read(file, 10, bytes, sizeof(bytes), 0, &got));
+	CHECK_BYTES(bytes, got, "h\0\0l\0\0", 6);
+	OK(osd_data_stat(file, &stat));
+	CHECK_EQ(stat.size, 16);
+	OK(osd_data_set_modified(file, 1234567));
+	OK(osd_data_stat(file, &stat));
+	CHECK_EQ(stat.modified_ms, 1234567);
+	CHECK_EQ(osd_data_write(file, UINT64_MAX - 2, "x", 1), OSD_E_NO_SPACE);
+	OK(osd_data_sync(file));
+	OK(osd_data_sync_directories(data, &name));
+	OK(osd_data_open_file(data, &name, 0, &again));
+	osd_data_close_file(again);
+	/* Without a name it lives on while open. */
+	OK(osd_data_remove(data, &name));
+	OK(osd_data_remove(data, &name));
+	CHECK_EQ(osd_data_open_file(data, &name, 0, &again), OSD_E_NO_OBJECT);
+	OK(osd_data_read(file, 10, bytes, 1, 0, &got));
+	CHECK_EQ(got, 1);
+	osd_data_close_file(file);
+	for (unsigned i = 0; i < 300; i++) {
+		name.object_id++;
+		OK(osd_data_open_file(data, &name, OSD_DATA_CREATE, &file));
+		osd_data_close_file(file);
+	}
+	OK(osd_data_sync_all(data));
+	OK(osd_data_remove_partition(data, name.partition_id, name.incarnation));
+	OK(osd_data_remove_partition(data, name.partition_id, name.incarnation));
+	CHECK_EQ(osd_data_open_file(data, &name, 0, &file), OSD_E_NO_OBJECT);
+	OK(osd_data_capacity(data, &total, &available));
+	CHECK(available <= total);
+}
+
+/* ---- the data directory --------------------------------------------------------------------------- */
+
+static void expect_refusal(const char *directory, bool create, const char *words)
+{
+	struct osd_media *media;
+	char message[256] = "";
+
+	CHECK(osd_media_open(directory, NULL, create, message, &media) != OSD_OK);
+	if (!strstr(message, words))
+		fprintf(stderr, "message: %s\n", message);
+	CHECK(strstr(message, words) != NULL);
+	CHECK(strstr(message, directory) != NULL);
+}
+
+static void patch(const char *directory, off_t at, uint8_t byte)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/superblock", directory);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0 && pwrite(fd, &byte, 1, at) == 1);
+	close(fd);
+}
+
+static void touch(const char *directory, const char *name)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	close(fd);
+}
+
+static void test_media(const char *directory)
+{
+	char message[256], other[] = "/tmp/iosd-test-XXXXXX";
+	uint8_t store_id[OSD_MEDIA_STORE_ID];
+	struct osd_media *media;
+
+	expect_refusal("/nonexistent/iosd", true, "cannot open");
+	expect_refusal(directory, false, "no iosd store");
+	OK(osd_media_open(directory, NULL, true, message, &media));
+	memcpy(store_id, media->store_id, sizeof(store_id));
+	expect_refusal(directory, true, "in use");
+	CHECK(osd_media_ballast_restore(media));
+	CHECK(osd_media_ballast_release(media));
+	CHECK(!osd_media_ballast_release(media));
+	osd_media_close(media);
+	OK(osd_media_open(directory, NULL, false, message, &media));
+	CHECK_BYTES(media->store_id, sizeof(store_id), store_id, sizeof(store_id));
+	osd_media_close(media);
+	patch(directory, 11, 99);
+	expect_refusal(directory, true, "version");
+	patch(directory, 11, OSD_MEDIA_VERSION);
+	patch(directory, 30, (uint8_t)~store_id[6]);
+	expect_refusal(directory, true, "damaged");
+	patch(directory, 0, 'X');
+	expect_refusal(directory, true, "not iosd's");
+	CHECK(mkdtemp(other) != NULL);
+	touch(other, "precious");
+	expect_refusal(other, true, "not empty");
+	remove_tree(other);
+}
+
+int main(void)
+{
+	char directory[] = "/tmp/iosd-test-XXXXXX", media[] = "/tmp/iosd-test-XXXXXX", message[256];
+	struct osd_bdb_config config = {.directory = directory, .cache_bytes = 8u << 20};
+	struct osd_data *data;
+	struct osd_kv *kv;
+	int fd;
+
+	CHECK(mkdtemp(directory) != NULL && mkdtemp(media) != NULL);
+	OK(osd_mem_kv_open(&kv));
+	test_records(kv);
+	osd_kv_close(kv);
+	OK(osd_bdb_open(&config, message, &kv));
+	test_records(kv);
+	osd_kv_close(kv);
+	OK(osd_bdb_open(&config, message, &kv));
+	check_scan(kv, NULL, "", 0, 99, "a b1 b2 big c empty ");
+	osd_kv_close(kv);
+	OK(osd_mem_data_open(&data));
+	test_data(data);
+	osd_data_close(data);
+	fd = open(directory, O_RDONLY | O_DIRECTORY);
+	OK(osd_file_data_open(fd, &data));
+	test_data(data);
+	osd_data_close(data);
+	close(fd);
+	test_media(media);
+	remove_tree(directory);
+	remove_tree(media);
+	return 0;
+}
