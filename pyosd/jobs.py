@@ -51,6 +51,7 @@ CONTROL = AttributeId(Page.JOB_CONTROL, 1)
 RESULT, STDERR, TRACEBACK = 1, 2, 3
 _WAIT_MARGIN = 30.0
 _READ_CHUNK = 1 << 20
+_INLINE_RESULT = 4096  # room a waiting EXEC makes for the result
 
 Stream = Literal["stdout", "stderr"]
 
@@ -184,20 +185,29 @@ class Job(Future[Any]):
     def _payload(self, number: int) -> bytes:
         return self.commands.get_attribute(self.id, Page.JOB_PAYLOAD, number)
 
-    def _fetch_result(self, status: JobStatus) -> Any:
-        if status.result_object:
-            data = b"".join(_read_from(self.commands, status.result_object, 0))
-        else:
-            data = self._payload(RESULT) if status.result_length else b""
-        return decode_result(status, data)
+    def take_reply(self, reply: ExecReply) -> Job:
+        """Learn what a waiting EXEC's answer says of the end: then nothing more need be asked."""
+        status = decode_status(self.id, reply.attributes)
+        if status is not None and status.done:
+            whole = not status.result_object and status.result_length <= len(reply.result)
+            self._settle(status, bytes(reply.result[: status.result_length]) if whole else None)
+        return self
 
-    def _settle(self, status: JobStatus) -> None:
-        """The job has ended: make the Future say so, once."""
+    def _fetch_result(self, status: JobStatus) -> bytes:
+        if status.result_object:
+            return b"".join(_read_from(self.commands, status.result_object, 0))
+        return self._payload(RESULT) if status.result_length else b""
+
+    def _settle(self, status: JobStatus, result: bytes | None = None) -> None:
+        """The job has ended: make the Future say so, once.  result: None: still to be fetched."""
         with self._settle_lock:
             if self._final is not None:
                 return
             error = None if status.state is JobState.COMPLETED else self._error(status)
-            value = self._fetch_result(status) if error is None else None
+            value = None
+            if error is None:
+                data = self._fetch_result(status) if result is None else result
+                value = decode_result(status, data)
             self._final = status
             lost = self.settled
         if lost:
@@ -469,7 +479,7 @@ def submit(commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Sub
     reply = _send(commands, zone, source, params)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")
-    return Job(commands, reply.job, params.name)
+    return Job(commands, reply.job, params.name).take_reply(reply)
 
 
 def exec_timeout(params: ExecParams) -> float | None:
@@ -479,13 +489,26 @@ def exec_timeout(params: ExecParams) -> float | None:
 
 def _send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -> ExecReply:
     """EXEC, sent a second time after a lost session where a key makes that safe."""
-    timeout, synchronous = exec_timeout(params), params.wait is not None
+
+    def send() -> ExecReply:
+        if params.wait is None:
+            return commands.exec_code(zone, code, params)
+        return commands.exec_code(
+            zone,
+            code,
+            params,
+            synchronous=True,
+            result_allocation_length=_INLINE_RESULT,
+            get=STATUS_IDS,
+            timeout=exec_timeout(params),
+        )
+
     try:
-        return commands.exec_code(zone, code, params, synchronous=synchronous, timeout=timeout)
+        return send()
     except errors.SessionLost:
         if not params.key:
             raise
-    return commands.exec_code(zone, code, params, synchronous=synchronous, timeout=timeout)
+    return send()
 
 
 # ---- many jobs

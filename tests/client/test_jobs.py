@@ -150,8 +150,14 @@ def test_submitting_survives_a_lost_session(target: Target, zone: ObjectRef) -> 
 
 def test_waiting_command(target: Target, zone: ObjectRef) -> None:
     job = target.exec("import osd; osd.result(5)", zone=zone, wait="10s")
+    sent = target.bytes_sent
     assert job.poll()[0] is JobState.COMPLETED
-    assert job.result() == 5
+    assert job.result() == 5 and job.status().state is JobState.COMPLETED
+    assert target.bytes_sent == sent, "the answer of EXEC said it all"
+    large = target.exec("import osd; osd.result(b'y' * 50_000)", zone=zone, wait="10s")
+    assert large.result() == b"y" * 50_000
+    failed = target.exec("1/0", zone=zone, wait="10s")
+    assert isinstance(failed.exception(), ScriptError)
     goes_on = target.exec(SLEEPS, zone=zone, wait="50ms")
     assert not goes_on.done()
     goes_on.kill()
