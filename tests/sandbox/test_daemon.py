@@ -317,12 +317,13 @@ def test_memory_does_not_grow_with_jobs(own) -> None:
             for pid in pids
         )
 
-    daemon.run("pass")
+    for _ in range(50):  # caches and malloc's arenas have found their size
+        daemon.run("pass")
     before = resident()
     descriptors = len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
     for _ in range(200):
         daemon.run("pass")
-    assert resident() - before < 1024  # KiB
+    assert resident() - before < 2048  # KiB, of three processes; a leaked fork would be more
     assert len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir())) == descriptors
 
 
