@@ -50,18 +50,21 @@ static enum osd_status copy_lists(const struct osd_request *request, struct osd_
 	return OSD_OK;
 }
 
-static bool asks_for_current_command(const struct osd_attr_params *params)
+static void look_through_gets(struct osd_attr_params *params)
 {
 	struct osd_attr_list list = params->get_list;
 	struct osd_attr attr;
 
-	if (params->format != OSD_CDBFMT_LIST)
-		return params->get_page == OSD_PAGE_CURRENT_COMMAND;
+	if (params->format != OSD_CDBFMT_LIST) {
+		params->wants_capacity_change = params->get_page == OSD_PAGE_CURRENT_COMMAND;
+		return;
+	}
 	while (osd_attr_list_next(&list, &attr)) {
 		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
-			return true;
+			params->wants_capacity_change = true;
+		if (attr.number == OSD_NUMBER_ALL)
+			params->walks = true;
 	}
-	return false;
 }
 
 static enum osd_status load_list_format(struct osd_request *request, struct osd_attr_params *params,
@@ -113,7 +116,7 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 		load_set_one(cdb, cdb->format == OSD_CDBFMT_PAGE ? set : cdb->set_value, params);
 	}
 	if (status == OSD_OK && params->gets)
-		params->wants_capacity_change = asks_for_current_command(params);
+		look_through_gets(params);
 	return status;
 }
 

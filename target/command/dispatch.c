@@ -22,6 +22,7 @@
 #include "wire/sense.h"
 
 #define INLINE_READ_MAX (64u << 10)
+#define INLINE_LIST_MAX 512u /* bytes of Data-Out, which are the list of attributes asked for */
 
 struct osd_dispatcher {
 	struct osd_dispatcher_config config;
@@ -466,43 +467,74 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct 
 	return OSD_DISPATCH_DONE;
 }
 
-/* Cheap enough to say no before decoding: most requests are not small READs. */
+/* Cheap enough to say no before decoding: most requests are not small READs or GET ATTRIBUTES. */
 static bool may_run_inline(const struct osd_request *request)
 {
 	const struct osd_command_def *def;
 
-	if (request->cdb_length != OSD_CDB_LENGTH || request->data_out_length != 0 ||
-	    osd_get_be(request->cdb + 32, 8) > INLINE_READ_MAX)
+	if (request->cdb_length != OSD_CDB_LENGTH)
 		return false;
 	def = osd_command_find((uint16_t)osd_get_be(request->cdb + 8, 2));
-	return def && def->flags & OSD_CMD_INLINE;
+	if (!def || !(def->flags & OSD_CMD_INLINE))
+		return false;
+	if (def->flags & OSD_CMD_TXN)
+		return request->data_out_length <= INLINE_LIST_MAX;
+	return request->data_out_length == 0 && osd_get_be(request->cdb + 32, 8) <= INLINE_READ_MAX;
+}
+
+/* Attributes of an object that is in memory: its records then most likely are, too. */
+static enum osd_status get_inline(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	const struct osd_attr_params *params = ctx->attributes;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	if (!params || params->sets || params->walks)
+		return OSD_E_RETRY;
+	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
+	if (status == OSD_OK)
+		status = osd_txn_begin(ctx->objects, txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
+	if (status != OSD_OK)
+		return OSD_E_RETRY;
+	status = attempt(ctx, txn);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	struct osd_command_context ctx;
+	enum osd_status status = prepare(request);
+
+	if (status != OSD_OK)
+		return OSD_E_RETRY; /* a worker says what is wrong with it */
+	fill_context(dispatcher, request, &ctx);
+	if (ctx.def->flags & OSD_CMD_TXN)
+		return get_inline(&ctx);
+	if (request->attributes || request->decoded.continuation_length)
+		return OSD_E_RETRY;
+	ctx.data_flags |= OSD_DATA_NOWAIT;
+	return execute(&ctx);
 }
 
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request)
 {
-	struct osd_command_context ctx;
 	enum osd_status status;
 
-	if (!may_run_inline(request))
+	if (!may_run_inline(request) || osd_gate_enter(&dispatcher->gate) != OSD_OK)
 		return OSD_DISPATCH_QUEUE;
 	reset(request);
-	status = prepare(request);
-	if (status != OSD_OK || request->attributes || request->decoded.continuation_length) {
-		osd_attributes_free(request->attributes);
-		request->attributes = NULL;
-		return OSD_DISPATCH_QUEUE; /* the worker says what is wrong with it */
-	}
-	if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
-		return OSD_DISPATCH_QUEUE;
-	fill_context(dispatcher, request, &ctx);
-	ctx.data_flags |= OSD_DATA_NOWAIT;
-	status = execute(&ctx);
+	status = run_inline(dispatcher, request);
 	osd_gate_leave(&dispatcher->gate);
-	if (status == OSD_E_RETRY)
-		return OSD_DISPATCH_QUEUE;
-	finish(request, status);
-	return OSD_DISPATCH_DONE;
+	if (status != OSD_E_RETRY) {
+		finish(request, status);
+		return OSD_DISPATCH_DONE;
+	}
+	osd_attributes_free(request->attributes);
+	request->attributes = NULL;
+	return OSD_DISPATCH_QUEUE;
 }
 
 void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request)

@@ -32,7 +32,8 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher);
 
 /* May wait for locks and disks. */
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request);
-/* Does not wait: finishes a small READ whose data is in memory, else OSD_DISPATCH_QUEUE. */
+/* Does not wait: finishes a small READ, or a GET ATTRIBUTES of an object, when what it needs is in memory
+ * and free; else OSD_DISPATCH_QUEUE. */
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
 /* A parked request was resumed: attributes, then completion. */

@@ -200,7 +200,7 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 		struct osd_kv_txn *kv;
 		size_t length;
 
-		status = osd_own_begin(object->objects, false, &kv);
+		status = osd_own_begin(object->objects, OSD_KV_CHANGE, &kv);
 		if (status != OSD_OK)
 			break;
 		status = osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),

@@ -218,7 +218,8 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
 /* A transaction of the layer's own, not to be begun while the thread holds another. */
-enum osd_status osd_own_begin(struct osd_objects *objects, bool read_only, struct osd_kv_txn **ret_kv);
+enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
+				struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
 void osd_own_abort(struct osd_kv_txn *kv);
 /* Makes room once when the disk is full, so that the next try may succeed. */

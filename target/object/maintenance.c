@@ -179,7 +179,7 @@ static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_tabl
 {
 	struct osd_kv_txn *kv;
 	struct osd_bytes key;
-	enum osd_status status = osd_own_begin(objects, false, &kv);
+	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 	size_t at = 0;
 
 	if (status != OSD_OK)
@@ -263,7 +263,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 		struct osd_key dead;
 		size_t length;
 
-		status = osd_own_begin(objects, false, &kv);
+		status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 		if (status != OSD_OK)
 			break;
 		status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,

@@ -75,6 +75,7 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 enum osd_txn_flags {
 	OSD_TXN_READ_ONLY = 1,
 	OSD_TXN_NO_TIMESTAMPS = 2, /* CDB byte 12 = 7Fh */
+	OSD_TXN_NOWAIT = 8,        /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
 	OSD_TXN_INTERNAL = 4,      /* the target's own work: may set read-only and vendor pages */
 };
 

@@ -182,7 +182,7 @@ static void mark_clean(struct osd_objects *objects)
 	struct osd_key key = osd_key_meta(OSD_META_CLEAN);
 	struct osd_kv_txn *kv;
 
-	if (osd_own_begin(objects, false, &kv) != OSD_OK)
+	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
 		return;
 	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) == OSD_OK)
 		osd_own_commit(objects, kv, true);

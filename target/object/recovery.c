@@ -68,7 +68,7 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 static enum osd_status begin_run(struct osd_objects *objects)
 {
 	struct osd_kv_txn *kv;
-	enum osd_status status = osd_own_begin(objects, false, &kv);
+	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 
 	if (status != OSD_OK)
 		return status;

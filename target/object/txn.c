@@ -35,12 +35,13 @@ void osd_note_failure(struct osd_objects *objects, enum osd_status status)
 
 /* ---- the layer's own transactions ----------------------------------------------------------------- */
 
-enum osd_status osd_own_begin(struct osd_objects *objects, bool read_only, struct osd_kv_txn **ret_kv)
+enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
+				struct osd_kv_txn **ret_kv)
 {
 	enum osd_status status;
 
 	assert(open_transactions == 0);
-	status = osd_kv_begin(objects->kv, read_only, ret_kv);
+	status = osd_kv_begin(objects->kv, access, ret_kv);
 	if (status == OSD_OK)
 		open_transactions++;
 	return status;
@@ -79,8 +80,11 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struc
 
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 {
-	return txn->kv ? OSD_OK
-		       : osd_own_begin(txn->objects, txn->flags & OSD_TXN_READ_ONLY, &txn->kv);
+	enum osd_kv_access access = OSD_KV_CHANGE;
+
+	if (txn->flags & OSD_TXN_READ_ONLY)
+		access = txn->flags & OSD_TXN_NOWAIT ? OSD_KV_READ_NOWAIT : OSD_KV_READ;
+	return txn->kv ? OSD_OK : osd_own_begin(txn->objects, access, &txn->kv);
 }
 
 static void drop_at_hand(struct osd_txn *txn)

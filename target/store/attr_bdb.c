@@ -106,16 +106,17 @@ static DBT to_dbt(struct osd_bytes bytes)
 /* ---- transactions ------------------------------------------------------------------------------- */
 
 /* Locks are taken as records are read and written, whatever the transaction is for. */
-static enum osd_status bdb_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
+static enum osd_status bdb_begin(struct osd_kv *kv, enum osd_kv_access access,
+				struct osd_kv_txn **ret_txn)
 {
 	struct bdb *bdb = to_bdb(kv);
 	struct bdb_txn *txn = malloc(sizeof(*txn));
 	int error;
 
-	(void)read_only;
 	if (!txn)
 		return OSD_E_NO_MEMORY;
-	error = bdb->env->txn_begin(bdb->env, NULL, &txn->txn, 0);
+	error = bdb->env->txn_begin(bdb->env, NULL, &txn->txn,
+				    access == OSD_KV_READ_NOWAIT ? DB_TXN_NOWAIT : 0);
 	if (error) {
 		free(txn);
 		return from_bdb(bdb, error);

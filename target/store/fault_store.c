@@ -58,7 +58,8 @@ static void kv_close(struct osd_kv *kv)
 	free(to_kv(kv));
 }
 
-static enum osd_status kv_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
+static enum osd_status kv_begin(struct osd_kv *kv, enum osd_kv_access access,
+				struct osd_kv_txn **ret_txn)
 {
 	struct fault_txn *txn;
 	enum osd_status status;
@@ -68,7 +69,7 @@ static enum osd_status kv_begin(struct osd_kv *kv, bool read_only, struct osd_kv
 	txn = calloc(1, sizeof(*txn));
 	if (!txn)
 		return OSD_E_NO_MEMORY;
-	status = osd_kv_begin(to_kv(kv)->inner, read_only, &txn->inner);
+	status = osd_kv_begin(to_kv(kv)->inner, access, &txn->inner);
 	if (status != OSD_OK) {
 		free(txn);
 		return status;

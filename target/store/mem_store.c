@@ -164,14 +164,22 @@ static void read_unlock(struct mem_kv *mem, bool locked)
 
 /* ---- transactions ------------------------------------------------------------------------------- */
 
-static enum osd_status mem_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
+static enum osd_status mem_begin(struct osd_kv *kv, enum osd_kv_access access,
+				struct osd_kv_txn **ret_txn)
 {
 	struct mem_txn *txn = calloc(1, sizeof(*txn));
 
 	if (!txn)
 		return OSD_E_NO_MEMORY;
 	txn->base.kv = kv;
-	txn->read_only = read_only;
+	txn->read_only = access != OSD_KV_CHANGE;
+	if (access == OSD_KV_READ_NOWAIT) {
+		if (pthread_rwlock_tryrdlock(&to_mem(kv)->lock) != 0) {
+			free(txn);
+			return OSD_E_RETRY;
+		}
+		txn->locked = true;
+	}
 	*ret_txn = &txn->base;
 	return OSD_OK;
 }

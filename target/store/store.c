@@ -10,9 +10,10 @@ void osd_kv_close(struct osd_kv *kv)
 		kv->ops->close(kv);
 }
 
-enum osd_status osd_kv_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn)
+enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
+				struct osd_kv_txn **ret_txn)
 {
-	return kv->ops->begin(kv, read_only, ret_txn);
+	return kv->ops->begin(kv, access, ret_txn);
 }
 
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how)

@@ -44,6 +44,12 @@ enum osd_kv_commit {
 	OSD_KV_COMMIT_DURABLE, /* survives power loss */
 };
 
+enum osd_kv_access {
+	OSD_KV_CHANGE,
+	OSD_KV_READ,        /* what it reads agrees, and it changes nothing */
+	OSD_KV_READ_NOWAIT, /* the same, and OSD_E_RETRY instead of waiting for a lock */
+};
+
 struct osd_kv_stats {
 	uint64_t commits, aborts, deadlocks, checkpoints;
 };
@@ -61,7 +67,8 @@ struct osd_kv_txn {
 
 struct osd_kv_ops {
 	void (*close)(struct osd_kv *kv);
-	enum osd_status (*begin)(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn);
+	enum osd_status (*begin)(struct osd_kv *kv, enum osd_kv_access access,
+				 struct osd_kv_txn **ret_txn);
 	enum osd_status (*commit)(struct osd_kv_txn *txn, enum osd_kv_commit how);
 	void (*abort)(struct osd_kv_txn *txn);
 	enum osd_status (*get)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -79,8 +86,8 @@ struct osd_kv_ops {
 
 /* No transaction may be open.  NULL is fine. */
 void osd_kv_close(struct osd_kv *kv);
-/* read_only: what it reads agrees, and it changes nothing. */
-enum osd_status osd_kv_begin(struct osd_kv *kv, bool read_only, struct osd_kv_txn **ret_txn);
+enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
+				struct osd_kv_txn **ret_txn);
 /* Both consume the transaction, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */

@@ -35,7 +35,7 @@ static void put(struct osd_kv *kv, const char *key, const char *value)
 {
 	struct osd_kv_txn *txn;
 
-	OK(osd_kv_begin(kv, false, &txn));
+	OK(osd_kv_begin(kv, OSD_KV_CHANGE, &txn));
 	OK(osd_kv_put(txn, OSD_KV_JOBS, text(key), text(value), 0));
 	OK(osd_kv_commit(txn, OSD_KV_COMMIT_PROCESS));
 }
@@ -96,7 +96,7 @@ static void test_records(struct osd_kv *kv)
 	check_scan(kv, NULL, "", 0, 2, "a b1 ");
 	check_scan(kv, NULL, "d", 0, 99, "");
 
-	OK(osd_kv_begin(kv, false, &txn));
+	OK(osd_kv_begin(kv, OSD_KV_CHANGE, &txn));
 	CHECK_EQ(osd_kv_put(txn, OSD_KV_JOBS, text("a"), text("x"), OSD_KV_NEW), OSD_E_EXISTS);
 	OK(osd_kv_put(txn, OSD_KV_JOBS, text("a"), text("x"), 0));
 	OK(osd_kv_remove(txn, OSD_KV_JOBS, text("b1")));
@@ -110,7 +110,7 @@ static void test_records(struct osd_kv *kv)
 	OK(get(kv, NULL, "a", value));
 	CHECK(strcmp(value, "zero") == 0);
 
-	OK(osd_kv_begin(kv, false, &txn));
+	OK(osd_kv_begin(kv, OSD_KV_CHANGE, &txn));
 	memset(large, 7, sizeof(large));
 	OK(osd_kv_put(txn, OSD_KV_JOBS, text("big"), (struct osd_bytes){large, sizeof(large)}, 0));
 	OK(osd_kv_put(txn, OSD_KV_JOBS, text("empty"), text(""), 0));
