@@ -122,6 +122,7 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 
 	if (!exec)
 		return OSD_E_NO_MEMORY;
+	exec->monitor_usec = OSD_NEVER;
 	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll = exec->output_wake = -1;
 	init_locks(exec);
 	status = open_parts(exec, config);

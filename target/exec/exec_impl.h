@@ -72,6 +72,8 @@ struct osd_exec {
 	struct osd_job *delayed;
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits; /* at most 64 */
+	struct osd_exec_wait *late;  /* over by the clock; the output thread delivers them */
+	uint64_t monitor_usec;       /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
 	uint64_t accepted, finished, lost;
 	bool quiescing, stopping, formatting;
@@ -186,5 +188,7 @@ void *osd_proxy_main(void *exec);
 void *osd_monitor_main(void *exec);
 void *osd_output_main(void *exec);
 void osd_wake(int eventfd);
+/* The monitor looks around at this time at the latest; exec->lock held. */
+void osd_monitor_by(struct osd_exec *exec, uint64_t usec);
 
 #endif

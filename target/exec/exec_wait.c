@@ -46,7 +46,7 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait, stru
 	wait->next = exec->waits;
 	exec->waits = wait;
 	*wait->slot = wait;
-	osd_wake(exec->monitor_wake);
+	osd_monitor_by(exec, wait->deadline_usec);
 }
 
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait)

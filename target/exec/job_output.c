@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_output.c -- see job_output.h; and the output thread, which also sweeps expired records. */
+/* job_output.c -- see job_output.h; and the output thread, which does what else may wait for the store: ends
+ * waits whose time is over, and sweeps expired records. */
 #include "exec/job_output.h"
 
 #include <errno.h>
@@ -210,6 +211,17 @@ static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy
 		busy->ids[busy->count++] = id;
 }
 
+static void deliver_late(struct osd_exec *exec)
+{
+	struct osd_exec_outcome still_running = {.status = OSD_E_STILL_RUNNING};
+	struct osd_exec_wait *late;
+
+	pthread_mutex_lock(&exec->lock);
+	late = OSD_STEAL(exec->late);
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_deliver(late, still_running);
+}
+
 static void drain_eventfd(int fd)
 {
 	uint64_t count;
@@ -234,10 +246,12 @@ void *osd_output_main(void *arg)
 		for (size_t i = 0; i < before.count; i++)
 			serve_and_note(exec, before.ids[i], &busy);
 		for (int i = 0; i < count; i++) {
-			if (events[i].data.u64 == 0)
-				drain_eventfd(exec->output_wake);
-			else
+			if (events[i].data.u64 != 0) {
 				serve_and_note(exec, events[i].data.u64, &busy);
+				continue;
+			}
+			drain_eventfd(exec->output_wake);
+			deliver_late(exec);
 		}
 		if (osd_monotonic_usec() >= sweep_usec) {
 			sweep_usec = osd_monotonic_usec() + SWEEP_USEC;

@@ -29,6 +29,14 @@ void osd_wake(int eventfd)
 		osd_error("cannot wake a thread: %s", strerror(errno));
 }
 
+void osd_monitor_by(struct osd_exec *exec, uint64_t usec)
+{
+	if (usec >= exec->monitor_usec)
+		return;
+	exec->monitor_usec = usec;
+	osd_wake(exec->monitor_wake);
+}
+
 static void drain_wake(int eventfd)
 {
 	uint64_t count;
@@ -91,6 +99,7 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 		next = sandbox->next;
 		if (sandbox->dead)
 			continue;
+		osd_pool_let_go(exec, sandbox, now, deadline);
 		if (sandbox->job && sandbox->job->record.state == OSD_STATE_RUNNING) {
 			check_limits(sandbox, now, deadline);
 			if (sandbox->job->end_reason)
@@ -158,44 +167,51 @@ static void handle(struct osd_exec *exec, uint64_t what)
 		osd_pool_heard(exec, sandbox);
 }
 
-static struct osd_exec_wait *look_around(struct osd_exec *exec, const struct epoll_event *events, int count,
-					 uint64_t *deadline)
+/* Waits whose time is over.  What follows them touches the store, so the output thread does it. */
+static void check_waits(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
 {
-	struct osd_exec_wait *late;
-	uint64_t now;
+	struct osd_exec_wait **end = &exec->late;
 
-	*deadline = OSD_NEVER;
+	while (*end)
+		end = &(*end)->next;
+	*end = osd_exec_take_late_waits(exec, now, deadline);
+	if (*end)
+		osd_wake(exec->output_wake);
+}
+
+/* Returns when to look again. */
+static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *events, int count)
+{
+	uint64_t deadline = OSD_NEVER, now;
+
 	for (int i = 0; i < count; i++)
 		handle(exec, events[i].data.u64);
 	now = osd_monotonic_usec();
-	osd_pool_connect(exec, now, deadline);
+	osd_pool_connect(exec, now, &deadline);
+	check_sandboxes(exec, now, &deadline);
+	osd_pool_refill(exec);
 	if (exec->pool.calm_usec > now)
-		*deadline = OSD_MIN(*deadline, exec->pool.calm_usec);
-	else
-		osd_pool_refill(exec);
-	check_sandboxes(exec, now, deadline);
-	check_delayed(exec, now, deadline);
-	late = osd_exec_take_late_waits(exec, now, deadline);
-	return late;
+		deadline = OSD_MIN(deadline, exec->pool.calm_usec);
+	check_delayed(exec, now, &deadline);
+	check_waits(exec, now, &deadline);
+	return deadline;
 }
 
 void *osd_monitor_main(void *arg)
 {
-	struct osd_exec_outcome still_running = {.status = OSD_E_STILL_RUNNING};
 	struct epoll_event events[EVENTS_AT_ONCE];
 	struct osd_exec *exec = arg;
 	bool stopping = false;
 	int count = 0;
 
 	while (!stopping) {
-		struct osd_exec_wait *late;
 		uint64_t deadline;
 
 		pthread_mutex_lock(&exec->lock);
-		late = look_around(exec, events, count, &deadline);
+		deadline = look_around(exec, events, count);
+		exec->monitor_usec = deadline;
 		stopping = exec->stopping;
 		pthread_mutex_unlock(&exec->lock);
-		osd_exec_deliver(late, still_running);
 		if (!stopping)
 			count = epoll_wait(exec->monitor_epoll, events, EVENTS_AT_ONCE, timeout_msec(deadline));
 	}

@@ -343,16 +343,16 @@ static enum handed_over hand_over(struct osd_run *run)
 	if (wanted) {
 		run->handed_over_usec = osd_monotonic_usec();
 		set_deadlines(run);
+		osd_monitor_by(exec, OSD_MIN(run->sandbox->ping_usec,
+					     run->handed_over_usec +
+						     OSD_MIN(record.limits.wall_usec, record.limits.cpu_usec)));
 		osd_job_apply(exec, job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
 	}
 	pthread_mutex_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
 	osd_output_watch(exec, run->sandbox);
-	if (!send_job(run, &record, content))
-		return SANDBOX_BAD;
-	osd_wake(exec->monitor_wake);
-	return HANDED_OVER;
+	return send_job(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
 
 /* ---- serving ----------------------------------------------------------------------------------------------------- */

@@ -274,14 +274,12 @@ static void release(struct osd_run *run)
 	if (run->handed_over_usec)
 		osd_output_release(&run->output);
 	osd_session_release(&run->session);
-	/* FINISH is answered only now: the sandbox's exit takes processor time that those who wait want. */
-	if (finished(run))
-		osd_shm_post(&sandbox->shm->answer);
 	pthread_mutex_lock(&exec->lock);
 	exec->running_count--;
 	if (run->job->run == run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
+	sandbox->answer_due = finished(run);
 	osd_pool_give_back(exec, sandbox, run->handed_over_usec != 0);
 	osd_run_unref(run);
 	pthread_cond_broadcast(&exec->changed);

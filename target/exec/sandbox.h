@@ -55,6 +55,8 @@ struct osd_sandbox {
 	uint64_t cpu_limit_usec, cpu_before_usec; /* the latter used before the job */
 	uint64_t ping_usec;   /* next sample of its usage */
 	uint64_t grace_usec;  /* how long the script may clean up */
+	bool answer_due;      /* ENDING: FINISH is answered at let_go_usec */
+	uint64_t let_go_usec;
 	uint64_t kill_usec;   /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;
 };
@@ -68,7 +70,8 @@ struct osd_sandbox_pool {
 	char isolation[32];        /* level reached */
 	struct osd_sandbox *list;
 	unsigned spares, alive_max; /* constant */
-	uint64_t calm_usec;        /* after a refusal: no new SPAWN before this */
+	uint64_t calm_usec;         /* after a refusal: no new SPAWN before this */
+	uint64_t linger_usec;       /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_sandbox_limits usual; /* limits of sandboxes forked ahead; constant */
 };
 
@@ -90,6 +93,8 @@ void osd_pool_refill(struct osd_exec *exec);
 struct osd_sandbox *osd_pool_take(struct osd_exec *exec);
 /* The proxy is done with it: not used (back to READY) or used (ENDING). */
 void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool used);
+/* A sandbox whose job is over may exit, once it is time to. */
+void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline);
 /* Asks for other limits; false: the connection is gone.  The answer clears limits_asked. */
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
 			 const struct osd_sandbox_limits *limits);

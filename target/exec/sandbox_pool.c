@@ -22,6 +22,9 @@
 #define EXIT_USEC        2000000 /* a sandbox whose job is over exits in this time, or is killed */
 #define WARM_USEC        10000000
 #define REFUSED_CALM_USEC 200000
+/* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the answer to a
+ * waiting client is on its way through several threads; so they wait for so long when others are READY. */
+#define LINGER_USEC      1000
 
 void osd_pool_init(struct osd_exec *exec)
 {
@@ -110,14 +113,20 @@ static bool spawn(struct osd_exec *exec)
 void osd_pool_refill(struct osd_exec *exec)
 {
 	struct osd_sandbox_pool *pool = &exec->pool;
-	unsigned useful = 0, warming = 0, alive = 0;
+	unsigned useful = 0, warming = 0, alive = 0, ready = 0;
+	uint64_t now = osd_monotonic_usec();
 
-	if (!pool->welcomed || exec->stopping || osd_monotonic_usec() < pool->calm_usec)
+	if (!pool->welcomed || exec->stopping || now < pool->calm_usec)
 		return;
 	for (struct osd_sandbox *sandbox = pool->list; sandbox; sandbox = sandbox->next) {
 		alive++;
 		useful += sandbox->state <= OSD_SANDBOX_TAKEN && !sandbox->dead;
 		warming += sandbox->state <= OSD_SANDBOX_WARMING;
+		ready += sandbox->state == OSD_SANDBOX_READY;
+	}
+	if (now < pool->linger_usec && ready >= exec->slots) {
+		osd_monitor_by(exec, pool->linger_usec);
+		return;
 	}
 	for (; useful < exec->slots + pool->spares && warming < FORKS_AT_ONCE && alive < pool->alive_max;
 	     useful++, warming++, alive++)
@@ -241,14 +250,31 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 		sandbox->kill_usec = OSD_NEVER;
 		pthread_cond_signal(&exec->work);
 	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
+		uint64_t now = osd_monotonic_usec();
+
 		sandbox->state = OSD_SANDBOX_ENDING;
-		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, osd_monotonic_usec() + EXIT_USEC);
+		sandbox->let_go_usec = exec->pool.linger_usec = now + LINGER_USEC;
+		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, now + EXIT_USEC);
+		osd_monitor_by(exec, sandbox->let_go_usec);
 		if (sandbox->dead && sandbox->exit_known)
 			unlink_sandbox(exec, sandbox);
-		osd_wake(exec->monitor_wake);
 	}
 	osd_sandbox_unref(sandbox);
 	osd_pool_refill(exec);
+}
+
+void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline)
+{
+	bool hurry = exec->queue.entry_count > 0; /* the slot in iosd-sandboxd is wanted */
+
+	if (!sandbox->answer_due || sandbox->state != OSD_SANDBOX_ENDING)
+		return;
+	if (now_usec < sandbox->let_go_usec && !hurry) {
+		*deadline = OSD_MIN(*deadline, sandbox->let_go_usec);
+		return;
+	}
+	sandbox->answer_due = false;
+	osd_shm_post(&sandbox->shm->answer);
 }
 
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
