@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* io.c -- bytes between the session and its socket, never blocking.
- * Large Data-In is received straight into the caller's buffer; what follows it in the stream lands in
- * the receive buffer by the same call. */
+/* io.c -- bytes between the session and its socket, never blocking.  Large Data-In is received
+ * straight into the caller's buffer; what follows it in the stream lands in the receive buffer by
+ * the same call. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,10 +9,10 @@
 
 #include "session.h"
 
-#define TX_PDUS_PER_CALL   16
-#define CALLS_PER_SERVICE  32 /* then let the caller look at what is done */
+#define TX_PDUS_PER_CALL  16
+#define CALLS_PER_SERVICE 32 /* then let the caller look at what is done */
 
-/* ---- out --------------------------------------------------------------------------------------- */
+/* ---- out ---------------------------------------------------------------------------------- */
 
 static size_t tx_total(const struct iscsi_tx *tx)
 {
@@ -37,7 +37,8 @@ static int gather(const struct iscsi_session *s, struct iovec *iov)
 	static const uint8_t zeros[4];
 	int count = 0, pdus = 0;
 
-	for (const struct iscsi_tx *tx = s->tx; tx && pdus < TX_PDUS_PER_CALL; tx = tx->next, pdus++) {
+	for (const struct iscsi_tx *tx = s->tx; tx && pdus < TX_PDUS_PER_CALL;
+	     tx = tx->next, pdus++) {
 		size_t skip = tx->sent;
 
 		count = add_iov(iov, count, tx->header, tx->header_length, &skip);
@@ -47,7 +48,8 @@ static int gather(const struct iscsi_session *s, struct iovec *iov)
 	return count;
 }
 
-/* The PDU at the head is out: continue its task's burst, finish the task, or forget a ping's answer. */
+/* The PDU at the head is out: continue its task's burst, finish the task, or forget a ping's
+ * answer. */
 static void tx_finished(struct iscsi_session *s)
 {
 	struct iscsi_tx *tx = s->tx;
@@ -95,7 +97,7 @@ static bool send_some(struct iscsi_session *s)
 	return true;
 }
 
-/* ---- in ---------------------------------------------------------------------------------------- */
+/* ---- in ----------------------------------------------------------------------------------- */
 
 static size_t buffered(const struct iscsi_rx *rx)
 {
@@ -123,7 +125,8 @@ static bool consume_header(struct iscsi_session *s)
 		if (rx->header_have < rx->header_need)
 			return true;
 	}
-	ISCSI_REQUIRE(s, summed == rx->header_need ||
+	ISCSI_REQUIRE(s,
+		      summed == rx->header_need ||
 			      iscsi_digest_ok(rx->header + summed, rx->header, summed),
 		      "header digest does not match");
 	return iscsi_header_received(s);
@@ -154,7 +157,8 @@ static bool consume(struct iscsi_session *s)
 	struct iscsi_rx *rx = &s->rx;
 	bool ok = true;
 
-	while (ok && (buffered(rx) || (rx->stage == ISCSI_RX_DATA && !rx->data_left && !rx->pad_left)))
+	while (ok &&
+	       (buffered(rx) || (rx->stage == ISCSI_RX_DATA && !rx->data_left && !rx->pad_left)))
 		ok = rx->stage == ISCSI_RX_HEADER ? consume_header(s) : consume_data(s);
 	rx->start = rx->end = 0;
 	return ok;
@@ -166,8 +170,10 @@ static bool receive_some(struct iscsi_session *s)
 
 	for (int calls = 0; calls < CALLS_PER_SERVICE; calls++) {
 		bool direct = rx->stage == ISCSI_RX_DATA && rx->data_left;
-		struct iovec iov[2] = {{rx->dest, direct ? rx->data_left : 0}, {rx->buffer, sizeof(rx->buffer)}};
-		struct msghdr message = {.msg_iov = direct ? iov : iov + 1, .msg_iovlen = direct ? 2 : 1};
+		struct iovec iov[2] = {{rx->dest, direct ? rx->data_left : 0},
+				       {rx->buffer, sizeof(rx->buffer)}};
+		struct msghdr message = {.msg_iov = direct ? iov : iov + 1,
+					 .msg_iovlen = direct ? 2 : 1};
 		size_t room = iov[0].iov_len + iov[1].iov_len, to_dest;
 		ssize_t got = recvmsg(s->fd, &message, MSG_DONTWAIT);
 

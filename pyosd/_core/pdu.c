@@ -9,9 +9,8 @@ uint32_t iscsi_crc32c(const uint8_t *bytes, size_t length)
 {
 	/* Four bits at a time: only headers are summed, a larger table would cost more cache. */
 	static const uint32_t table[16] = {
-		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
-		0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
-		0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
+		0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
 		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
 	};
 	uint32_t crc = 0xffffffff;
@@ -51,7 +50,8 @@ void iscsi_put_lun(uint8_t *bhs, uint16_t lun)
 
 size_t iscsi_put_cdb(uint8_t *header, const uint8_t *cdb, size_t cdb_length, uint32_t read_length)
 {
-	struct osd_wr w = osd_wr_init(header + ISCSI_BHS_LENGTH, ISCSI_TX_HEADER_MAX - ISCSI_BHS_LENGTH);
+	struct osd_wr w =
+		osd_wr_init(header + ISCSI_BHS_LENGTH, ISCSI_TX_HEADER_MAX - ISCSI_BHS_LENGTH);
 	size_t in_bhs = cdb_length < 16 ? cdb_length : 16;
 
 	memset(header + BHS_CDB, 0, 16);

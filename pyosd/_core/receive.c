@@ -9,7 +9,7 @@ static uint8_t opcode_of(const uint8_t *bhs)
 	return bhs[BHS_OPCODE] & ISCSI_OPCODE_MASK;
 }
 
-/* ---- a header is whole: where does its data segment go? ---------------------------------------- */
+/* ---- a header is whole: where does its data segment go? ----------------------------------- */
 
 static bool data_in_header(struct iscsi_session *s, const uint8_t *bhs, uint32_t length)
 {
@@ -52,20 +52,22 @@ bool iscsi_header_received(struct iscsi_session *s)
 	return true;
 }
 
-/* ---- the PDU is whole ------------------------------------------------------------------------------ */
+/* ---- the PDU is whole --------------------------------------------------------------------- */
 
 /* The window and, where the PDU carries a status, ExpStatSN. */
 static void take_sequence_numbers(struct iscsi_session *s, const uint8_t *bhs, bool has_status)
 {
-	uint32_t exp_cmd_sn = bhs_word(bhs, BHS_EXP_CMD_SN), max_cmd_sn = bhs_word(bhs, BHS_MAX_CMD_SN);
+	uint32_t exp_cmd_sn = bhs_word(bhs, BHS_EXP_CMD_SN),
+		 max_cmd_sn = bhs_word(bhs, BHS_MAX_CMD_SN);
 	uint32_t stat_sn = bhs_word(bhs, BHS_STAT_SN);
 
 	if (has_status && (!s->stat_sn_known || (int32_t)(stat_sn + 1 - s->exp_stat_sn) > 0)) {
 		s->exp_stat_sn = stat_sn + 1;
 		s->stat_sn_known = true;
 	}
-	/* RFC 7143 4.2.2.1: a window that would shrink, or MaxCmdSN below ExpCmdSN - 1, is old news. */
-	if ((int32_t)(max_cmd_sn - (exp_cmd_sn - 1)) >= 0 && (int32_t)(max_cmd_sn - s->max_cmd_sn) > 0)
+	/* RFC 7143 4.2.2.1: a window that shrinks, or MaxCmdSN below ExpCmdSN - 1, is old. */
+	if ((int32_t)(max_cmd_sn - (exp_cmd_sn - 1)) >= 0 &&
+	    (int32_t)(max_cmd_sn - s->max_cmd_sn) > 0)
 		s->max_cmd_sn = max_cmd_sn;
 	iscsi_start_waiting(s);
 }
@@ -100,7 +102,8 @@ static bool scsi_response(struct iscsi_session *s, const uint8_t *bhs)
 {
 	struct iscsi_task *task = iscsi_find_task(s, bhs_word(bhs, BHS_TAG));
 
-	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_SCSI_COMMAND, "answer to an unknown command");
+	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_SCSI_COMMAND,
+		      "answer to an unknown command");
 	ISCSI_REQUIRE(s, bhs[BHS_STATUS] || bhs[BHS_RESPONSE] || data_in_complete(task, bhs),
 		      "status GOOD, but Data-In is missing");
 	take_sequence_numbers(s, bhs, true);
@@ -115,10 +118,12 @@ static bool data_in(struct iscsi_session *s, const uint8_t *bhs)
 
 	s->rx.task = NULL;
 	task->data_in_received += bhs_data_length(bhs);
-	ISCSI_REQUIRE(s, !has_status || bhs[BHS_FLAGS] & ISCSI_FINAL, "status in a Data-In that is not final");
+	ISCSI_REQUIRE(s, !has_status || bhs[BHS_FLAGS] & ISCSI_FINAL,
+		      "status in a Data-In that is not final");
 	take_sequence_numbers(s, bhs, has_status);
 	if (has_status) {
-		ISCSI_REQUIRE(s, !task->data_out_length, "status in a Data-In of a bidirectional command");
+		ISCSI_REQUIRE(s, !task->data_out_length,
+			      "status in a Data-In of a bidirectional command");
 		ISCSI_REQUIRE(s, bhs[BHS_STATUS] || data_in_complete(task, bhs),
 			      "status GOOD, but Data-In is missing");
 		take_answer(s, task);
@@ -136,7 +141,8 @@ static bool ready_to_transfer(struct iscsi_session *s, const uint8_t *bhs)
 	ISCSI_REQUIRE(s, !task->held.remaining, "R2T while another is being served");
 	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->r2t_sn, "R2T out of sequence");
 	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_WORD20) != ISCSI_NO_TAG, "R2T without a transfer tag");
-	ISCSI_REQUIRE(s, length && length <= s->params.max_burst, "R2T for nothing or more than a burst");
+	ISCSI_REQUIRE(s, length && length <= s->params.max_burst,
+		      "R2T for nothing or more than a burst");
 	ISCSI_REQUIRE(s, offset == task->data_out_requested, "R2T at an unexpected offset");
 	ISCSI_REQUIRE(s, length <= task->data_out_length - offset, "R2T for more than there is");
 	take_sequence_numbers(s, bhs, false);
@@ -195,7 +201,8 @@ static bool plain_answer(struct iscsi_session *s, const uint8_t *bhs)
 {
 	struct iscsi_task *task = iscsi_find_task(s, bhs_word(bhs, BHS_TAG));
 
-	ISCSI_REQUIRE(s, task && task->opcode == (opcode_of(bhs) & ~0x20u), "answer to an unknown request");
+	ISCSI_REQUIRE(s, task && task->opcode == (opcode_of(bhs) & ~0x20u),
+		      "answer to an unknown request");
 	take_sequence_numbers(s, bhs, true);
 	take_answer(s, task);
 	return true;

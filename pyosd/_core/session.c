@@ -202,8 +202,8 @@ bool iscsi_submit(struct iscsi_session *s, struct iscsi_task *task)
 	return true;
 }
 
-/* Takes a Data-Out of which nothing has been sent off the queue: stock tgtd does not survive data for a
- * command it has answered. */
+/* Takes a Data-Out of which nothing has been sent off the queue: stock tgtd does not survive data
+ * for a command it has answered. */
 static void withdraw_data_out(struct iscsi_session *s, struct iscsi_tx *tx)
 {
 	struct iscsi_tx **link = &s->tx;

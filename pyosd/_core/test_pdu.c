@@ -7,7 +7,8 @@ static void test_crc32c(void)
 {
 	uint8_t bytes[32] = {0}, digest[ISCSI_DIGEST];
 	/* RFC 7143 B.4, digests as they stand on the wire. */
-	static const uint8_t of_zeros[] = {0xaa, 0x36, 0x91, 0x8a}, of_ones[] = {0x43, 0xab, 0xa8, 0x62},
+	static const uint8_t of_zeros[] = {0xaa, 0x36, 0x91, 0x8a},
+			     of_ones[] = {0x43, 0xab, 0xa8, 0x62},
 			     of_ascending[] = {0x4e, 0x79, 0xdd, 0x46};
 
 	iscsi_digest_put(digest, bytes, sizeof(bytes));
@@ -30,7 +31,7 @@ static void test_cdb_lengths(void)
 		size_t header_length;
 		uint8_t ahs_words;
 	} cases[] = {
-		{6, 0, 48, 0},    {16, 0, 48, 0},   {16, 512, 56, 2},  {17, 0, 56, 2},
+		{6, 0, 48, 0},	   {16, 0, 48, 0},    {16, 512, 56, 2},	  {17, 0, 56, 2},
 		{200, 0, 236, 47}, {236, 0, 272, 56}, {236, 56, 280, 58}, {260, 1, 304, 64},
 	};
 	uint8_t cdb[ISCSI_CDB_MAX], header[ISCSI_TX_HEADER_MAX];
@@ -47,7 +48,8 @@ static void test_cdb_lengths(void)
 
 static void test_extended_cdb_comes_first(void)
 {
-	static const uint8_t first[] = {0x00, 0xdd, 0x01, 0x00}, last[] = {0, 5, 2, 0, 0, 0, 0, 0x38};
+	static const uint8_t first[] = {0x00, 0xdd, 0x01, 0x00},
+			     last[] = {0, 5, 2, 0, 0, 0, 0, 0x38};
 	uint8_t cdb[236], header[ISCSI_TX_HEADER_MAX];
 
 	for (size_t i = 0; i < sizeof(cdb); i++)
