@@ -209,14 +209,15 @@ static enum osd_status set_member(struct walk *walk, struct osd_txn *txn, struct
 	return osd_attributes_set(walk->ctx->request, txn, id, false);
 }
 
-/* What members tell comes back in groups, which page format has no room for. */
-static enum osd_status check_format(struct osd_command_context *ctx)
+/* What members tell comes back in groups, which page format has no room for.  And with nothing to do, the
+ * collection must be there all the same. */
+static enum osd_status check_members(struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->attributes;
 
-	if (!params || !params->gets || params->format == OSD_CDBFMT_LIST)
-		return OSD_OK;
-	return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_CDBFMT);
+	if (params && params->gets && params->format != OSD_CDBFMT_LIST)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_CDBFMT);
+	return osd_validate_alone(ctx);
 }
 
 static enum osd_status get_members(struct osd_command_context *ctx)
@@ -253,7 +254,7 @@ static enum osd_status set_members(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_get_member_attributes(struct osd_command_context *ctx)
 {
-	enum osd_status status = check_format(ctx);
+	enum osd_status status = check_members(ctx);
 
 	if (status == OSD_OK)
 		status = get_members(ctx);
@@ -262,7 +263,7 @@ enum osd_status osd_cmd_get_member_attributes(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
 {
-	enum osd_status status = check_format(ctx);
+	enum osd_status status = check_members(ctx);
 
 	if (status == OSD_OK)
 		status = set_members(ctx);

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "command/commands.h"
+#include "command/validate.h"
 
 /* ---- READ --------------------------------------------------------------------------------------- */
 
@@ -184,35 +185,18 @@ enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 	return status == OSD_OK ? osd_object_flush(object) : status;
 }
 
-/* Does what the CDB names exist? */
-static enum osd_status check_exists(struct osd_command_context *ctx)
-{
-	struct osd_request *request = ctx->request;
-	enum osd_object_type type;
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
-
-	if (status != OSD_OK)
-		return status;
-	status = osd_object_type(txn, request->object, &type);
-	osd_txn_abort(txn);
-	if (status == OSD_OK && !(ctx->def->object_types & type))
-		return OSD_E_NO_OBJECT;
-	return status;
-}
-
 /* The partition's flush does the members' and their attributes in one pass over the disk. */
 enum osd_status osd_cmd_flush_collection(struct osd_command_context *ctx)
 {
 	struct osd_object_id partition = {ctx->request->object.partition_id, 0};
-	enum osd_status status = check_exists(ctx);
+	enum osd_status status = osd_validate_alone(ctx);
 
 	return status == OSD_OK ? osd_objects_flush(ctx->objects, partition) : status;
 }
 
 enum osd_status osd_cmd_flush_partition(struct osd_command_context *ctx)
 {
-	enum osd_status status = check_exists(ctx);
+	enum osd_status status = osd_validate_alone(ctx);
 
 	return status == OSD_OK ? osd_objects_flush(ctx->objects, ctx->request->object) : status;
 }

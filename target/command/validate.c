@@ -144,6 +144,18 @@ enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn 
 	return OSD_OK;
 }
 
+enum osd_status osd_validate_alone(struct osd_command_context *ctx)
+{
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_validate_exists(ctx->request, txn);
+	osd_txn_abort(txn);
+	return status;
+}
+
 enum osd_status osd_validate_unmarked(struct osd_txn *txn, struct osd_object_id id,
 				      enum osd_object_type type)
 {

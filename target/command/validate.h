@@ -9,6 +9,8 @@
 enum osd_status osd_validate(struct osd_request *request);
 /* The type of object the ids name, checked against what exists; for rows whose ids must exist. */
 enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn *txn);
+/* The same in a transaction of its own, for commands that begin theirs later or need none. */
+enum osd_status osd_validate_alone(struct osd_command_context *ctx);
 /* OSD_E_JOB_IN_WAY when the object is an unfinished surrogate, else OSD_OK. */
 enum osd_status osd_validate_unmarked(struct osd_txn *txn, struct osd_object_id id,
 				      enum osd_object_type type);
