@@ -379,23 +379,17 @@ static bool measures_capacity(const struct osd_command_context *ctx)
 static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t *ret_used)
 {
 	struct osd_request *request = ctx->request;
-	uint8_t value[8];
-	size_t length = 0;
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
+	struct osd_look look;
+	enum osd_status status;
 
 	*ret_used = 0;
+	if (request->object_type != OSD_USER_OBJECT)
+		return OSD_OK;
+	status = osd_object_look(ctx->objects, request->object, &look);
 	if (status != OSD_OK)
 		return status;
-	if (ctx->def->flags & OSD_CMD_CHANGES)
-		status = osd_validate_unmarked(txn, request->object, request->object_type);
-	if (status == OSD_OK && measures_capacity(ctx))
-		status = osd_attr_get(txn, request->object, OSD_REL_INFORMATION,
-				      OSD_INFO_USED_CAPACITY, value, sizeof(value), &length);
-	if (status == OSD_OK && length == sizeof(value))
-		*ret_used = osd_get_be(value, sizeof(value));
-	osd_txn_abort(txn);
-	return status;
+	*ret_used = look.used_bytes;
+	return look.unfinished && (ctx->def->flags & OSD_CMD_CHANGES) ? OSD_E_JOB_IN_WAY : OSD_OK;
 }
 
 /* Commands that move data or run transactions of their own. */

@@ -134,8 +134,12 @@ static enum osd_status set_partition_quota(struct osd_txn *txn, enum osd_value_s
 
 static void run_max_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object = committed ? osd_cache_find(txn->objects, effect->id) : NULL;
+	struct osd_object *object;
 
+	if (!committed)
+		return;
+	osd_cache_changed(txn->objects);
+	object = osd_cache_find(txn->objects, effect->id);
 	if (object)
 		atomic_store(&object->max_length, effect->value);
 	osd_object_put(object);

@@ -60,6 +60,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	object->spare_generation = record->spare_generation;
 	object->has_files = record->flags & OSD_REC_HAS_FILES;
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
+	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
 	atomic_store(&object->max_length, record->max_length);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&object->times[i], record->times[i]);
@@ -207,6 +208,11 @@ static struct osd_object *shrink(struct osd_objects *objects)
 
 /* ---- references ----------------------------------------------------------------------------------- */
 
+void osd_cache_changed(struct osd_objects *objects)
+{
+	atomic_fetch_add(&objects->removals, 1);
+}
+
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id)
 {
 	struct osd_object *object;
@@ -345,6 +351,23 @@ enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id
 		return OSD_E_NO_OBJECT;
 	}
 	*ret_object = object;
+	return OSD_OK;
+}
+
+enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
+				struct osd_look *ret_look)
+{
+	struct osd_object *object;
+	enum osd_status status;
+
+	if (id.partition_id == 0)
+		return OSD_E_NO_PARTITION;
+	status = osd_cache_get(objects, id, &object);
+	if (status != OSD_OK)
+		return status;
+	*ret_look = (struct osd_look){(enum osd_object_type)object->type, atomic_load(&object->unfinished),
+				      atomic_load(&object->length)};
+	osd_object_put(object);
 	return OSD_OK;
 }
 

@@ -87,6 +87,7 @@ struct osd_object {
 	_Atomic bool has_files, length_rules;
 	_Atomic bool untrimmed; /* the files may have bytes beyond length; cut before it grows */
 	_Atomic bool directories_unsynced;
+	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic uint64_t max_length;
 	struct osd_tier_file file;
 
@@ -229,6 +230,8 @@ void osd_note_failure(struct osd_objects *objects, enum osd_status status);
 
 void osd_cache_init(struct osd_objects *objects);
 void osd_cache_release(struct osd_objects *objects);
+/* After a commit that changed what entries copy from records: entries just being made are made anew. */
+void osd_cache_changed(struct osd_objects *objects);
 /* The entry if it is in memory, with a reference. */
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id);
 /* The entry, from the record in the store when needed; any type. */

@@ -167,6 +167,15 @@ enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id
 /* The same if the object is in memory, else OSD_E_RETRY: never waits for a disk. */
 enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_object_id id,
 				      struct osd_object **ret_object);
+/* What a command must know before it changes an object; from memory when the object is in use. */
+struct osd_look {
+	enum osd_object_type type; /* user object or collection */
+	bool unfinished;           /* osd_surrogate_marked */
+	uint64_t used_bytes;
+};
+/* Not inside a transaction, as osd_object_get. */
+enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
+				struct osd_look *ret_look);
 void osd_object_put(struct osd_object *object); /* NULL is fine */
 static inline void osd_object_putp(struct osd_object **object)
 {

@@ -50,6 +50,7 @@ static enum osd_status open_records(struct osd_objects *objects, const struct os
 	if (asprintf(&path, "%s/db", config->directory) < 0)
 		return OSD_E_NO_MEMORY;
 	bdb.directory = path;
+	bdb.disk_bytes = osd_media_disk_bytes(objects->media);
 	status = osd_bdb_open(&bdb, message, &objects->kv);
 	if (status != OSD_OK && osd_media_ballast_release(objects->media))
 		status = osd_bdb_open(&bdb, message, &objects->kv);

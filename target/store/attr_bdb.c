@@ -22,10 +22,10 @@
 #include "base/util.h"
 
 #define BDB_PAGE_BYTES       8192u
-#define BDB_LOG_FILE_BYTES   (64u << 20)
+#define BDB_LOG_FILE_MAX     (64u << 20)
+#define BDB_LOG_FILE_MIN     (4u << 20)
 #define BDB_LOG_BUFFER_BYTES (1u << 20)
 #define BDB_CACHE_DEFAULT    (UINT64_C(256) << 20)
-#define BDB_CHECKPOINT_KIB   (64u << 10)
 #define BDB_CHECKPOINT_MIN   1u /* minutes */
 #define BDB_SCAN_BYTES       4096u
 #define BDB_SCAN_SINGLY      16u          /* records read one by one before a scan reads in bulk */
@@ -36,6 +36,7 @@ struct bdb {
 	struct osd_kv base;
 	DB_ENV *env;
 	DB *tables[OSD_KV_TABLES];
+	u_int32_t log_file_bytes; /* also how much log gathers between checkpoints */
 	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;
 };
 
@@ -346,7 +347,7 @@ static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
 {
 	struct bdb *bdb = to_bdb(kv);
 	int error = force ? bdb->env->txn_checkpoint(bdb->env, 0, 0, DB_FORCE)
-			  : bdb->env->txn_checkpoint(bdb->env, BDB_CHECKPOINT_KIB, BDB_CHECKPOINT_MIN, 0);
+			  : bdb->env->txn_checkpoint(bdb->env, bdb->log_file_bytes >> 10, BDB_CHECKPOINT_MIN, 0);
 
 	if (!error)
 		atomic_fetch_add(&bdb->checkpoints, 1);
@@ -396,6 +397,14 @@ static void report(const DB_ENV *env, const char *prefix, const char *text)
 	osd_debug("Berkeley DB: %s", text);
 }
 
+/* Recovery fills a new log file with zeros: it must find room for one on a small file system too. */
+static u_int32_t log_file_bytes(uint64_t disk_bytes)
+{
+	if (disk_bytes == 0 || disk_bytes / 32 > BDB_LOG_FILE_MAX)
+		return BDB_LOG_FILE_MAX;
+	return (u_int32_t)OSD_MAX(disk_bytes / 32, BDB_LOG_FILE_MIN);
+}
+
 static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config)
 {
 	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;
@@ -408,7 +417,7 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 	env->set_msgcall(env, NULL);
 	error = env->set_cachesize(env, (u_int32_t)(cache >> 30), (u_int32_t)(cache & ((1u << 30) - 1)), 1);
 	if (!error)
-		error = env->set_lg_max(env, BDB_LOG_FILE_BYTES);
+		error = env->set_lg_max(env, bdb->log_file_bytes);
 	if (!error)
 		error = env->set_lg_bsize(env, BDB_LOG_BUFFER_BYTES);
 	if (!error)
@@ -449,6 +458,7 @@ enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[2
 		return OSD_E_NO_MEMORY;
 	}
 	bdb->base.ops = &bdb_ops;
+	bdb->log_file_bytes = log_file_bytes(config->disk_bytes);
 	error = open_environment(bdb, config);
 	for (size_t i = 0; !error && i < OSD_KV_TABLES; i++) {
 		what = table_names[i];

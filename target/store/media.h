@@ -36,6 +36,8 @@ enum osd_status osd_media_open(const char *directory, const char *ssd_directory,
 			       char message[256], struct osd_media **ret_media);
 /* Lets the lock go; NULL is fine. */
 void osd_media_close(struct osd_media *media);
+/* Size of the file system the main root is on; 0: not known. */
+uint64_t osd_media_disk_bytes(const struct osd_media *media);
 /* Frees the ballast's space, true when there was some; called when the disk is full. */
 bool osd_media_ballast_release(struct osd_media *media);
 /* Makes the ballast again once there is room; true when it is in place. */

@@ -113,6 +113,7 @@ void osd_kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats);
 struct osd_bdb_config {
 	const char *directory;
 	uint64_t cache_bytes; /* 0: default */
+	uint64_t disk_bytes;  /* of the file system; log files are made to suit; 0: large */
 };
 /* Opens (making it when absent) the environment and runs its recovery.  The caller holds the store's
  * exclusive lock.  message: what to tell a person on failure. */
