@@ -5,7 +5,7 @@ from pyosd._login import Chap
 from pyosd._polling import as_completed, wait
 from pyosd.attributes import ALL, Page
 from pyosd.cdb import AttributeLists, AttributePage, Isolation, Options, ServiceAction, SetOne
-from pyosd.commands import Commands, Reply
+from pyosd.commands import Commands
 from pyosd.errors import (
     CommandTimeout,
     Conflict,
@@ -32,6 +32,7 @@ from pyosd.exec_params import After, ExecParams, Limits
 from pyosd.executor import Executor
 from pyosd.job_status import JobFlag, JobState, JobStatus
 from pyosd.jobs import Job
+from pyosd.reply import Reply
 from pyosd.session import discover
 from pyosd.target import Target, connect
 from pyosd.types import (

@@ -35,7 +35,6 @@ from pyosd._source import Code
 from pyosd._wait import message_meaning, open_socket, scsi_response
 from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page
 from pyosd.cdb import AttributeLists, Request, encode
-from pyosd.commands import Reply, decode_exec, decode_reply
 from pyosd.errors import (
     CommandTimeout,
     JobExpired,
@@ -46,6 +45,7 @@ from pyosd.errors import (
 )
 from pyosd.job_status import STATUS_IDS, JobState, JobStatus, decode_status
 from pyosd.jobs import RESULT, TRACEBACK
+from pyosd.reply import Reply, decode_exec, decode_reply
 from pyosd.sense import is_unit_attention
 from pyosd.session import (
     CHUNK,

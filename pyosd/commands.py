@@ -14,7 +14,6 @@ Every method that sends a command raises, beside what it says itself:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from pyosd import requests
 from pyosd.attributes import (
@@ -22,24 +21,22 @@ from pyosd.attributes import (
     CURRENT_OBJECT_ID,
     CURRENT_PARTITION_ID,
     PageForm,
-    Retrieved,
 )
 from pyosd.cdb import (
     DEFAULT_OPTIONS,
     LIST_HEADER_LENGTH,
     AttributeLists,
     AttributePage,
-    Layout,
     Options,
     Request,
-    decode_data_in,
     encode,
 )
-from pyosd.errors import OSDError, ProtocolError
+from pyosd.errors import ProtocolError
 from pyosd.exec_params import ExecParams
 from pyosd.list_data import decode_list, decode_query
-from pyosd.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
-from pyosd.transport import Command, Pending, Response, Transport
+from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec, decode_reply
+from pyosd.sense import decode, error_for
+from pyosd.transport import Command, Response, Transport
 from pyosd.types import (
     AttributeId,
     AttributeValue,
@@ -50,88 +47,11 @@ from pyosd.types import (
     ObjectId,
     ObjectRef,
     PartitionId,
-    Sense,
     ref,
 )
 
 _IDS_PER_LIST = 8192
 _TEST_UNIT_READY, _INQUIRY, _REPORT_LUNS = 0x00, 0x12, 0xA0
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The answer to a Request, decoded.
-
-    data: command data, only what really arrived (a READ past the end is cut to its length).
-    retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
-    error: the exception the answer means, or None; call() raises it, submit().reply() does not.
-    """
-
-    request: Request
-    response: Response
-    data: memoryview
-    retrieved: Retrieved
-    page: PageForm | None
-    sense: Sense | None
-    error: OSDError | None
-
-    @property
-    def attributes(self) -> tuple[AttributeValue, ...]:
-        """The retrieved attributes in the order asked for."""
-        return self.retrieved.attributes
-
-    def attribute(self, wanted: AttributeId) -> AttributeValue:
-        """One retrieved attribute.  Raises: ProtocolError: it was asked for but did not come."""
-        found = self.retrieved.find(wanted)
-        if found is None:
-            raise ProtocolError(f"the target did not return attribute {wanted}")
-        return found
-
-
-@dataclass(frozen=True)
-class PendingReply:
-    """A request under way."""
-
-    request: Request
-    layout: Layout
-    pending: Pending
-
-    def reply(self, timeout: float | None = None) -> Reply:
-        """Wait for the answer and decode it; a refusal is in Reply.error.
-
-        Raises: SessionLost, Unreachable: no answer will come; nothing else.
-        """
-        return decode_reply(self.request, self.layout, self.pending.result(timeout))
-
-
-def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
-    """Take a response apart; a refusal is in Reply.error.  Never raises."""
-    sense = decode(response.sense)
-    error = error_for(response.status, sense, request.service_action)
-    parts = decode_data_in(request, layout, response.data_in)
-    data = parts.data
-    if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:
-        data = data[: sense.command_information]
-    return Reply(request, response, data, parts.retrieved, parts.page, sense, error)
-
-
-@dataclass(frozen=True)
-class ExecReply:
-    """What EXEC answered.
-
-    job: the surrogate, None when the command was refused before there was one.
-    result: bytes of the inline result area (synchronous only; as long as the allocation, zero
-    padded).
-    still_running: a synchronous wait ended before the job.  error: how the job or the command
-    failed.
-    attributes: further retrieved attributes of the surrogate.
-    """
-
-    job: ObjectRef | None
-    result: memoryview
-    still_running: bool
-    error: OSDError | None
-    attributes: tuple[AttributeValue, ...] = ()
 
 
 def _lists(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> AttributeLists:
@@ -271,21 +191,16 @@ class Commands:
         Args: count: 1 to 4,096 (root attribute B000_0001h #3).  attributes: set each of them gets.
         Returns: count references, ascending.
         """
-        page = AttributePage(CURRENT_OBJECT_ID.page, 76)
         values = tuple(attributes)
-        if len(values) == 1:
-            page = AttributePage(CURRENT_OBJECT_ID.page, 76, values[0])
-            request = requests.create(partition_id, 0, count, attributes=page, options=options)
-            highest = _page_object_id(self.call(request).page)
-        elif not values:
-            request = requests.create(partition_id, 0, count, attributes=page, options=options)
-            highest = _page_object_id(self.call(request).page)
-        else:
+        if len(values) > 1:
             room = 8 + count * (16 + 24)
             lists = AttributeLists((CURRENT_OBJECT_ID,), values, room)
             request = requests.create(partition_id, 0, count, attributes=lists, options=options)
             members = self.call(request).retrieved.members
             return [ref(partition_id, each.object_id) for each in members]
+        page = AttributePage(CURRENT_OBJECT_ID.page, 76, values[0] if values else None)
+        request = requests.create(partition_id, 0, count, attributes=page, options=options)
+        highest = _page_object_id(self.call(request).page)
         return [ref(partition_id, highest - count + 1 + index) for index in range(count)]
 
     def create_and_write(
@@ -601,21 +516,6 @@ class Commands:
             attributes=lists,
         )
         return decode_exec(self.reply(request, timeout))
-
-
-def decode_exec(reply: Reply) -> ExecReply:
-    """What an EXEC's answer says, when the get list began with the Current Command's ids.
-
-    Raises: OSDError: there is no job.
-    """
-    partition = reply.retrieved.find(CURRENT_PARTITION_ID)
-    inside = reply.retrieved.find(CURRENT_OBJECT_ID)
-    job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
-    if reply.error and job is None:
-        raise reply.error
-    sense = reply.sense
-    running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
-    return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
 
 
 def _page_object_id(form: PageForm | None) -> int:

@@ -24,7 +24,7 @@ from pyosd import errors
 from pyosd._polling import JOBS_COLLECTION, Backoff, sleep, watch
 from pyosd._source import Code, call_arguments, code_bytes, code_name, encode_args
 from pyosd.attributes import Page
-from pyosd.commands import Commands, ExecReply
+from pyosd.commands import Commands
 from pyosd.exec_params import (
     After,
     ArgsEncoding,
@@ -44,6 +44,7 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
+from pyosd.reply import ExecReply
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 
 CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4

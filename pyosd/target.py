@@ -18,8 +18,9 @@ from pyosd import jobs, requests
 from pyosd._login import Chap
 from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
-from pyosd.commands import Commands, PendingReply
+from pyosd.commands import Commands
 from pyosd.job_status import JobStatus
+from pyosd.reply import PendingReply
 from pyosd.session import CHUNK, DEFAULT_TIMEOUT, QUEUE_DEPTH, IscsiTransport, TargetAddress
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Answers: what came back for a Request, decoded.  Pure.
+
+Not here: bytes (cdb.py, attributes.py, sense.py), who asks (commands.py, aio.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm, Retrieved
+from pyosd.cdb import Layout, Request, decode_data_in
+from pyosd.errors import OSDError, ProtocolError
+from pyosd.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
+from pyosd.transport import Pending, Response
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a Request, decoded.
+
+    data: command data, only what really arrived (a READ past the end is cut to its length).
+    retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
+    error: the exception the answer means, or None; call() raises it, submit().reply() does not.
+    """
+
+    request: Request
+    response: Response
+    data: memoryview
+    retrieved: Retrieved
+    page: PageForm | None
+    sense: Sense | None
+    error: OSDError | None
+
+    @property
+    def attributes(self) -> tuple[AttributeValue, ...]:
+        """The retrieved attributes in the order asked for."""
+        return self.retrieved.attributes
+
+    def attribute(self, wanted: AttributeId) -> AttributeValue:
+        """One retrieved attribute.  Raises: ProtocolError: it was asked for but did not come."""
+        found = self.retrieved.find(wanted)
+        if found is None:
+            raise ProtocolError(f"the target did not return attribute {wanted}")
+        return found
+
+
+@dataclass(frozen=True)
+class PendingReply:
+    """A request under way."""
+
+    request: Request
+    layout: Layout
+    pending: Pending
+
+    def reply(self, timeout: float | None = None) -> Reply:
+        """Wait for the answer and decode it; a refusal is in Reply.error.
+
+        Raises: SessionLost, Unreachable: no answer will come; nothing else.
+        """
+        return decode_reply(self.request, self.layout, self.pending.result(timeout))
+
+
+def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
+    """Take a response apart; a refusal is in Reply.error.  Never raises."""
+    sense = decode(response.sense)
+    error = error_for(response.status, sense, request.service_action)
+    parts = decode_data_in(request, layout, response.data_in)
+    data = parts.data
+    if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:
+        data = data[: sense.command_information]
+    return Reply(request, response, data, parts.retrieved, parts.page, sense, error)
+
+
+@dataclass(frozen=True)
+class ExecReply:
+    """What EXEC answered.
+
+    job: the surrogate, None when the command was refused before there was one.
+    result: bytes of the inline result area (synchronous only; as long as the allocation, zero
+    padded).
+    still_running: a synchronous wait ended before the job.  error: how the job or the command
+    failed.
+    attributes: further retrieved attributes of the surrogate.
+    """
+
+    job: ObjectRef | None
+    result: memoryview
+    still_running: bool
+    error: OSDError | None
+    attributes: tuple[AttributeValue, ...] = ()
+
+
+def decode_exec(reply: Reply) -> ExecReply:
+    """What an EXEC's answer says, when the get list began with the Current Command's ids.
+
+    Raises: OSDError: there is no job.
+    """
+    partition = reply.retrieved.find(CURRENT_PARTITION_ID)
+    inside = reply.retrieved.find(CURRENT_OBJECT_ID)
+    job = ref(partition.uint, inside.uint) if partition and inside and inside.uint else None
+    if reply.error and job is None:
+        raise reply.error
+    sense = reply.sense
+    running = sense is not None and (sense.asc, sense.ascq) == STILL_RUNNING
+    return ExecReply(job, reply.data, running, reply.error, reply.attributes[2:])
