@@ -17,9 +17,9 @@
  *
  * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN): the dispatcher runs nothing more,
  * and its thread goes on.  Any thread then calls ctx->resume(request), exactly once, with request->fault.status
- * (and details) saying how the command ended and the command data in place; a worker then does set and get
- * attributes and completes the request.  resume may be called before the function has returned.  The context
- * itself is gone once the function has returned. */
+ * (and details) saying how the command ended and the command data in place.  Set and get attributes and the
+ * completion of the request follow at once, in the thread that calls resume or, when that was before the
+ * function had returned, in the dispatcher's.  The context itself is gone once the function has returned. */
 #ifndef OSD_COMMAND_CONTEXT_H
 #define OSD_COMMAND_CONTEXT_H
 

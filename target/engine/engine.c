@@ -80,20 +80,6 @@ static struct osd_request *pop(struct osd_engine *engine)
 	return request;
 }
 
-/* A request is resumed when both its dispatcher has finished parking it and its resumer has called: the
- * second of the two queues it. */
-static void park_vote(struct osd_request *request)
-{
-	struct osd_engine *engine = request->engine;
-
-	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
-		return;
-	pthread_mutex_lock(&engine->lock);
-	request->resumed = true;
-	push(engine, request);
-	pthread_mutex_unlock(&engine->lock);
-}
-
 static void finish(struct osd_engine *engine, struct osd_request *request)
 {
 	request->done(request); /* the front end may free it */
@@ -103,12 +89,22 @@ static void finish(struct osd_engine *engine, struct osd_request *request)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* A request is resumed when both its dispatcher has finished parking it and its resumer has called: the
+ * second of the two goes on with it, at once, because every hand-over between threads costs the waiting
+ * initiator a wake-up. */
+static void park_vote(struct osd_request *request)
+{
+	struct osd_engine *engine = request->engine;
+
+	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	osd_dispatch_resumed(engine->dispatcher, request);
+	finish(engine, request);
+}
+
 static void run(struct osd_engine *engine, struct osd_request *request)
 {
-	if (request->resumed) {
-		osd_dispatch_resumed(engine->dispatcher, request);
-		finish(engine, request);
-	} else if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
+	if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
 		park_vote(request);
 	} else {
 		finish(engine, request);
@@ -220,7 +216,6 @@ static void stop_workers(struct osd_engine *engine)
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 {
 	request->engine = engine;
-	request->resumed = false;
 	request->park_votes = 2;
 	request->submitted_ns = now_ns();
 	pthread_mutex_lock(&engine->lock);

@@ -6,13 +6,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyosd.attributes import Page
 from pyosd.commands import Commands
-from pyosd.types import ref
+from pyosd.types import ROOT, ref
 from tests.harness_transport import HarnessTransport
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ BUILD = Path(os.environ.get("OSD_BUILD_DIR", ROOT_DIRECTORY / "build"))
 HARNESS = BUILD / "target" / "osd_harness"
 SANDBOXD = BUILD / "sandbox" / "iosd-sandboxd"
 DEADLINE_S = 30.0
+ISOLATION = 7  # attribute of page B000_0001h: the level reached, once the daemon is connected
 
 
 class Target:
@@ -59,6 +62,10 @@ class Target:
         options = f"dir={self.data};sandboxd={self.socket};slots=2;isolation=best" + self.options
         self.transport = HarnessTransport([str(HARNESS), options])
         self.commands = Commands(self.transport)
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.commands.get_attribute(ROOT, Page.EXEC_ROOT, ISOLATION):
+            assert time.monotonic() < deadline, "iosd-sandboxd is not connected"
+            time.sleep(0.01)
 
     def kill(self) -> None:
         self.transport.process.send_signal(signal.SIGKILL)
