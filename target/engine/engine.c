@@ -38,6 +38,8 @@ struct osd_engine {
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_request *head, **tail; /* under lock; linked by request->next */
+	unsigned idle_workers;            /* under lock; waiting for work */
+	bool waking;                      /* under lock; one of them has been called and is on its way */
 	unsigned queued;                  /* changed under lock; atomic, read without it */
 	size_t outstanding;               /* under lock; submitted and not done, parked ones too */
 	unsigned wanted;                  /* under lock; workers with an index below stay */
@@ -57,6 +59,16 @@ static uint64_t now_ns(void)
 
 /* ---- queue ------------------------------------------------------------------------------------ */
 
+/* Under lock.  Calls one worker, and it calls the next if it finds more than it takes: a burst costs the
+ * submitter one wake-up, and no more workers run than there is work for. */
+static void call_worker(struct osd_engine *engine)
+{
+	if (!engine->head || !engine->idle_workers || engine->waking)
+		return;
+	engine->waking = true;
+	pthread_cond_signal(&engine->ready);
+}
+
 /* Under lock. */
 static void push(struct osd_engine *engine, struct osd_request *request)
 {
@@ -64,7 +76,7 @@ static void push(struct osd_engine *engine, struct osd_request *request)
 	*engine->tail = request;
 	engine->tail = &request->next;
 	__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
-	pthread_cond_signal(&engine->ready);
+	call_worker(engine);
 }
 
 /* Under lock; the queue is not empty. */
@@ -121,16 +133,21 @@ static void *worker_main(void *argument)
 	pthread_mutex_lock(&engine->lock);
 	while (worker->index < engine->wanted) {
 		if (!engine->head) {
+			engine->idle_workers++;
 			pthread_cond_wait(&engine->ready, &engine->lock);
+			engine->idle_workers--;
+			engine->waking = false;
 			continue;
 		}
 		struct osd_request *request = pop(engine);
 
+		call_worker(engine);
 		pthread_mutex_unlock(&engine->lock);
 		run(engine, request);
 		pthread_mutex_lock(&engine->lock);
 	}
 	worker->state = WORKER_ENDED;
+	call_worker(engine); /* the one that was called may be this one */
 	pthread_mutex_unlock(&engine->lock);
 	return NULL;
 }
