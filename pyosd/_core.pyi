@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from pyosd.types import Buffer, MutableBuffer
 
+TASKS_MAX: int
+"""Requests one session can have under way; submit() raises BlockingIOError beyond."""
+
 class ProtocolViolation(ConnectionError): ...
 
 class Session:

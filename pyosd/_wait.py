@@ -18,7 +18,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from pyosd import _core
@@ -36,6 +36,7 @@ from pyosd.transport import Command, Response
 T = TypeVar("T")
 _REJECT = 0x3F
 _LOGOUT_TIMEOUT = 2.0
+_TASKS_MOST = _core.TASKS_MAX - 16  # some are kept for logout and task management
 _OPCODE_MASK = 0x3F
 
 
@@ -94,6 +95,7 @@ class Connection:
     ) -> None:
         """Connect and log in within timeout seconds.  Raises: Unreachable and its children."""
         deadline = time.monotonic() + timeout
+        self._timeout = timeout
         self._sock = open_socket(*address, timeout)
         self._core = _core.Session(self._sock.fileno(), parameters.max_segment)
         self._lock = threading.Lock()
@@ -146,6 +148,7 @@ class Connection:
         """Send a SCSI command.  Raises: SessionLost; ValueError: an argument is out of range."""
         task = Task()
         with self._lock:
+            self._wait_for_room()
             self._check()
             task.tag = self._core.submit(
                 lun,
@@ -204,29 +207,43 @@ class Connection:
         Raises: CommandTimeout: none came, and the session was dropped; SessionLost: it was lost.
         """
         with self._lock:
-            while not task.done:
-                if self._leader:
-                    ok = self._changed.wait(max(0.0, deadline - time.monotonic()))
-                    if ok or task.done:
-                        continue
-                else:
-                    self._lead(task, deadline)
-                if not task.done and time.monotonic() >= deadline:
-                    self._fail(SessionLost, "the session was dropped: a command got no answer")
-                    raise CommandTimeout("no answer from the target in time")
+            self._wait_until(lambda: task.done, deadline)
             if task.answer is None:
                 raise self._error()
             return task.answer
+
+    def _wait_until(self, happened: Callable[[], bool], deadline: float) -> None:
+        """Serve the socket, or have another thread do it, until something has happened.  Lock held.
+
+        Raises: CommandTimeout: it did not, and the session was dropped.
+        """
+        while not happened():
+            if self._leader:
+                self._changed.wait(max(0.0, deadline - time.monotonic()))
+            else:
+                self._lead(happened, deadline)
+            if not happened() and time.monotonic() >= deadline:
+                self._fail(SessionLost, "the session was dropped: a command got no answer")
+                raise CommandTimeout("no answer from the target in time")
+
+    def _wait_for_room(self) -> None:
+        """Wait while the core has as many requests under way as it can.  Lock held."""
+        if self._core.outstanding < _TASKS_MOST:
+            return
+        deadline = time.monotonic() + self._timeout
+        self._wait_until(
+            lambda: self._failure is not None or self._core.outstanding < _TASKS_MOST, deadline
+        )
 
     def _error(self) -> Unreachable:
         kind, text = self._failure or (SessionLost, "the session was lost")
         return kind(text)
 
-    def _lead(self, task: Task, deadline: float) -> None:
-        """Poll and serve the socket until the task is done or it is too late.  Lock held."""
+    def _lead(self, happened: Callable[[], bool], deadline: float) -> None:
+        """Poll and serve the socket until that happened or it is too late.  Lock held."""
         self._leader = True
         try:
-            while not task.done:
+            while not happened():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return

@@ -71,6 +71,7 @@ class AsyncConnection:
         self._waiting: dict[int, asyncio.Future[object]] = {}
         self._failure: tuple[type[Unreachable], str] | None = None
         self._writing = False
+        self._room = asyncio.Semaphore(_core.TASKS_MAX)
         self._loop.add_reader(sock, self._service)
 
     @property
@@ -128,10 +129,17 @@ class AsyncConnection:
             return result
 
     async def _send(self, submit: Callable[[], int]) -> object:
+        await self._room.acquire()
         if self._failure:
+            self._room.release()
             raise self._error()
         future: asyncio.Future[object] = self._loop.create_future()
-        self._waiting[submit()] = future
+        future.add_done_callback(lambda _: self._room.release())
+        try:
+            self._waiting[submit()] = future
+        except BaseException:
+            future.cancel()
+            raise
         self._service()
         # A caller that gives up must not take the answer's place away: the core still expects it.
         answer = await asyncio.shield(future)

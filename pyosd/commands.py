@@ -50,6 +50,8 @@ from pyosd.types import (
     ref,
 )
 
+__all__ = ["Commands", "ExecReply", "PendingReply", "Reply"]
+
 _IDS_PER_LIST = 8192
 _TEST_UNIT_READY, _INQUIRY, _REPORT_LUNS = 0x00, 0x12, 0xA0
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* module.c -- the module object pyosd._core: its state, its one class, its one exception. */
 #include "core.h"
+#include "session.h"
 
 static int core_exec(PyObject *module)
 {
@@ -11,6 +12,8 @@ static int core_exec(PyObject *module)
 		PyExc_ConnectionError, NULL);
 	if (!state->protocol_violation ||
 	    PyModule_AddObjectRef(module, "ProtocolViolation", state->protocol_violation) < 0)
+		return -1;
+	if (PyModule_AddIntConstant(module, "TASKS_MAX", ISCSI_TASKS_MAX) < 0)
 		return -1;
 	state->session_type =
 		(PyTypeObject *)PyType_FromModuleAndSpec(module, &core_session_spec, NULL);

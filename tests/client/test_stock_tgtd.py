@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import struct
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd import Chap, LoginRejected, SessionLost, Unreachable, connect, discover
+from pyosd import Chap, LoginRejected, SessionLost, Unreachable, aio, connect, discover
 from pyosd.session import default_initiator_name
 from pyosd.transport import Command
 from tests.client.stock_tgtd import NAME, StockTgtd
@@ -162,6 +163,24 @@ def test_more_under_way_than_the_window(tgtd: StockTgtd) -> None:
             target.transport.submit(Command(read_10(index, 8), b"", 4096)) for index in range(600)
         ]
         assert all(each.result(30).status == 0 for each in pending)
+
+
+def test_more_under_way_than_the_core_can_hold(tgtd: StockTgtd) -> None:
+    with connect(tgtd.url(UNIT)) as target:
+        target.test_unit_ready()
+        pending = [target.transport.submit(Command(bytes(6))) for _ in range(3000)]
+        assert all(each.result(30).status == 0 for each in pending)
+
+
+def test_many_coroutines(tgtd: StockTgtd) -> None:
+    async def main() -> None:
+        async with aio.connect(tgtd.url(UNIT)) as target:
+            await target.execute(Command(bytes(6)))
+            calls = (target.execute(Command(read_10(n % 64, 1), b"", BLOCK)) for n in range(2000))
+            responses = await asyncio.gather(*calls)
+            assert all(each.status == 0 and len(each.data_in) == BLOCK for each in responses)
+
+    asyncio.run(main())
 
 
 def test_reads_and_writes_that_fill_both_directions(tgtd: StockTgtd) -> None:
