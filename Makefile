@@ -15,7 +15,7 @@ bin    := $(venv)/bin
 stamp  := $(venv)/.installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
-python_sources := pyosd scheduler examples tests tools setup.py
+python_sources := pyosd scheduler examples tests bench tools setup.py
 
 export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1

@@ -255,6 +255,7 @@ class Supervisor:
             "url": f"iscsi://{portal}/{self.config.name}/{LUN}",
             "data": str(self.config.data),
             "isolation": self.level,
+            "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
             "pids": {service.name: service.pid for service in self.services},
         }
 

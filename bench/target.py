@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The target under test: `osd target serve` on a fresh store, and beside the OSD logical unit, in the
+same tgtd, a plain file-backed disk as the baseline of READ and WRITE rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+DISK_LUN = 2
+DISK_BYTES = 64 << 20
+START_S = 60.0
+
+
+@dataclass(frozen=True)
+class BenchTarget:
+    """URLs of the OSD and of the disk, and where the store lies."""
+
+    url: str
+    disk_url: str
+    folder: Path
+
+
+def _add_disk(control: str, image: Path, uid: int) -> None:
+    """Give the running tgtd one more logical unit: a disk (rdwr) over the image."""
+    with image.open("wb") as file:
+        file.write(os.urandom(1 << 20) * (DISK_BYTES >> 20))
+    os.chown(image, uid, uid)
+    command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    command += ["tgtadm", "-C", "1", "--lld", "iscsi", "--op", "new", "--mode", "logicalunit"]
+    command += ["--tid", "1", "--lun", str(DISK_LUN), "--bstype", "rdwr", "-b", str(image)]
+    subprocess.run(command, check=True, env={**os.environ, "TGT_IPC_SOCKET": control})
+
+
+@contextlib.contextmanager
+def bench_target(
+    *arguments: str, portal: str = "127.0.0.1:0", prefix: Sequence[str] = ()
+) -> Iterator[BenchTarget]:
+    """Serve for the length of the block.
+
+    Args: arguments: more options of `osd target serve`.  prefix: argv put before it, such as
+        ip netns exec NAME.
+    """
+    with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        command = [
+            *prefix,
+            str(Path(sys.executable).with_name("osd")),
+            "target",
+            "serve",
+            "-o",
+            "json",
+        ]
+        command += ["--data", str(folder / "store"), "--portal", portal, *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise SystemExit(f"bench: the target did not start (exit {process.wait()})")
+            ready = json.loads(line)
+            image = folder / "disk"
+            owner = (folder / "store").stat().st_uid
+            _add_disk(ready["control"], image, owner)
+            disk_url = re.sub(r"/\d+$", f"/{DISK_LUN}", ready["url"])
+            yield BenchTarget(ready["url"], disk_url, folder)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(START_S)
