@@ -188,12 +188,17 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 	remove_stale(base);
 	if (mkdir(h->path, 0755) < 0)
 		return -errno;
+	error = weigh_down(h);
+	if (h->common) {
+		if (error)
+			remove_tree(h->path);
+		return error;
+	}
 	h->slots = calloc(slots, sizeof(*h->slots));
-	error = h->slots ? 0 : -ENOMEM;
+	if (!error && !h->slots)
+		error = -ENOMEM;
 	if (!error && h->unified)
 		error = osd_cgroup_delegate(h->path, h->layers);
-	if (!error)
-		error = weigh_down(h);
 	for (unsigned i = 0; i < slots && !error; i++) {
 		error = make_slot(h, i, &h->slots[i]);
 		if (!error)
@@ -223,7 +228,11 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 		struct osd_hierarchy *h = &groups->hierarchies[groups->count];
 		int error;
 
-		*h = (struct osd_hierarchy){.layers = places[i].layers, .unified = places[i].unified};
+		*h = (struct osd_hierarchy){
+			.layers = places[i].layers,
+			.unified = places[i].unified,
+			.common = places[i].layers == OSD_LAYER_CGROUP_CPU && !places[i].unified,
+		};
 		error = open_hierarchy(h, places[i].base, slots);
 		for (size_t c = 0; c < sizeof(controllers) / sizeof(controllers[0]); c++) {
 			if (h->layers & 1u << controllers[c])
@@ -246,7 +255,7 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
 
-		for (unsigned s = 0; s < groups->slots; s++) {
+		for (unsigned s = 0; s < groups->slots && !h->common; s++) {
 			close(h->slots[s].procs);
 			close(h->slots[s].directory);
 		}
@@ -273,8 +282,27 @@ int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct os
 {
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
-		int error = set_limits(h, &h->slots[slot], limits);
+		int error = h->common ? 0 : set_limits(h, &h->slots[slot], limits);
 
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct osd_hierarchy *h = &groups->hierarchies[i];
+		int directory, error;
+
+		if (!h->common)
+			continue;
+		directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (directory < 0)
+			return -errno;
+		error = write_number(directory, "cgroup.procs", (uint64_t)pid);
+		close(directory);
 		if (error)
 			return error;
 	}
@@ -284,22 +312,25 @@ int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct os
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
 			int fds[OSD_HIERARCHIES])
 {
-	int error = osd_cgroups_limit(groups, slot, limits);
+	int error = osd_cgroups_limit(groups, slot, limits), count = 0;
 
 	if (error)
 		return error;
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
-		struct osd_cgroup_slot *s = &h->slots[slot];
+		struct osd_cgroup_slot *s;
 
-		fds[i] = s->procs;
+		if (h->common)
+			continue;
+		s = &h->slots[slot];
+		fds[count++] = s->procs;
 		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
 			continue;
 		s->oom_kills = oom_kills(h, s);
 		if (!h->unified)
 			write_text(s->directory, "memory.max_usage_in_bytes", "0");
 	}
-	return (int)groups->count;
+	return count;
 }
 
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status)
@@ -308,10 +339,11 @@ void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_san
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct osd_hierarchy *h = &groups->hierarchies[i];
-		const struct osd_cgroup_slot *s = &h->slots[slot];
+		const struct osd_cgroup_slot *s;
 
 		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
 			continue;
+		s = &h->slots[slot];
 		status->out_of_memory = oom_kills(h, s) > s->oom_kills;
 		/* v2 remembers the highest ever, which may be an earlier sandbox's */
 		if (!h->unified && read_text(s->directory, "memory.max_usage_in_bytes", text, sizeof(text)))

@@ -3,13 +3,16 @@
  * cgroup v2, or v1's memory, pids and cpu.
  *
  * A sandbox joins by writing to the procs files handed to it; joining a group made earlier costs tens of
- * microseconds, making one in the path of a job could cost milliseconds.  Results: 0 or -errno. */
+ * microseconds, making one in the path of a job could cost milliseconds.  A hierarchy that only weighs
+ * processor time has one group for all: zygotes are put there, and their children are born in it.
+ * Results: 0 or -errno. */
 #ifndef OSD_SANDBOX_CGROUP_H
 #define OSD_SANDBOX_CGROUP_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "layers.h"
 #include "wire/sandboxd_frame.h"
@@ -26,7 +29,8 @@ struct osd_hierarchy {
 	unsigned layers; /* controllers it serves */
 	bool unified;    /* cgroup v2 */
 	char path[PATH_MAX];
-	struct osd_cgroup_slot *slots; /* owned */
+	bool common; /* one group for all sandboxes; no slots */
+	struct osd_cgroup_slot *slots; /* owned; NULL when common */
 };
 
 struct osd_cgroups {
@@ -44,6 +48,9 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
 			int fds[OSD_HIERARCHIES]);
 int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits);
+
+/* Put a zygote, and so its children, into the groups that are common to all. */
+int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid);
 
 /* Adds to *status what the groups know: peak memory, and whether the kernel killed for lack of it. */
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);

@@ -169,6 +169,10 @@ static int start(const struct osd_daemon *daemon, struct osd_zygote *zygote, con
 	zygote->pid = pid;
 	*ret_what = "map user ids";
 	error = map_ids(daemon, pid);
+	if (!error) {
+		*ret_what = "put the zygote into its control group";
+		error = osd_cgroups_adopt(&daemon->cgroups, pid);
+	}
 	if (!error && write(go_write, "", 1) != 1)
 		error = -errno;
 	return error;
