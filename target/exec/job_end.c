@@ -32,6 +32,8 @@ void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state,
 {
 	uint64_t now = osd_wall_msec();
 
+	if (record->attempt == 0) /* it has only waited */
+		record->queue_usec = now > record->submitted_msec ? (now - record->submitted_msec) * 1000 : 0;
 	record->state = state;
 	record->reason = reason;
 	record->ended_msec = now;

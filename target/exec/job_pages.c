@@ -55,11 +55,25 @@ static void put_zone(struct osd_wr *w, const struct view *v)
 	NUMBER(w, v, zone.id.object_id, 8);
 }
 
+/* What to do about it: the reason's sentence, with figures where they help. */
+static void put_hint(struct osd_wr *w, const struct view *v)
+{
+	const struct osd_job_record *record = &v->record;
+	char text[160];
+
+	put_text(w, osd_job_reason_info(record->reason)->hint);
+	if (record->reason != OSD_REASON_MEMORY_LIMIT)
+		return;
+	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB: try %llu MiB",
+		 (unsigned long long)(record->limits.memory_bytes >> 20),
+		 (unsigned long long)(record->peak_bytes >> 20),
+		 (unsigned long long)(record->limits.memory_bytes >> 19));
+	put_text(w, text);
+}
+
 /* One attribute of the status page; nothing written: undefined. */
 static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 {
-	const struct osd_job_reason_info *reason = osd_job_reason_info(v->record.reason);
-
 	switch (number) {
 	case 0x01: osd_wr_be(w, STATUS_VERSION, 2); break;
 	case 0x02: NUMBER(w, v, generation, 8); break;
@@ -96,8 +110,8 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 	case 0x21: put_limits(w, v); break;
 	case 0x22: osd_wr_bytes(w, v->record.key, v->record.key_length); break;
 	case 0x23: NUMBER(w, v, expiry_msec, 6); break;
-	case 0x24: put_text(w, reason->label); break;
-	case 0x25: put_text(w, reason->hint); break;
+	case 0x24: put_text(w, osd_job_reason_info(v->record.reason)->label); break;
+	case 0x25: put_hint(w, v); break;
 	case 0x26: put_text(w, v->record.name); break;
 	case 0x27: osd_wr_zero(w, 16); break; /* no job names a predecessor yet */
 	default: break;

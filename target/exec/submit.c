@@ -296,6 +296,15 @@ static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exe
 	pthread_mutex_unlock(&exec->lock);
 }
 
+/* Into memory with the surrogate: it will be polled, and commands on objects in memory do not wait. */
+static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+
+	if (osd_object_get(exec->objects, id, &object) != OSD_OK)
+		object = NULL;
+}
+
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job, struct osd_exec_refusal *ret_refusal)
 {
@@ -326,6 +335,8 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 		return status;
 	}
 	*ret_job = acceptance.record.id;
+	if (!submission->done)
+		warm_surrogate(exec, *ret_job);
 	admit(exec, &acceptance, job, wait);
 	return submission->done ? OSD_PENDING : OSD_OK;
 }
