@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""docs/jobs.md names the states and reasons of target/exec/job.h, no more and no less."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+HEADER = (TOP / "target" / "exec" / "job.h").read_text()
+PAGE = (TOP / "docs" / "jobs.md").read_text()
+
+
+def block(name: str) -> str:
+    """The rows of an X-macro table."""
+    return HEADER.split(f"#define {name}(X)")[1].split("\n\n")[0]
+
+
+def test_states() -> None:
+    rows = re.findall(r"X\(0x(\w\w), (\w+)\)", block("OSD_JOB_STATES"))
+    assert rows == re.findall(r"^\| (\w\w)h \| (\w+) \|", PAGE, re.MULTILINE)
+
+
+def test_reasons() -> None:
+    pattern = r'X\((\d+), \w+, (\w+),\s*"([^"]*)",[\s\\]*"([^"]*)"\)'
+    rows = [row for row in re.findall(pattern, block("OSD_JOB_REASONS")) if row[0] != "0"]
+    assert len(rows) > 20
+    shown = [
+        f"| {number} | {'–' if state == '0' else state} | {label} | {hint} |"
+        for number, state, label, hint in rows
+    ]
+    assert shown == re.findall(r"^\| \d{3} \|.*\|$", PAGE, re.MULTILINE)
