@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pyosd import errors
+from pyosd import errors, requests
+from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.job_status import POLL_IDS
-from pyosd.types import ref
+from pyosd.types import AttributeValue, ref
 
 if TYPE_CHECKING:
     from pyosd.jobs import Job
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 JOBS_COLLECTION = 0x1001
 """Object id of the collection of all surrogates in each partition."""
 _POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.5, 0.2
-_COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command
+_COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command ...
+_COLLECTION_RATIO = 16  # ... unless the collection has so many times more members
 
 
 class Backoff:
@@ -67,23 +69,51 @@ def poll_jobs(jobs: Iterable[Job]) -> float:
 
 def _poll_group(jobs: list[Job]) -> float:
     """Jobs of one partition of one target."""
-    if len(jobs) >= _COLLECTION_WORTH:
-        collection = ref(jobs[0].id.partition_id, JOBS_COLLECTION)
-        members = jobs[0].commands.get_member_attributes(collection, POLL_IDS)
-        found = {each.object_id: each.attributes for each in members}
-    else:
-        found = {}
+    answers = _ask_collection(jobs) if _collection_pays(jobs) else _ask_each(jobs)
     suggestions = []
-    for job in jobs:
-        attributes = found.get(job.id.object_id)
+    for job, attributes in zip(jobs, answers, strict=True):
         try:
-            state, suggested = job.take_poll(attributes) if attributes else job.poll()
+            state, suggested = job.take_poll(attributes)
         except errors.JobExpired as error:
             job.lose(error)
             continue
         if not state.terminal:
             suggestions.append(suggested)
     return min(suggestions, default=0.0)
+
+
+def _collection_pays(jobs: list[Job]) -> bool:
+    """Whether asking all members at once is less than asking each job, as far as we know."""
+    members = _members_seen.get(jobs[0].commands, {}).get(jobs[0].id.partition_id, 0)
+    return len(jobs) >= _COLLECTION_WORTH and members <= _COLLECTION_RATIO * len(jobs)
+
+
+def _ask_collection(jobs: list[Job]) -> list[tuple[AttributeValue, ...]]:
+    """One command for all; jobs it does not tell of are asked for one by one."""
+    commands, partition_id = jobs[0].commands, jobs[0].id.partition_id
+    try:
+        members = commands.get_member_attributes(ref(partition_id, JOBS_COLLECTION), POLL_IDS)
+    except errors.NotFound:
+        members = ()
+    _members_seen.setdefault(commands, {})[partition_id] = len(members)
+    found = {each.object_id: each.attributes for each in members}
+    others = [job for job in jobs if job.id.object_id not in found]
+    for job, attributes in zip(others, _ask_each(others), strict=True):
+        found[job.id.object_id] = attributes
+    return [found[job.id.object_id] for job in jobs]
+
+
+def _ask_each(jobs: list[Job]) -> list[tuple[AttributeValue, ...]]:
+    """One command for each, all under way together; () for a job that is gone."""
+    lists = AttributeLists(POLL_IDS)
+    requests_sent = [
+        job.commands.submit(requests.get_attributes(job.id, attributes=lists)) for job in jobs
+    ]
+    replies = [each.reply() for each in requests_sent]
+    for reply in replies:
+        if reply.error and not isinstance(reply.error, errors.NotFound):
+            raise reply.error
+    return [reply.attributes for reply in replies]
 
 
 def as_completed(jobs: Iterable[Job], timeout: float | None = None) -> Iterator[Job]:
@@ -157,6 +187,8 @@ def _give_up(jobs: list[Job]) -> None:
             job.lose(error)
 
 
+# How many members jobs collections had when last asked, by target and partition.
+_members_seen: weakref.WeakKeyDictionary[Commands, dict[int, int]] = weakref.WeakKeyDictionary()
 _watchers: weakref.WeakKeyDictionary[Commands, _Watcher] = weakref.WeakKeyDictionary()
 _watchers_lock = threading.Lock()
 

@@ -33,6 +33,13 @@ if _value is not None:
     _osd.result(_value)
 """
 
+_MAP = """
+
+import osd as _osd
+
+_osd.result([{name}(*each) for each in _osd.args])
+"""
+
 
 def _global_names(code: CodeType) -> Iterator[str]:
     """Names a function and the functions inside it look up as globals."""
@@ -49,6 +56,18 @@ def function_source(function: Callable[..., object]) -> str:
 
     Raises: TypeError: it is no plain Python function; ValueError: it needs what cannot travel.
     """
+    return _definition(function) + _CALL.format(name=function.__name__)
+
+
+def map_source(function: Callable[..., object]) -> str:
+    """Source of a script that calls the function once for each tuple of its job's arguments.
+
+    Its result is the list of results.  Raises: as function_source().
+    """
+    return _definition(function) + _MAP.format(name=function.__name__)
+
+
+def _definition(function: Callable[..., object]) -> str:
     if not isinstance(function, FunctionType):
         raise TypeError(f"only a plain function can be sent, not {type(function).__name__}")
     name = function.__name__
@@ -73,7 +92,7 @@ def function_source(function: Callable[..., object]) -> str:
     definition = ast.parse(source).body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         raise ValueError(f"{name}() has decorators or is async: send a plain def")
-    return "from __future__ import annotations\n" + source + _CALL.format(name=name)
+    return "from __future__ import annotations\n" + source
 
 
 def code_bytes(code: Code) -> bytes:

@@ -173,6 +173,20 @@ def test_many_at_once(target: Target, zone: ObjectRef) -> None:
     assert all(statuses[job.id].state is JobState.COMPLETED for job in jobs)
 
 
+def test_more_finished_jobs_than_are_waited_for(target: Target, zone: ObjectRef) -> None:
+    """Then they are asked for one by one; a removed one says so."""
+    for _ in range(80):
+        target.exec("pass", zone=zone, wait="10s")
+    jobs = [target.exec("import time; time.sleep(0.02)", zone=zone) for _ in range(4)]
+    jobs[0].kill()
+    jobs[0].remove()
+    gone = target.job(jobs[0].id)
+    ended, left = pyosd.wait([gone, *jobs[1:]], timeout=60)
+    assert len(ended) == 4 and not left
+    with pytest.raises(JobExpired):
+        gone.result()
+
+
 def test_as_completed_gives_up(target: Target, zone: ObjectRef) -> None:
     jobs = [target.exec("pass", zone=zone), target.exec(SLEEPS, zone=zone)]
     with pytest.raises(TimeoutError):
@@ -195,6 +209,9 @@ def test_function(target: Target, zone: ObjectRef) -> None:
 def test_executor_and_concurrent_futures(target: Target, zone: ObjectRef) -> None:
     with pyosd.Executor(target, zone=zone) as executor:
         assert list(executor.map(hypotenuse, [3, 0], timeout=60)) == [5.0, 4.0]
+        many = executor.map(hypotenuse, range(50), [0] * 50, chunksize=8, buffersize=2)
+        assert list(many) == [float(number) for number in range(50)]
+        assert not list(executor.map(hypotenuse, []))
         future = executor.submit(hypotenuse, 3, b=0)
         ended, _ = concurrent.futures.wait([future], timeout=60)
         assert ended == {future} and future.result() == 3.0
