@@ -215,9 +215,11 @@ class Supervisor:
     async def _make_target(self, adm: TgtAdm) -> None:
         while not await adm.alive():
             await asyncio.sleep(0.01)
+        host = self.config.portal[0]
+        # Where it cannot have its portal, tgtd takes all addresses and port 3260 instead.
         portals = await adm.portals()
-        if not portals:
-            portal = format_portal(self.config.portal[0], self.port)
+        if len(portals) != 1 or portals[0][0] != host or self.port not in (0, portals[0][1]):
+            portal = format_portal(host, self.port)
             raise ServiceFailed(
                 f"portal {portal} is taken (by the distribution's tgt service, perhaps): "
                 "choose another with --portal"
@@ -231,7 +233,7 @@ class Supervisor:
             )
         except TgtError as error:
             raise ServiceFailed(f"tgtd does not open the store {config.data}: {error}") from None
-        await wait_for_connection(config.portal[0], self.port)
+        await wait_for_connection(host, self.port)
 
     def module_options(self) -> str:
         """The option string of bs_iosd.so; tgtd would cut it at a comma."""

@@ -89,7 +89,7 @@ class TgtAdm:
         found = re.findall(
             r"^Portal: (.*):(\d+),\d+$", await self.run("show", "portal"), re.MULTILINE
         )
-        return [(host, int(port)) for host, port in found]
+        return [(host.strip("[]"), int(port)) for host, port in found]
 
     async def create(
         self, name: str, path: str, options: str, initiators: Sequence[str], chap: Chap | None

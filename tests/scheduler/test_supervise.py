@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target serve`: what it refuses, what it survives, and that nothing is left when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyosd
+from pyosd import Chap, LoginRejected
+from scheduler import supervise
+from scheduler.supervise import Refused, TargetConfig, check_portal, choose_isolation
+
+OSD = Path(sys.executable).parent / "osd"
+DEADLINE_S = 60
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="tgtd's user is another only for root")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that tgtd's own user may pass through; pytest's are closed to it."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+class Serving:
+    """A running `osd target serve`, and what it announces."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.ready = self.event()
+
+    def event(self) -> dict[str, Any]:
+        """The next line it announces."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "it ended"
+        return dict(json.loads(line))
+
+    @property
+    def url(self) -> str:
+        return str(self.ready["url"])
+
+
+def command(data: Path, *words: str) -> list[str | Path]:
+    return [OSD, *("target", "serve", "-o", "json", "--data"), data, *words]
+
+
+@contextmanager
+def serving(data: Path, *words: str, **environment: str) -> Iterator[Serving]:
+    """Serve without sandboxes on a port of the kernel's choice; ends with SIGTERM and exit 0."""
+    words = ("--no-sandboxes", "--portal", "127.0.0.1:0", *words)
+    with (data.parent / "log").open("a") as log:
+        process = subprocess.Popen(
+            command(data, *words),
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    served = None
+    try:
+        served = Serving(process)
+        yield served
+    finally:
+        process.terminate()
+        out, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert json.loads(out.splitlines()[-1])["event"] == "stopped"
+    assert not Path(f"/proc/{served.ready['pids']['tgtd']}").exists()
+
+
+def refused(data: Path, *words: str, code: int) -> str:
+    """Run it where it must not start; return what it says."""
+    done = subprocess.run(
+        command(data, "--no-sandboxes", *words),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == code, done.stderr
+    assert not done.stdout
+    return done.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
+def test_portal_must_be_loopback(tmp_path: Path, host: str) -> None:
+    with pytest.raises(Refused, match="--unsafe-portal"):
+        check_portal(TargetConfig(tmp_path, (host, 3260)))
+    check_portal(TargetConfig(tmp_path, (host, 3260), unsafe_portal=True))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1"])
+def test_loopback_portal(tmp_path: Path, host: str) -> None:
+    check_portal(TargetConfig(tmp_path, (host, 3260)))
+
+
+def test_portal_must_be_an_address(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="not an IP address"):
+        check_portal(TargetConfig(tmp_path, ("localhost", 3260)))
+
+
+def host_gives(level: str, *missing: str) -> Callable[[], dict[str, Any]]:
+    return lambda: {"level": level, "missing": list(missing)}
+
+
+def test_isolation_the_host_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "isolation_of_host", host_gives("no-cgroup", "cgroup_memory: x"))
+    with pytest.raises(Refused, match=r"cgroup_memory: x.*--isolation no-cgroup"):
+        choose_isolation("full")
+    assert choose_isolation("best") == "no-cgroup"
+    assert choose_isolation("minimal") == "minimal"
+    monkeypatch.setattr(supervise, "isolation_of_host", host_gives("full"))
+    assert choose_isolation("full") == "full"
+
+
+@pytest.mark.tgtd
+def test_unsafe_portal_is_refused_with_a_code(folder: Path) -> None:
+    assert "--unsafe-portal" in refused(folder / "data", "--portal", "0.0.0.0:0", code=78)
+
+
+@pytest.mark.tgtd
+def test_portal_in_use(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        portal = f"127.0.0.1:{other.getsockname()[1]}"
+        assert "is taken" in refused(folder / "data", "--portal", portal, code=1)
+
+
+@pytest.mark.tgtd
+def test_store_in_use(folder: Path) -> None:
+    with serving(folder / "data"):
+        words = refused(folder / "data", "--portal", "127.0.0.1:0", code=1)
+    assert str(folder / "data") in words
+
+
+@pytest.mark.tgtd
+@needs_root
+def test_store_of_somebody_else(folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "file").touch()
+    assert "--uid 0" in refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
+
+
+@pytest.mark.tgtd
+@needs_root
+def test_store_out_of_reach(folder: Path) -> None:
+    folder.chmod(0o700)
+    assert "cannot reach" in refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
+
+
+@pytest.mark.tgtd
+def test_path_that_tgtd_would_cut(folder: Path) -> None:
+    assert "comma" in refused(folder / "a,b", "--portal", "127.0.0.1:0", code=78)
+
+
+@pytest.mark.tgtd
+def test_unknown_option_of_the_module(folder: Path) -> None:
+    words = refused(folder / "data", "--portal", "127.0.0.1:0", "--module-option", "x=1", code=1)
+    assert "x" in words
+
+
+@pytest.mark.tgtd
+@needs_root
+def test_tgtd_runs_unprivileged(folder: Path) -> None:
+    with serving(folder / "data") as served:
+        status = Path(f"/proc/{served.ready['pids']['tgtd']}/status").read_text()
+        assert "Uid:\t64733\t64733\t64733\t64733" in status
+        assert "NoNewPrivs:\t1" in status
+
+
+@pytest.mark.tgtd
+def test_killed_tgtd_comes_back_at_its_place(folder: Path) -> None:
+    with serving(folder / "data") as served, pyosd.connect(served.url) as target:
+        pid = target.create_partition()
+        for _ in range(2):
+            os.kill(served.ready["pids"]["tgtd"], signal.SIGKILL)
+            served.ready, before = served.event(), served.ready
+            assert served.ready["event"] == "restarted"
+            assert served.ready["url"] == before["url"]
+            assert served.ready["pids"] != before["pids"]
+            assert target.list_partitions() == [pid]
+
+
+@pytest.mark.tgtd
+def test_store_outlives_its_servers(folder: Path) -> None:
+    with serving(folder / "data") as served, pyosd.connect(served.url) as target:
+        pid = target.create_partition()
+    with serving(folder / "data") as served, pyosd.connect(served.url) as target:
+        assert target.list_partitions() == [pid]
+
+
+@pytest.mark.tgtd
+def test_chap(folder: Path) -> None:
+    secret = {"IOSD_CHAP_SECRET": "a secret of some length"}
+    with serving(folder / "data", "--chap-user", "me", **secret) as served:
+        with pytest.raises(LoginRejected):
+            pyosd.connect(served.url, chap=Chap("me", "another secret of length"))
+        with pytest.raises(LoginRejected):
+            pyosd.connect(served.url)
+        with pyosd.connect(served.url, chap=Chap("me", secret["IOSD_CHAP_SECRET"])) as target:
+            target.test_unit_ready()
+
+
+@pytest.mark.tgtd
+def test_short_chap_secret(folder: Path) -> None:
+    words = refused(folder / "data", "--chap-user", "me", code=2)
+    assert "12 to 256" in words
+
+
+@pytest.mark.tgtd
+def test_ready_descriptor(folder: Path) -> None:
+    reader, writer = os.pipe()
+    words = ("--no-sandboxes", "--portal", "127.0.0.1:0", "--ready-fd", str(writer))
+    process = subprocess.Popen(
+        [OSD, "target", "serve", "--data", folder / "data", *words],
+        pass_fds=(writer,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        assert json.loads(lines.readline())["event"] == "ready"
+        process.terminate()
+        assert json.loads(lines.readline())["event"] == "stopped"
+    assert process.wait(DEADLINE_S) == 0
