@@ -48,6 +48,7 @@ PRELOAD = """
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
 ARGS_BYTES, ARGS_JSON = 1, 2
 TRACEBACK_HEAD, TRACEBACK_TAIL = 8 << 10, 48 << 10  # bytes kept of a longer one
+NAMELESS = "<script>"  # in tracebacks of a job without a name
 LINE_BYTES = 256  # the surrogate's message
 RESERVE_BYTES = 256 << 10
 
@@ -120,6 +121,7 @@ def compile_code(code: bytes, name: str) -> CodeType:
 
 
 def execute(code: bytes, name: str, context: Context) -> None:
+    name = name or NAMELESS
     main = ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __file__=name)
     sys.modules["__main__"] = main

@@ -96,6 +96,11 @@ def test_traceback_shows_the_script_and_nothing_of_ours(daemon: Daemon) -> None:
     assert out.stderr.decode() == out.traceback
 
 
+def test_a_job_without_a_name_has_source_lines_too(daemon: Daemon) -> None:
+    out = daemon.run("import traceback\n1 / 0", name="")
+    assert '  File "<script>", line 2, in <module>\n    1 / 0\n' in out.traceback
+
+
 def test_syntax_error_names_the_line(daemon: Daemon) -> None:
     out = daemon.run("a = 1\nb = = 2\n", name="bad.py")
     assert 'File "bad.py", line 2' in out.traceback
