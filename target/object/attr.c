@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr.c -- get, set and walk attributes: finds out whose page it is (a provider's, a standard one, the
- * application's) and keeps the application's.  Standard pages are in attr_std.c, page forms in
+/* attr.c -- get, set and walk attributes: finds out whose page it is (a provider's, a standard one,
+ * the application's) and keeps the application's.  Standard pages are in attr_std.c, page forms in
  * attr_page.c. */
 #include "object/internal.h"
 
@@ -15,9 +15,9 @@
 /* Relative page numbers (osd2-wire 5.1). */
 #define REL_STANDARD_LAST    0x7fu
 #define REL_RESERVED_LAST    0x7fffu
-#define REL_PUBLIC_LAST      0xffffu
+#define REL_PUBLIC_LAST	     0xffffu
 #define REL_APPLICATION_LAST 0x1fffffffu
-#define REL_STD_PAGES        6u
+#define REL_STD_PAGES	     6u
 #define REL_OPAQUE_FIRST     8u
 
 uint32_t osd_page_base(enum osd_object_type type)
@@ -35,9 +35,14 @@ uint32_t osd_page_base(enum osd_object_type type)
 	return 0;
 }
 
-/* ---- whose page ----------------------------------------------------------------------------------- */
+/* ---- whose page -------------------------------------------------------------------------- */
 
-enum page_class { PAGE_STANDARD, PAGE_OPEN, PAGE_CLOSED /* kept by the target, clients read */, PAGE_BAD };
+enum page_class {
+	PAGE_STANDARD,
+	PAGE_OPEN,
+	PAGE_CLOSED /* kept by the target, clients read */,
+	PAGE_BAD
+};
 
 static enum page_class classify(const struct osd_txn *txn, uint32_t page, uint32_t *ret_relative)
 {
@@ -52,7 +57,8 @@ static enum page_class classify(const struct osd_txn *txn, uint32_t page, uint32
 	if (osd_std_has_page(type, relative))
 		return PAGE_STANDARD;
 	if (relative <= REL_STANDARD_LAST)
-		return type == OSD_USER_OBJECT && relative >= REL_OPAQUE_FIRST && !txn->objects->strict
+		return type == OSD_USER_OBJECT && relative >= REL_OPAQUE_FIRST &&
+				       !txn->objects->strict
 			       ? PAGE_OPEN
 			       : PAGE_CLOSED;
 	if (relative <= REL_RESERVED_LAST)
@@ -76,7 +82,8 @@ void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_pro
 		objects->providers[objects->provider_count++] = provider;
 }
 
-/* Root and partition pages stand behind their own objects only; B000_0001h is in the root's range. */
+/* Root and partition pages stand behind their own objects only; B000_0001h is in the root's range.
+ */
 static bool provider_fits(const struct osd_txn *txn, uint32_t page)
 {
 	uint32_t base = osd_page_base(osd_txn_type(txn));
@@ -84,17 +91,17 @@ static bool provider_fits(const struct osd_txn *txn, uint32_t page)
 	return page >= OSD_PAGE_ANY_BASE || (page >= base && page - base < OSD_PAGE_PARTITION_BASE);
 }
 
-/* ---- stored attributes ---------------------------------------------------------------------------- */
+/* ---- stored attributes ------------------------------------------------------------------- */
 
-enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
-				    size_t capacity, size_t *ret_length)
+enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
+				    uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	enum osd_status status;
 
 	do
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0,
-				    buffer, capacity, ret_length);
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+				    osd_key_bytes(&key), 0, buffer, capacity, ret_length);
 	while (status == OSD_E_RETRY && !txn->kv);
 	if (status == OSD_E_NO_OBJECT) {
 		*ret_length = 0;
@@ -129,7 +136,8 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 	status = osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, OSD_KV_NEW);
 	if (status == OSD_E_EXISTS)
 		return osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, 0);
-	if (status == OSD_OK && txn->place.object_id && ++txn->record.attribute_count > OSD_ATTRIBUTES_MAX)
+	if (status == OSD_OK && txn->place.object_id &&
+	    ++txn->record.attribute_count > OSD_ATTRIBUTES_MAX)
 		return OSD_E_QUOTA;
 	return status;
 }
@@ -169,20 +177,23 @@ static bool add_number(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return !context->no_memory;
 }
 
-static enum osd_status collect_numbers(struct osd_txn *txn, uint32_t page, size_t prefix_length, size_t at,
-				       struct osd_numbers *numbers)
+static enum osd_status collect_numbers(struct osd_txn *txn, uint32_t page, size_t prefix_length,
+				       size_t at, struct osd_numbers *numbers)
 {
 	struct numbers_context context = {numbers, at, false};
 	struct osd_key from = osd_key_attribute(&txn->place, page, 0);
-	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					     osd_key_bytes(&from), prefix_length, add_number, &context);
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			    prefix_length, add_number, &context);
 
 	return status == OSD_OK && context.no_memory ? OSD_E_NO_MEMORY : status;
 }
 
-enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page, struct osd_numbers *numbers)
+enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
+					struct osd_numbers *numbers)
 {
-	return collect_numbers(txn, page, OSD_KEY_OBJECT_PART + 4, OSD_KEY_OBJECT_PART + 4, numbers);
+	return collect_numbers(txn, page, OSD_KEY_OBJECT_PART + 4, OSD_KEY_OBJECT_PART + 4,
+			       numbers);
 }
 
 enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages)
@@ -190,9 +201,10 @@ enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *p
 	return collect_numbers(txn, 0, OSD_KEY_OBJECT_PART, OSD_KEY_OBJECT_PART, pages);
 }
 
-/* ---- identification ------------------------------------------------------------------------------- */
+/* ---- identification ---------------------------------------------------------------------- */
 
-void osd_page_identification(const char *vendor, const char *name, uint8_t bytes[IDENTIFICATION_BYTES])
+void osd_page_identification(const char *vendor, const char *name,
+			     uint8_t bytes[IDENTIFICATION_BYTES])
 {
 	memset(bytes, ' ', 8);
 	memcpy(bytes, vendor, OSD_MIN(strlen(vendor), 8));
@@ -213,7 +225,6 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 					size_t capacity, size_t *ret_length)
 {
 	uint8_t bytes[IDENTIFICATION_BYTES] = {0};
-	OSD_CLEANUP_FREE uint32_t *list = NULL;
 	struct osd_numbers numbers = {NULL, 0, 0};
 	size_t length;
 	enum osd_status status = osd_attr_stored_get(txn, page, 0, bytes, sizeof(bytes), &length);
@@ -224,7 +235,7 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 	}
 	if (status == OSD_OK)
 		status = osd_attr_stored_numbers(txn, page, &numbers);
-	list = numbers.list;
+	free(numbers.list);
 	if (status != OSD_OK)
 		return status;
 	*ret_length = 0;
@@ -240,7 +251,7 @@ static bool is_identification(const uint8_t *value, size_t length)
 	return length <= IDENTIFICATION_BYTES && (length == 0 || memchr(value, '\0', length));
 }
 
-/* ---- get ------------------------------------------------------------------------------------------ */
+/* ---- get --------------------------------------------------------------------------------- */
 
 /* Access times may lag (design D7): memory only, and only where that is cheap. */
 static void note_access(struct osd_txn *txn)
@@ -263,8 +274,9 @@ static void note_access(struct osd_txn *txn)
 		return;
 	}
 	/* What this transaction has changed must not get into memory before it commits. */
-	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? osd_cache_find(txn->objects, txn->id)
-							      : osd_cache_adopt(txn);
+	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY)
+			 ? osd_cache_find(txn->objects, txn->id)
+			 : osd_cache_adopt(txn);
 	if (object) {
 		atomic_store(&object->times[OSD_T_ATTR_ACCESSED], txn->now_ms);
 		atomic_store(&object->times_dirty, true);
@@ -273,21 +285,21 @@ static void note_access(struct osd_txn *txn)
 }
 
 static enum osd_status provider_get(const struct osd_page_provider *provider, struct osd_txn *txn,
-				    uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				    size_t *ret_length)
+				    uint32_t page, uint32_t number, uint8_t *buffer,
+				    size_t capacity, size_t *ret_length)
 {
 	uint8_t bytes[IDENTIFICATION_BYTES];
 
 	if (number != 0)
-		return provider->get(provider->context, txn, txn->id, page, number, buffer, capacity,
-				     ret_length);
+		return provider->get(provider->context, txn, txn->id, page, number, buffer,
+				     capacity, ret_length);
 	osd_page_identification("IOSD", provider->page_name, bytes);
 	put_value(bytes, sizeof(bytes), buffer, capacity, ret_length);
 	return OSD_OK;
 }
 
-static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
-				   size_t capacity, size_t *ret_length)
+static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t number,
+				   uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
 	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
 	uint32_t relative = 0;
@@ -299,8 +311,10 @@ static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t 
 		return osd_std_get(txn, relative, number, buffer, capacity, ret_length);
 	case PAGE_OPEN:
 	case PAGE_CLOSED:
-		return number == 0 ? osd_attr_identification(txn, page, buffer, capacity, ret_length)
-				   : osd_attr_stored_get(txn, page, number, buffer, capacity, ret_length);
+		return number == 0
+			       ? osd_attr_identification(txn, page, buffer, capacity, ret_length)
+			       : osd_attr_stored_get(txn, page, number, buffer, capacity,
+						     ret_length);
 	case PAGE_BAD:
 		break;
 	}
@@ -320,7 +334,7 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
 }
 
-/* ---- set ------------------------------------------------------------------------------------------ */
+/* ---- set --------------------------------------------------------------------------------- */
 
 static void note_modified(struct osd_txn *txn)
 {
@@ -377,26 +391,28 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	return OSD_OK;
 }
 
-/* ---- walk ----------------------------------------------------------------------------------------- */
+/* ---- walk -------------------------------------------------------------------------------- */
 
 /* Numbers of one page, then their values; the values are read when their turn comes. */
-static enum osd_status each_number(struct osd_txn *txn, uint32_t page, const struct osd_numbers *numbers,
-				   uint8_t *buffer, osd_attr_fn *fn, void *arg)
+static enum osd_status each_number(struct osd_txn *txn, uint32_t page,
+				   const struct osd_numbers *numbers, uint8_t *buffer,
+				   osd_attr_fn *fn, void *arg)
 {
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; status == OSD_OK && i < numbers->count; i++) {
 		size_t length = 0;
 
-		status = get_at_hand(txn, page, numbers->list[i], buffer, OSD_ATTRIBUTE_MAX, &length);
+		status = get_at_hand(txn, page, numbers->list[i], buffer, OSD_ATTRIBUTE_MAX,
+				     &length);
 		if (status == OSD_OK && length > 0)
 			status = fn(arg, page, numbers->list[i], buffer, length);
 	}
 	return status;
 }
 
-static enum osd_status each_on_page(struct osd_txn *txn, uint32_t page, uint8_t *buffer, osd_attr_fn *fn,
-				    void *arg)
+static enum osd_status each_on_page(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
+				    osd_attr_fn *fn, void *arg)
 {
 	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
 	struct osd_numbers numbers = {NULL, 0, 0};
@@ -448,8 +464,8 @@ enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages)
 	return fits ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
-enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page, osd_attr_fn *fn,
-			      void *arg)
+enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			      osd_attr_fn *fn, void *arg)
 {
 	OSD_CLEANUP_FREE uint8_t *buffer = NULL;
 	struct osd_numbers pages = {NULL, 0, 0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_page.c -- the fixed page form of the pages that have one (osd2-wire 5.6): quotas, timestamps,
- * collections, policy/security.  A form is a list of attribute numbers with the width each takes. */
+/* attr_page.c -- the fixed page form of the pages that have one (osd2-wire 5.6): quotas,
+ * timestamps, collections, policy/security.  A form is a list of attribute numbers with the width
+ * each takes. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -26,19 +27,38 @@ struct form {
 };
 
 static const struct form forms[] = {
-	{OSD_ROOT, OSD_REL_QUOTAS, {{0x1, 8, 0}, {0x10001, 8, 0}, {0x10002, 8, 0}, {0x10081, 4, 0}, {0x20002, 8, 0}}},
-	{OSD_PARTITION, OSD_REL_QUOTAS, {{0x1, 8, 0}, {0x10001, 8, 0}, {0x10002, 8, 0}, {0x10081, 4, 0}}},
+	{OSD_ROOT,
+	 OSD_REL_QUOTAS,
+	 {{0x1, 8, 0}, {0x10001, 8, 0}, {0x10002, 8, 0}, {0x10081, 4, 0}, {0x20002, 8, 0}}},
+	{OSD_PARTITION,
+	 OSD_REL_QUOTAS,
+	 {{0x1, 8, 0}, {0x10001, 8, 0}, {0x10002, 8, 0}, {0x10081, 4, 0}}},
 	{OSD_USER_OBJECT, OSD_REL_QUOTAS, {{0x1, 8, 0}}},
 	{OSD_ROOT, OSD_REL_TIMESTAMPS, {{2, 6, 0}, {3, 6, 0}, {OSD_TIME_BYPASS, 1, 0}}},
 	{OSD_PARTITION, OSD_REL_TIMESTAMPS, {{1, 6, 5}, {OSD_TIME_BYPASS, 1, 0}}},
 	{OSD_COLLECTION, OSD_REL_TIMESTAMPS, {{1, 6, 5}}},
 	{OSD_USER_OBJECT, OSD_REL_TIMESTAMPS, {{1, 6, 5}}},
-	{OSD_ROOT, OSD_REL_SECURITY,
-	 {{0x1, 1, 0}, {0x6, 1, 0}, {0x7, 2, 0}, {0x2, 6, 2}, {KEYS_VALID, 1, 0}, {0x7ffd, 7, 2},
-	  {0x80000000, 1, 32}, {RESERVED, 1, 0}, {0xa, 2, 0}}},
-	{OSD_PARTITION, OSD_REL_SECURITY,
-	 {{RESERVED, 3, 0}, {0x1, 1, 0}, {0x2, 6, 2}, {0x4, 2, 0}, {0x5, 2, 0}, {0x40000001, 4, 2},
-	  {KEYS_VALID, 3, 0}, {0x7fff, 7, 17}}},
+	{OSD_ROOT,
+	 OSD_REL_SECURITY,
+	 {{0x1, 1, 0},
+	  {0x6, 1, 0},
+	  {0x7, 2, 0},
+	  {0x2, 6, 2},
+	  {KEYS_VALID, 1, 0},
+	  {0x7ffd, 7, 2},
+	  {0x80000000, 1, 32},
+	  {RESERVED, 1, 0},
+	  {0xa, 2, 0}}},
+	{OSD_PARTITION,
+	 OSD_REL_SECURITY,
+	 {{RESERVED, 3, 0},
+	  {0x1, 1, 0},
+	  {0x2, 6, 2},
+	  {0x4, 2, 0},
+	  {0x5, 2, 0},
+	  {0x40000001, 4, 2},
+	  {KEYS_VALID, 3, 0},
+	  {0x7fff, 7, 17}}},
 	{OSD_COLLECTION, OSD_REL_SECURITY, {{0x40000001, 4, 0}}},
 	{OSD_USER_OBJECT, OSD_REL_SECURITY, {{0x40000001, 4, 0}}},
 };
@@ -55,7 +75,8 @@ static enum osd_status has_value(struct osd_txn *txn, uint32_t number, bool *ret
 {
 	uint8_t value[8];
 	size_t length;
-	enum osd_status status = osd_std_get(txn, OSD_REL_SECURITY, number, value, sizeof(value), &length);
+	enum osd_status status =
+		osd_std_get(txn, OSD_REL_SECURITY, number, value, sizeof(value), &length);
 
 	if (status == OSD_OK)
 		*ret_has = length > 0;
@@ -82,8 +103,8 @@ static enum osd_status keys_valid(struct osd_txn *txn, size_t width, struct osd_
 	return status;
 }
 
-static enum osd_status put_field(struct osd_txn *txn, uint32_t relative, uint32_t number, size_t width,
-				 struct osd_wr *w)
+static enum osd_status put_field(struct osd_txn *txn, uint32_t relative, uint32_t number,
+				 size_t width, struct osd_wr *w)
 {
 	uint8_t value[8] = {0};
 	size_t length = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_rows.h -- a row of the table of standard attributes (attr_std.c), for those who get and set. */
+/* attr_rows.h -- a row of the table of standard attributes (attr_std.c), for those who get and set.
+ */
 #ifndef OSD_OBJECT_ATTR_ROWS_H
 #define OSD_OBJECT_ATTR_ROWS_H
 
@@ -34,7 +35,7 @@ enum osd_value_source {
 
 struct osd_std_row {
 	uint8_t types, relative; /* who has it; page */
-	uint32_t first, last;    /* numbers */
+	uint32_t first, last;	 /* numbers */
 	uint16_t min_length, max_length;
 	bool settable; /* by clients; stored ones by the target in any case */
 	enum osd_value_source source;
@@ -43,6 +44,7 @@ struct osd_std_row {
 };
 
 /* NULL: the standard has no such attribute. */
-const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative, uint32_t number);
+const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
+				       uint32_t number);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_set.c -- setting what is not just kept: the logical length, quotas, timestamp bypass.  Each changes a
- * record in the transaction and, once that has committed, what is in memory. */
+/* attr_set.c -- setting what is not just kept: the logical length, quotas, timestamp bypass.  Each
+ * changes a record in the transaction and, once that has committed, what is in memory. */
 #include "object/attr_rows.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-/* ---- logical length ------------------------------------------------------------------------------- */
+/* ---- logical length ---------------------------------------------------------------------- */
 
-/* effect: arg the object (owned reference), value the new length, generation what was charged for it; id is
- * set when this transaction made the object. */
+/* effect: arg the object (owned reference), value the new length, generation what was charged for
+ * it; id is set when this transaction made the object. */
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_object *object = effect->arg;
@@ -38,7 +38,8 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	if (length > txn->record.max_length)
 		status = OSD_E_QUOTA;
 	else if (length > old_length)
-		status = osd_charge(txn->objects, txn->partition, charged = length - old_length, false);
+		status = osd_charge(txn->objects, txn->partition, charged = length - old_length,
+				    false);
 	effect = status == OSD_OK ? osd_txn_effect(txn, run_length) : NULL;
 	if (!effect) {
 		if (status == OSD_OK)
@@ -59,7 +60,7 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	return OSD_OK;
 }
 
-/* ---- quotas and bypass ---------------------------------------------------------------------------- */
+/* ---- quotas and bypass ------------------------------------------------------------------- */
 
 static void run_quotas(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -94,7 +95,8 @@ static void change_quota(struct osd_partition_record *record, enum osd_value_sou
 	}
 }
 
-static enum osd_status set_root_quota(struct osd_txn *txn, enum osd_value_source source, uint64_t value)
+static enum osd_status set_root_quota(struct osd_txn *txn, enum osd_value_source source,
+				      uint64_t value)
 {
 	struct osd_root_record root;
 	enum osd_status status = osd_root_hold(txn, &root);
@@ -166,7 +168,7 @@ static enum osd_status set_quota(struct osd_txn *txn, enum osd_value_source sour
 				      : set_max_length(txn, value);
 }
 
-/* ---- set ------------------------------------------------------------------------------------------ */
+/* ---- set --------------------------------------------------------------------------------- */
 
 static enum osd_status set_membership(struct osd_txn *txn, uint32_t number, const uint8_t *value,
 				      size_t length)
@@ -175,7 +177,8 @@ static enum osd_status set_membership(struct osd_txn *txn, uint32_t number, cons
 		return OSD_E_PARAM_FIELD;
 	if (length == 0)
 		return osd_membership_clear(txn, number);
-	return length == 8 ? osd_membership_set(txn, number, osd_get_be(value, 8)) : OSD_E_PARAM_FIELD;
+	return length == 8 ? osd_membership_set(txn, number, osd_get_be(value, 8))
+			   : OSD_E_PARAM_FIELD;
 }
 
 /* Attributes access: pairs of page and number. */
@@ -184,8 +187,8 @@ static bool has_whole_entries(enum osd_object_type type, uint32_t relative, size
 	return type != OSD_PARTITION || relative != OSD_REL_COLLECTIONS || length % 8 == 0;
 }
 
-enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number, const uint8_t *value,
-			    size_t length)
+enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    const uint8_t *value, size_t length)
 {
 	enum osd_object_type type = osd_txn_type(txn);
 	const struct osd_std_row *row = osd_std_find(type, relative, number);
@@ -199,8 +202,8 @@ enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t num
 		return OSD_E_PARAM_FIELD;
 	if (row->source == OSD_V_STORED)
 		return has_whole_entries(type, relative, length)
-			       ? osd_attr_stored_set(txn, osd_page_base(type) + relative, number, value,
-						     length)
+			       ? osd_attr_stored_set(txn, osd_page_base(type) + relative, number,
+						     value, length)
 			       : OSD_E_PARAM_FIELD;
 	if (length == 0)
 		return OSD_E_PARAM_FIELD; /* these always have a value */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_std.c -- the standard's attributes, one row each (osd2-wire 5.7-5.17): who has it, how long it
- * is, whether a client sets it, and where its value comes from.  The directory and Collections pages
- * have no rows: their numbers are pages and memberships. */
+/* attr_std.c -- the standard's attributes, one row each (osd2-wire 5.7-5.17): who has it, how long
+ * it is, whether a client sets it, and where its value comes from.  The directory and Collections
+ * pages have no rows: their numbers are pages and memberships. */
 #include "object/attr_rows.h"
 
 #include <string.h>
@@ -79,7 +79,8 @@ static uint8_t type_bit(enum osd_object_type type)
 	return type == OSD_ROOT ? R : type == OSD_PARTITION ? P : type == OSD_COLLECTION ? C : U;
 }
 
-const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative, uint32_t number)
+const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
+				       uint32_t number)
 {
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
 		if ((rows[i].types & type_bit(type)) && rows[i].relative == relative &&
@@ -88,22 +89,27 @@ const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relat
 	return NULL;
 }
 
-/* ---- pages ---------------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------- */
 
 static const char *const page_names[4][6] = {
-	{"T10 Root Directory", "T10 Root Information", "T10 Root Quotas", "T10 Root Timestamps", NULL,
-	 "T10 Root Policy/Security"},
+	{"T10 Root Directory", "T10 Root Information", "T10 Root Quotas", "T10 Root Timestamps",
+	 NULL, "T10 Root Policy/Security"},
 	{"T10 Partition Directory", "T10 Partition Information", "T10 Partition Quotas",
-	 "T10 Partition Timestamps", "T10 Partition Attributes Access", "T10 Partition Policy/Security"},
-	{"T10 Collection Directory", "T10 Collection Information", NULL, "T10 Collection Timestamps",
-	 "T10 Command Tracking", "T10 Collection Policy/Security"},
+	 "T10 Partition Timestamps", "T10 Partition Attributes Access",
+	 "T10 Partition Policy/Security"},
+	{"T10 Collection Directory", "T10 Collection Information", NULL,
+	 "T10 Collection Timestamps", "T10 Command Tracking", "T10 Collection Policy/Security"},
 	{"T10 User Object Directory", "T10 User Object Information", "T10 User Object Quotas",
-	 "T10 User Object Timestamps", "T10 User Object Collections", "T10 User Object Policy/Security"},
+	 "T10 User Object Timestamps", "T10 User Object Collections",
+	 "T10 User Object Policy/Security"},
 };
 
 const char *osd_std_page_name(enum osd_object_type type, uint32_t relative)
 {
-	size_t row = type == OSD_ROOT ? 0 : type == OSD_PARTITION ? 1 : type == OSD_COLLECTION ? 2 : 3;
+	size_t row = type == OSD_ROOT	      ? 0
+		     : type == OSD_PARTITION  ? 1
+		     : type == OSD_COLLECTION ? 2
+					      : 3;
 
 	return relative < OSD_ARRAY_SIZE(page_names[0]) ? page_names[row][relative] : NULL;
 }
@@ -118,7 +124,7 @@ static bool is_collections_page(const struct osd_txn *txn, uint32_t relative)
 	return relative == OSD_REL_COLLECTIONS && osd_txn_type(txn) == OSD_USER_OBJECT;
 }
 
-/* ---- values --------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 uint64_t osd_txn_length(struct osd_txn *txn)
 {
@@ -161,7 +167,8 @@ static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
 		quotas = (struct osd_quotas){.max_length = atomic_load(&partition->max_length),
 					     .capacity = atomic_load(&partition->capacity),
 					     .object_count = atomic_load(&partition->count_limit),
-					     .collections = atomic_load(&partition->collections_limit)};
+					     .collections =
+						     atomic_load(&partition->collections_limit)};
 	}
 	switch (source) {
 	case OSD_V_QUOTA_LENGTH:
@@ -266,8 +273,9 @@ static void put_padded(const char *text, size_t length, uint8_t *buffer, size_t 
 	put_bytes(bytes, length, buffer, capacity, ret_length);
 }
 
-static enum osd_status stored_value(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
-				    uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status stored_value(struct osd_txn *txn, const struct osd_std_row *row,
+				    uint32_t number, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length)
 {
 	uint32_t page = osd_page_base(osd_txn_type(txn)) + row->relative;
 	size_t length = 0;
@@ -281,8 +289,9 @@ static enum osd_status stored_value(struct osd_txn *txn, const struct osd_std_ro
 	return OSD_OK;
 }
 
-static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
-				 uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *row,
+				 uint32_t number, uint8_t *buffer, size_t capacity,
+				 size_t *ret_length)
 {
 	uint8_t isolation[32] = {0x80 >> ISOLATION_RANGE};
 	uint64_t count = 0;
@@ -295,8 +304,8 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 		put_padded(row->text, row->max_length, buffer, capacity, ret_length);
 		return OSD_OK;
 	case OSD_V_SYSTEM_ID:
-		put_bytes(txn->objects->system_id, sizeof(txn->objects->system_id), buffer, capacity,
-			  ret_length);
+		put_bytes(txn->objects->system_id, sizeof(txn->objects->system_id), buffer,
+			  capacity, ret_length);
 		return OSD_OK;
 	case OSD_V_SERIAL:
 		put_bytes(txn->objects->serial, strlen(txn->objects->serial), buffer, capacity,
@@ -338,8 +347,8 @@ static enum osd_status directory_value(struct osd_txn *txn, uint32_t number, uin
 	return OSD_OK;
 }
 
-enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number, uint8_t *buffer,
-			    size_t capacity, size_t *ret_length)
+enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
 	const struct osd_std_row *row = osd_std_find(osd_txn_type(txn), relative, number);
 	uint8_t identification[40];
@@ -364,7 +373,7 @@ enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t num
 	return row ? row_value(txn, row, number, buffer, capacity, ret_length) : OSD_OK;
 }
 
-/* ---- numbers of a page ---------------------------------------------------------------------------- */
+/* ---- numbers of a page ------------------------------------------------------------------- */
 
 static enum osd_status membership_numbers(struct osd_txn *txn, struct osd_numbers *numbers)
 {
@@ -379,7 +388,8 @@ static enum osd_status membership_numbers(struct osd_txn *txn, struct osd_number
 }
 
 /* Rows are in ascending order; a wide range of stored ones is looked up instead. */
-static enum osd_status row_numbers(struct osd_txn *txn, uint32_t relative, struct osd_numbers *numbers)
+static enum osd_status row_numbers(struct osd_txn *txn, uint32_t relative,
+				   struct osd_numbers *numbers)
 {
 	uint8_t bit = type_bit(osd_txn_type(txn));
 	bool fits = true;
@@ -388,8 +398,8 @@ static enum osd_status row_numbers(struct osd_txn *txn, uint32_t relative, struc
 		if (!(rows[i].types & bit) || rows[i].relative != relative)
 			continue;
 		if (rows[i].last - rows[i].first > 0xffff)
-			return osd_attr_stored_numbers(txn, osd_page_base(osd_txn_type(txn)) + relative,
-						       numbers);
+			return osd_attr_stored_numbers(
+				txn, osd_page_base(osd_txn_type(txn)) + relative, numbers);
 		for (uint32_t n = rows[i].first; fits && n <= rows[i].last; n++)
 			fits = osd_numbers_add(numbers, n);
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cache.c -- objects in memory: one entry per object in use or used lately.  A warm entry serves reads and
- * writes without the database.  Entries nobody refers to stay in order of last use; the oldest settled ones
- * go when there are too many, and the oldest descriptors close when too many are open.
+/* cache.c -- objects in memory: one entry per object in use or used lately.  A warm entry serves
+ * reads and writes without the database.  Entries nobody refers to stay in order of last use; the
+ * oldest settled ones go when there are too many, and the oldest descriptors close when too many
+ * are open.
  *
- * An entry is made from a record read without lock; objects->removals, compared before it is entered, tells
- * whether the record may have been removed meanwhile. */
+ * An entry is made from a record read without lock; objects->removals, compared before it is
+ * entered, tells whether the record may have been removed meanwhile. */
 #include "object/internal.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@ void osd_cache_init(struct osd_objects *objects)
 	pthread_mutex_init(&objects->cache_lock, NULL);
 }
 
-/* ---- one entry ------------------------------------------------------------------------------------ */
+/* ---- one entry --------------------------------------------------------------------------- */
 
 struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation)
 {
@@ -100,8 +101,8 @@ static enum osd_status entry_load(struct osd_objects *objects, struct osd_object
 	place = (struct osd_place){id.partition_id, partition->incarnation, id.object_id};
 	key = osd_key_object(&place);
 	do
-		status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
-				    sizeof(bytes), &length);
+		status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
+				    bytes, sizeof(bytes), &length);
 	while (status == OSD_E_RETRY);
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
@@ -115,7 +116,7 @@ static enum osd_status entry_load(struct osd_objects *objects, struct osd_object
 	return OSD_OK;
 }
 
-/* ---- the table; all under cache_lock ---------------------------------------------------------------- */
+/* ---- the table; all under cache_lock ----------------------------------------------------- */
 
 static struct osd_object **bucket_of(struct osd_objects *objects, struct osd_object_id id)
 {
@@ -128,8 +129,8 @@ static struct osd_object *lookup(struct osd_objects *objects, struct osd_object_
 {
 	struct osd_object *object = *bucket_of(objects, id);
 
-	while (object && (object->id.object_id != id.object_id ||
-			  object->id.partition_id != id.partition_id))
+	while (object &&
+	       (object->id.object_id != id.object_id || object->id.partition_id != id.partition_id))
 		object = object->hash_next;
 	return object;
 }
@@ -206,7 +207,7 @@ static struct osd_object *shrink(struct osd_objects *objects)
 	return free_list;
 }
 
-/* ---- references ----------------------------------------------------------------------------------- */
+/* ---- references -------------------------------------------------------------------------- */
 
 void osd_cache_changed(struct osd_objects *objects)
 {
@@ -365,8 +366,9 @@ enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_i
 	status = osd_cache_get(objects, id, &object);
 	if (status != OSD_OK)
 		return status;
-	*ret_look = (struct osd_look){(enum osd_object_type)object->type, atomic_load(&object->unfinished),
-				      atomic_load(&object->length)};
+	*ret_look =
+		(struct osd_look){(enum osd_object_type)object->type,
+				  atomic_load(&object->unfinished), atomic_load(&object->length)};
 	osd_object_put(object);
 	return OSD_OK;
 }
@@ -384,7 +386,7 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 	return OSD_E_RETRY;
 }
 
-/* ---- removal -------------------------------------------------------------------------------------- */
+/* ---- removal ----------------------------------------------------------------------------- */
 
 bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint64_t generation)
 {
@@ -429,15 +431,15 @@ void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_pa
 	} while (found);
 }
 
-size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects, size_t capacity,
-			   size_t *cursor)
+size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
+			   size_t capacity, size_t *cursor)
 {
 	size_t count = 0;
 
 	pthread_mutex_lock(&objects->cache_lock);
 	for (; *cursor < OSD_CACHE_BUCKETS && count == 0; ++*cursor)
-		for (struct osd_object *object = objects->cache[*cursor]; object && count < capacity;
-		     object = object->hash_next)
+		for (struct osd_object *object = objects->cache[*cursor];
+		     object && count < capacity; object = object->hash_next)
 			if (!osd_object_is_settled(object))
 				ret_objects[count++] = refer(object);
 	pthread_mutex_unlock(&objects->cache_lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* collection.c -- collections and membership.  A membership is two records, one found from each end;
- * the one at the member holds the number of the Collections page attribute by which it was joined, 0 when
- * the target did it (tracking collections).  A collection's own mark among the members lists
- * collections without a walk over all objects. */
+/* collection.c -- collections and membership.  A membership is two records, one found from each
+ * end; the one at the member holds the number of the Collections page attribute by which it was
+ * joined, 0 when the target did it (tracking collections).  A collection's own mark among the
+ * members lists collections without a walk over all objects. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "wire/cursor.h"
 
 #define WELL_KNOWN_FIRST 0x1000u
-#define WELL_KNOWN_LAST  0x1081u
+#define WELL_KNOWN_LAST	 0x1081u
 
-/* ---- life cycle ----------------------------------------------------------------------------------- */
+/* ---- life cycle -------------------------------------------------------------------------- */
 
 static bool id_is_allowed(const struct osd_txn *txn, uint64_t requested_id)
 {
@@ -25,12 +25,15 @@ static bool id_is_allowed(const struct osd_txn *txn, uint64_t requested_id)
 	return requested_id >= OSD_FIRST_ID && requested_id != UINT64_MAX;
 }
 
-enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
-				      enum osd_collection_type type, uint64_t *ret_id)
+enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id,
+				      uint64_t requested_id, enum osd_collection_type type,
+				      uint64_t *ret_id)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	struct osd_record record = {.type = OSD_COLLECTION, .collection_type = (uint8_t)type,
-				    .head_bytes = OSD_TIER_ONE, .max_length = OSD_NO_LIMIT};
+	struct osd_record record = {.type = OSD_COLLECTION,
+				    .collection_type = (uint8_t)type,
+				    .head_bytes = OSD_TIER_ONE,
+				    .max_length = OSD_NO_LIMIT};
 	struct osd_place place;
 	struct osd_key mark;
 	enum osd_status status = osd_txn_let_go(txn);
@@ -44,13 +47,15 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		record.times[i] = txn->now_ms;
 	if (status == OSD_OK)
-		status = osd_object_put_new(txn, partition, requested_id, 1, &record, &place.object_id);
+		status = osd_object_put_new(txn, partition, requested_id, 1, &record,
+					    &place.object_id);
 	if (status != OSD_OK)
 		return status;
 	place.partition_id = partition_id;
 	place.incarnation = partition->incarnation;
 	mark = osd_key_member(&place, 0);
-	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark), (struct osd_bytes){"", 0}, 0);
+	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark),
+			    (struct osd_bytes){"", 0}, 0);
 	if (status == OSD_OK)
 		*ret_id = place.object_id;
 	return status;
@@ -66,8 +71,9 @@ static enum osd_status remove_pair(struct osd_txn *txn, const struct osd_place *
 	member_place.object_id = member;
 	from_member = osd_key_member(&member_place, collection->object_id);
 	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
-	return status == OSD_OK ? osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member))
-				: status;
+	return status == OSD_OK
+		       ? osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member))
+		       : status;
 }
 
 /* All members and the collection's own mark. */
@@ -86,8 +92,9 @@ static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 	if (status == OSD_OK && list.count > 0 && !with_members)
 		status = OSD_E_NOT_EMPTY;
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
-		status = remove_pair(txn, &txn->place,
-				     osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
+		status =
+			remove_pair(txn, &txn->place,
+				    osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
 	osd_key_list_release(&list);
 	return status;
 }
@@ -105,7 +112,8 @@ static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum o
 	return status;
 }
 
-enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id, bool with_members)
+enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id,
+				      bool with_members)
 {
 	enum osd_status status = hold(txn, id, OSD_COLLECTION, true);
 
@@ -114,10 +122,10 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 	return status == OSD_OK ? osd_object_remove_record(txn) : status;
 }
 
-/* ---- membership by the target --------------------------------------------------------------------- */
+/* ---- membership by the target ------------------------------------------------------------ */
 
-static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *collection, uint64_t member,
-				uint32_t number)
+static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *collection,
+				uint64_t member, uint32_t number)
 {
 	struct osd_place member_place = *collection;
 	struct osd_key from_collection = osd_key_member(collection, member), from_member;
@@ -135,7 +143,8 @@ static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *col
 	return status;
 }
 
-enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection, uint64_t member)
+enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection,
+				   uint64_t member)
 {
 	struct osd_place place;
 	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
@@ -149,15 +158,16 @@ enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id col
 	return status == OSD_E_EXISTS ? OSD_OK : status;
 }
 
-enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection, uint64_t member)
+enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection,
+				    uint64_t member)
 {
 	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
 
 	return status == OSD_OK ? remove_pair(txn, &txn->place, member) : status;
 }
 
-enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection, uint64_t member,
-				   bool *ret_has)
+enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
+				   uint64_t member, bool *ret_has)
 {
 	enum osd_status status = osd_txn_take(txn, collection, false);
 	struct osd_key key;
@@ -172,8 +182,8 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 		return OSD_OK;
 	}
 	key = osd_key_member(&txn->place, member);
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL, 0,
-			    &length);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL,
+			    0, &length);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	*ret_has = status == OSD_OK;
@@ -193,15 +203,16 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 {
 	struct osd_key first = osd_key_member(collection, 1);
 	uint64_t count = 0;
-	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS,
-					     osd_key_bytes(&first), OSD_KEY_OBJECT_PART, count_one, &count);
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
+			    OSD_KEY_OBJECT_PART, count_one, &count);
 
 	if (status == OSD_OK)
 		*ret_count = count;
 	return status;
 }
 
-/* ---- the Collections page of a user object (osd2-wire 5.14) ----------------------------------------- */
+/* ---- the Collections page of a user object (osd2-wire 5.14) ------------------------------ */
 
 struct membership_list {
 	struct osd_membership *list;
@@ -227,7 +238,8 @@ static bool add_membership(void *arg, struct osd_bytes key, struct osd_bytes val
 	if (key.length == OSD_KEY_OBJECT_PART + 8 && value.length == 4)
 		to->list[to->count++] = (struct osd_membership){
 			.number = (uint32_t)osd_get_be(value.data, 4),
-			.collection = osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8)};
+			.collection =
+				osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8)};
 	return true;
 }
 
@@ -238,12 +250,14 @@ static int by_number(const void *a, const void *b)
 	return (left->number > right->number) - (left->number < right->number);
 }
 
-enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list, size_t *ret_count)
+enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list,
+				size_t *ret_count)
 {
 	struct membership_list found = {.list = NULL};
 	struct osd_key prefix = osd_key_object(&txn->place);
-	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
-					     osd_key_bytes(&prefix), prefix.length, add_membership, &found);
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&prefix),
+			    prefix.length, add_membership, &found);
 
 	if (status == OSD_OK && found.no_memory)
 		status = OSD_E_NO_MEMORY;
@@ -296,15 +310,15 @@ static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_plac
 	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
 	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
-					    bytes, sizeof(bytes), &length);
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status == OSD_OK && (record.type != OSD_COLLECTION ||
-				 record.collection_type != OSD_COLLECTION_LINKED))
+	if (status == OSD_OK &&
+	    (record.type != OSD_COLLECTION || record.collection_type != OSD_COLLECTION_LINKED))
 		status = OSD_E_PARAM_FIELD;
 	return status;
 }

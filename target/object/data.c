@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* data.c -- reading and writing an open object; changes of its size other than growth are in resize.c.
+/* data.c -- reading and writing an open object; changes of its size other than growth are in
+ * resize.c.
  *
- * A write inside the committed reservation costs no transaction.  One that passes it first commits a
- * reservation rounded up to 1 MiB, so recovery knows whose files to look at (design D7).  The bytes are
- * charged to the quotas before they are written. */
+ * A write inside the committed reservation costs no transaction.  One that passes it first commits
+ * a reservation rounded up to 1 MiB, so recovery knows whose files to look at (design D7).  The
+ * bytes are charged to the quotas before they are written. */
 #include "object/internal.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 #include "base/util.h"
 #include "wire/osd2.h"
 
-/* ---- locking -------------------------------------------------------------------------------------- */
+/* ---- locking ----------------------------------------------------------------------------- */
 
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end)
@@ -60,8 +61,8 @@ void osd_object_mark_removed(struct osd_object *object)
 	osd_uncharge(object->objects, object->partition, atomic_load(&object->length));
 }
 
-static enum osd_status lock_for_read(struct osd_object *object, struct osd_range *range, uint64_t offset,
-				     uint64_t end, bool nowait)
+static enum osd_status lock_for_read(struct osd_object *object, struct osd_range *range,
+				     uint64_t offset, uint64_t end, bool nowait)
 {
 	enum osd_status status = OSD_OK;
 
@@ -81,7 +82,7 @@ static enum osd_status lock_for_read(struct osd_object *object, struct osd_range
 	return status;
 }
 
-/* ---- times ---------------------------------------------------------------------------------------- */
+/* ---- times ------------------------------------------------------------------------------- */
 
 void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 {
@@ -99,14 +100,16 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 	now = osd_now_ms();
 	atomic_store(&object->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED], now);
 	atomic_store(&object->times_dirty, true);
-	atomic_store(&object->partition->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED], now);
+	atomic_store(
+		&object->partition->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED],
+		now);
 	atomic_store(&object->partition->times_dirty, true);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-static enum osd_status read_locked(struct osd_object *object, uint64_t offset, void *buffer, size_t length,
-				   unsigned flags, size_t *ret_read)
+static enum osd_status read_locked(struct osd_object *object, uint64_t offset, void *buffer,
+				   size_t length, unsigned flags, size_t *ret_read)
 {
 	uint64_t end = atomic_load(&object->length);
 	size_t wanted = offset >= end ? 0 : (size_t)OSD_MIN(length, end - offset);
@@ -130,8 +133,8 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	return OSD_OK;
 }
 
-enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer, size_t length,
-				unsigned flags, size_t *ret_read)
+enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
+				size_t length, unsigned flags, size_t *ret_read)
 {
 	struct osd_range range;
 	enum osd_status status;
@@ -159,7 +162,7 @@ enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_lengt
 	return OSD_OK;
 }
 
-/* ---- growing -------------------------------------------------------------------------------------- */
+/* ---- growing ----------------------------------------------------------------------------- */
 
 void osd_object_set_length(struct osd_object *object, uint64_t length)
 {
@@ -167,10 +170,10 @@ void osd_object_set_length(struct osd_object *object, uint64_t length)
 	osd_version_length(object, length);
 }
 
-/* The record's part of a reservation.  While descriptors are out the record's length rules and grows with
- * the data; else the files' does again. */
-static void reserve_in_record(const struct osd_object *object, uint64_t new_length, uint64_t reserved,
-			      struct osd_record *record)
+/* The record's part of a reservation.  While descriptors are out the record's length rules and
+ * grows with the data; else the files' does again. */
+static void reserve_in_record(const struct osd_object *object, uint64_t new_length,
+			      uint64_t reserved, struct osd_record *record)
 {
 	bool shared = object->shares > 0 && object->length_rules;
 
@@ -187,7 +190,8 @@ static void reserve_in_record(const struct osd_object *object, uint64_t new_leng
 }
 
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
-					 void (*change)(struct osd_record *record, void *arg), void *arg)
+					 void (*change)(struct osd_record *record, void *arg),
+					 void *arg)
 {
 	struct osd_place place = {object->id.partition_id, object->partition->incarnation,
 				  object->id.object_id};
@@ -219,8 +223,6 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 			status = osd_own_commit(object->objects, kv, durable);
 		else
 			osd_own_abort(kv);
-		if (status == OSD_E_RETRY)
-			osd_note_failure(object->objects, status);
 	}
 	return status == OSD_E_RETRY ? OSD_E_INTERNAL : status;
 }
@@ -235,7 +237,8 @@ static void change_reservation(struct osd_record *record, void *arg)
 {
 	struct reservation *reservation = arg;
 
-	reserve_in_record(reservation->object, reservation->new_length, reservation->reserved, record);
+	reserve_in_record(reservation->object, reservation->new_length, reservation->reserved,
+			  record);
 	reservation->result = *record;
 }
 

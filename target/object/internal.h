@@ -2,13 +2,17 @@
 /* internal.h -- what the files of this folder share; nobody else includes it.
  *
  * Lock order, outermost first:
- *   object's range lock > (a transaction of Berkeley DB) > partitions_lock > cache_lock > object's mutex
- * A transaction that holds records never waits for a range lock: what must follow a change of records
- * (truncation, removal) runs as an effect after the commit.  No mutex is held across a store call.
  *
- * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted again at
- * open.  Of an object in the cache, length and times in memory are the truth and the record may lag;
- * an object not in the cache is as its record says, because only settled entries leave the cache. */
+ *   object's range lock > a store transaction > partitions_lock > cache_lock > object's mutex
+ *
+ * A transaction that holds records never waits for a range lock: what must follow a change of
+ * records (truncation, removal) runs as an effect after the commit.  No mutex is held across a
+ * store call.
+ *
+ * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted
+ * again at open.  Of an object in the cache, length and times in memory are the truth and the
+ * record may lag; an object not in the cache is as its record says, because only settled entries
+ * leave the cache. */
 #ifndef OSD_OBJECT_INTERNAL_H
 #define OSD_OBJECT_INTERNAL_H
 
@@ -22,39 +26,41 @@
 #include "store/store.h"
 #include "store/tier.h"
 
-#define OSD_NO_LIMIT       UINT64_MAX
-#define OSD_RESERVE_BYTES  (UINT64_C(1) << 20) /* step of reservations (design D7) */
-#define OSD_ATTRIBUTES_MAX 65536u              /* per object (design D26) */
-#define OSD_CACHE_BUCKETS  4096u
-#define OSD_CACHE_ENTRIES  4096u /* objects kept in memory after their last use */
-#define OSD_CACHE_FILES    512u  /* of these, with open descriptors */
+#define OSD_NO_LIMIT	      UINT64_MAX
+#define OSD_RESERVE_BYTES     (UINT64_C(1) << 20) /* step of reservations (design D7) */
+#define OSD_ATTRIBUTES_MAX    65536u		  /* per object (design D26) */
+#define OSD_CACHE_BUCKETS     4096u
+#define OSD_CACHE_ENTRIES     4096u /* objects kept in memory after their last use */
+#define OSD_CACHE_FILES	      512u  /* of these, with open descriptors */
 #define OSD_PARTITION_BUCKETS 256u
-#define OSD_PAGE_PROVIDERS 16u
+#define OSD_PAGE_PROVIDERS    16u
 
-/* ---- partitions ----------------------------------------------------------------------------------- */
+/* ---- partitions -------------------------------------------------------------------------- */
 
 /* A live partition.  Atomics may be read any time; who checks a limit first adds, then compares. */
 struct osd_partition {
 	uint64_t id;
 	uint32_t incarnation;
 	_Atomic unsigned references;
-	struct osd_partition *next;     /* in its bucket; under partitions_lock */
+	struct osd_partition *next; /* in its bucket; under partitions_lock */
 	_Atomic bool removed;
-	_Atomic uint64_t used_bytes;    /* sum of the objects' lengths */
-	_Atomic uint64_t object_count;  /* user objects and collections */
+	_Atomic uint64_t used_bytes;   /* sum of the objects' lengths */
+	_Atomic uint64_t object_count; /* user objects and collections */
 	_Atomic uint64_t next_object_id;
-	_Atomic uint64_t id_mark;       /* as in OSD_META_ID_MARK */
+	_Atomic uint64_t id_mark;			    /* as in OSD_META_ID_MARK */
 	_Atomic uint64_t max_length, capacity, count_limit; /* quotas */
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
-	_Atomic uint64_t changes;       /* counts creates and removes, for the list hint */
+	_Atomic uint64_t changes; /* counts creates and removes, for the list hint */
 	pthread_mutex_t hint_lock;
-	struct { uint64_t id, total, changes; int kind; } hint; /* under hint_lock: a listing's next page */
+	struct {
+		uint64_t id, total, changes;
+	} hint; /* under hint_lock: a listing's next page */
 };
 
-/* ---- the cache ------------------------------------------------------------------------------------ */
+/* ---- the cache --------------------------------------------------------------------------- */
 
 struct osd_version_page; /* share.c */
 
@@ -72,14 +78,14 @@ struct osd_object {
 	/* under cache_lock */
 	struct osd_object *hash_next;
 	struct osd_object *lru_previous, *lru_next; /* while references == 0 */
-	struct osd_lru *lru;                        /* the one it is in */
+	struct osd_lru *lru;			    /* the one it is in */
 	unsigned references;
 	bool cached; /* false: removed, freed with its last reference */
 	bool counted_open;
 
 	pthread_mutex_t mutex;
 	struct osd_range_lock ranges; /* under mutex */
-	_Atomic bool removed;         /* set with the whole range locked */
+	_Atomic bool removed;	      /* set with the whole range locked */
 	_Atomic uint64_t length;      /* changed by who holds [min(old, new), end) exclusively */
 	/* The next group is changed by who holds the end of the object exclusively. */
 	_Atomic uint64_t reserved_bytes; /* as committed */
@@ -97,12 +103,12 @@ struct osd_object {
 
 	/* share.c, under mutex */
 	struct osd_version_page *version_page; /* mapped; NULL: never shared */
-	int version_fd;                        /* owned, read-only; -1 */
+	int version_fd;			       /* owned, read-only; -1 */
 	_Atomic unsigned shares;
 	unsigned writers;
 };
 
-/* ---- transactions --------------------------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------------------------ */
 
 struct osd_effect {
 	struct osd_effect *next;
@@ -128,19 +134,19 @@ struct osd_txn {
 	struct osd_record record;
 	bool loaded, locked, dirty;
 	bool length_set;   /* record.length is new in this transaction */
-	bool accessed;     /* its access time is noted */
+	bool accessed;	   /* its access time is noted */
 	uint64_t removals; /* objects->removals before the record was read */
 };
 
-/* ---- the whole ------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------- */
 
 struct osd_objects {
 	struct osd_media *media; /* owned; NULL: in memory */
-	struct osd_kv *kv;       /* owned */
-	struct osd_tier tier;    /* owned */
+	struct osd_kv *kv;	 /* owned */
+	struct osd_tier tier;	 /* owned */
 	struct osd_fault_plan fault;
 	enum osd_kv_commit commit; /* for OSD_COMMIT_PROCESS */
-	bool sync_data;            /* durability = sync */
+	bool sync_data;		   /* durability = sync */
 	bool strict;
 	uint64_t head_bytes;
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
@@ -151,20 +157,20 @@ struct osd_objects {
 
 	pthread_rwlock_t partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
-	struct osd_root_record root; /* under partitions_lock */
-	_Atomic uint32_t epoch;      /* the root record's */
+	struct osd_root_record root;				 /* under partitions_lock */
+	_Atomic uint32_t epoch;					 /* the root record's */
 	_Atomic uint64_t root_times[OSD_T_COUNT];
 	_Atomic bool root_times_dirty;
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;
 	_Atomic uint64_t next_generation;
-	_Atomic uint64_t retries;
 	double recovery_seconds;
 
 	pthread_mutex_t cache_lock;
 	struct osd_object *cache[OSD_CACHE_BUCKETS]; /* under cache_lock */
-	struct osd_lru lru_open, lru_shut;           /* unreferenced; by whether files are open */
+	struct osd_lru lru_open, lru_shut;	     /* unreferenced; by whether files are open */
 	size_t cache_count, open_count;
-	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read earlier stale */
+	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
+				      earlier stale */
 
 	pthread_t maintenance, reaper;
 	bool maintenance_runs, reaper_runs;
@@ -172,13 +178,14 @@ struct osd_objects {
 	pthread_cond_t work;
 	bool stop, settle_now, reap_now; /* under work_lock */
 	_Atomic uint64_t tick;
-	bool unclean; /* the store was not closed: times of files may be later than those of records */
+	bool unclean; /* the store was not closed: times of files may be later than those of records
+		       */
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
 };
 
 uint64_t osd_now_ms(void);
 
-/* ---- partition.c ---------------------------------------------------------------------------------- */
+/* ---- partition.c ------------------------------------------------------------------------- */
 
 /* The live partition, with a reference; also one made in txn (txn may be NULL). */
 enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *txn, uint64_t id,
@@ -199,16 +206,17 @@ enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *p
 /* The root record for a change. */
 enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root);
 enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root);
-void osd_partition_apply_quotas(struct osd_partition *partition, const struct osd_partition_record *record);
+void osd_partition_apply_quotas(struct osd_partition *partition,
+				const struct osd_partition_record *record);
 /* Forgets all partitions and objects (FORMAT OSD). */
 void osd_partitions_forget(struct osd_objects *objects);
 
-/* ---- txn.c ---------------------------------------------------------------------------------------- */
+/* ---- txn.c ------------------------------------------------------------------------------- */
 
 /* Begins the store's transaction if it has not begun. */
 enum osd_status osd_txn_lock_store(struct osd_txn *txn);
-/* Takes up the object: root, partition, collection or user object.  write: its record is locked and may be
- * changed (then set txn->dirty). */
+/* Takes up the object: root, partition, collection or user object.  write: its record is locked and
+ * may be changed (then set txn->dirty). */
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
 /* Writes the record at hand and lets go of it. */
 enum osd_status osd_txn_let_go(struct osd_txn *txn);
@@ -216,66 +224,69 @@ enum osd_status osd_txn_let_go(struct osd_txn *txn);
 void osd_txn_release_reads(struct osd_txn *txn);
 /* NULL: out of memory. */
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
-				  void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed));
+				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
+					      bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
 /* A transaction of the layer's own, not to be begun while the thread holds another. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
-				struct osd_kv_txn **ret_kv);
+			      struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
 void osd_own_abort(struct osd_kv_txn *kv);
-/* Makes room once when the disk is full, so that the next try may succeed. */
-void osd_note_failure(struct osd_objects *objects, enum osd_status status);
 
-/* ---- cache.c -------------------------------------------------------------------------------------- */
+/* ---- cache.c ----------------------------------------------------------------------------- */
 
 void osd_cache_init(struct osd_objects *objects);
 void osd_cache_release(struct osd_objects *objects);
-/* After a commit that changed what entries copy from records: entries just being made are made anew. */
+/* After a commit that changed what entries copy from records: entries just being made are made
+ * anew. */
 void osd_cache_changed(struct osd_objects *objects);
 /* The entry if it is in memory, with a reference. */
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id);
 /* The entry, from the record in the store when needed; any type. */
 enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id id,
 			      struct osd_object **ret_object);
-/* After the record with this generation was removed: takes the entry out and marks it removed; false
- * when there was none. */
+/* After the record with this generation was removed: takes the entry out and marks it removed;
+ * false when there was none. */
 bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint64_t generation);
 /* The entry if it is there, else one from the record at hand in txn; with a reference, or NULL. */
 struct osd_object *osd_cache_adopt(struct osd_txn *txn);
 /* Takes out and marks all of a partition. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition);
 /* Up to capacity entries that wait to be settled, with references. */
-size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects, size_t capacity,
-			   size_t *cursor);
+size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
+			   size_t capacity, size_t *cursor);
 /* After the first open(2) of an entry. */
 void osd_cache_count_open(struct osd_object *object);
 /* Waits for users of the data to finish, then makes the entry say removed. */
 void osd_object_mark_removed(struct osd_object *object);
 
-/* ---- quota.c -------------------------------------------------------------------------------------- */
+/* ---- quota.c ----------------------------------------------------------------------------- */
 
 /* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE. */
-enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta,
-			   bool use_reserve);
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
+			   uint64_t delta, bool use_reserve);
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);
-enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition, uint64_t count);
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
+			      uint64_t count);
 void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count);
 
-/* ---- object.c -------------------------------------------------------------------------------------- */
+/* ---- object.c ---------------------------------------------------------------------------- */
 
-/* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS. */
+/* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS.
+ */
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
-				   uint64_t requested_id, uint32_t count, const struct osd_record *record,
-				   uint64_t *ret_first);
+				   uint64_t requested_id, uint32_t count,
+				   const struct osd_record *record, uint64_t *ret_first);
 /* Whether this transaction made the object. */
 bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
 /* With the record at hand locked: removes it, its attributes and its files. */
 enum osd_status osd_object_remove_record(struct osd_txn *txn);
 
-/* ---- data.c, resize.c, settle.c, share.c ------------------------------------------------------------ */
+/* ---- data.c, resize.c, settle.c, share.c ------------------------------------------------- */
 
-/* Exclusive lock on what a change of [offset, end) touches, up to the end of the object when it grows or is
- * cut; the object's version is odd until osd_object_unlock.  OSD_E_NO_OBJECT: it was removed. */
+/* Exclusive lock on what a change of [offset, end) touches, up to the end of the object when it
+ * grows or is cut; the object's version is odd until osd_object_unlock.  OSD_E_NO_OBJECT: it was
+ * removed. */
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end);
 void osd_object_unlock(struct osd_object *object, struct osd_range *range);
@@ -283,7 +294,8 @@ void osd_object_unlock(struct osd_object *object, struct osd_range *range);
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags);
 /* Changes the object's record in a transaction of its own. */
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
-					 void (*change)(struct osd_record *record, void *arg), void *arg);
+					 void (*change)(struct osd_record *record, void *arg),
+					 void *arg);
 /* With the end locked: the object now has this length. */
 void osd_object_set_length(struct osd_object *object, uint64_t length);
 void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
@@ -302,11 +314,12 @@ void osd_settle_all(struct osd_objects *objects, bool everything);
 void osd_version_begin(struct osd_object *object); /* under mutex */
 void osd_version_end(struct osd_object *object);   /* under mutex */
 void osd_version_length(struct osd_object *object, uint64_t length);
-void osd_version_removed(struct osd_object *object); /* under mutex */
+void osd_version_generation(struct osd_object *object); /* with the whole object locked */
+void osd_version_removed(struct osd_object *object);	/* under mutex */
 void osd_version_release(struct osd_object *object);
 struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation);
 
-/* ---- collection.c ----------------------------------------------------------------------------------- */
+/* ---- collection.c ------------------------------------------------------------------------ */
 
 /* The record at hand is the user object: leaves every collection. */
 enum osd_status osd_memberships_drop_all(struct osd_txn *txn);
@@ -314,21 +327,29 @@ enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_
 enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection);
 enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number);
 /* Numbers above 0 in ascending order with their collections; OSD_E_NO_MEMORY. */
-struct osd_membership { uint32_t number; uint64_t collection; };
-enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list, size_t *ret_count);
+struct osd_membership {
+	uint32_t number;
+	uint64_t collection;
+};
+enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list,
+				size_t *ret_count);
 enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
 				 uint64_t *ret_count);
 
-/* ---- attr.c, attr_std.c --------------------------------------------------------------------------- */
+/* ---- attr.c, attr_std.c ------------------------------------------------------------------ */
 
 /* Attributes kept as they are, of the object at hand.  get: *ret_length 0 when there is none. */
-enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
-				    size_t capacity, size_t *ret_length);
+enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
+				    uint8_t *buffer, size_t capacity, size_t *ret_length);
 enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    const uint8_t *value, size_t length);
 /* Numbers stored on the page in ascending order (pages, when all_pages), each once. */
-struct osd_numbers { uint32_t *list; size_t count, capacity; };
-enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page, struct osd_numbers *numbers);
+struct osd_numbers {
+	uint32_t *list;
+	size_t count, capacity;
+};
+enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
+					struct osd_numbers *numbers);
 enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages);
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
@@ -337,12 +358,13 @@ uint32_t osd_page_base(enum osd_object_type type);
 /* Standard pages: relative number 0-5 of the object's own range, as far as the type has them. */
 bool osd_std_has_page(enum osd_object_type type, uint32_t relative);
 const char *osd_std_page_name(enum osd_object_type type, uint32_t relative);
-enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number, uint8_t *buffer,
-			    size_t capacity, size_t *ret_length);
-enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number, const uint8_t *value,
-			    size_t length);
+enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    const uint8_t *value, size_t length);
 /* Numbers that may have a value, ascending. */
-enum osd_status osd_std_numbers(struct osd_txn *txn, uint32_t relative, struct osd_numbers *numbers);
+enum osd_status osd_std_numbers(struct osd_txn *txn, uint32_t relative,
+				struct osd_numbers *numbers);
 /* 40 bytes: vendor (8) and name (32). */
 void osd_page_identification(const char *vendor, const char *name, uint8_t bytes[40]);
 enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
@@ -355,7 +377,7 @@ uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which);
 /* Truncates or extends after commit. */
 enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length);
 
-/* ---- recovery.c, reaper.c, maintenance.c ------------------------------------------------------------- */
+/* ---- recovery.c, reaper.c, maintenance.c ------------------------------------------------- */
 
 enum osd_status osd_recover(struct osd_objects *objects, char message[256]);
 void *osd_reaper_main(void *objects);

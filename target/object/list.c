@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* list.c -- ids in ascending order: partitions, user objects, collections, members.
  *
- * A listing counts all ids from its first one on, although it returns one page of them.  So that a client
- * that walks page by page does not make us count the rest each time, a partition remembers where the last
- * page ended and how many were left, as long as nothing is made or removed. */
+ * A listing counts all ids from its first one on, although it returns one page of them.  So that a
+ * client that walks page by page does not make us count the rest each time, a partition remembers
+ * where the last page ended and how many were left, as long as nothing is made or removed. */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -14,8 +14,8 @@ struct listing {
 	size_t capacity, count;
 	uint64_t next_id, total;
 	uint64_t known_total; /* UINT64_MAX: not known */
-	size_t id_at;         /* offset of the id in the key */
-	uint8_t type;         /* of the records wanted; 0: all */
+	size_t id_at;	      /* offset of the id in the key */
+	uint8_t type;	      /* of the records wanted; 0: all */
 };
 
 static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -39,21 +39,23 @@ static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return listing->known_total == UINT64_MAX;
 }
 
-static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table, const struct osd_key *from,
-			    size_t prefix_length, struct listing *listing)
+static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table,
+			    const struct osd_key *from, size_t prefix_length,
+			    struct listing *listing)
 {
 	enum osd_status status;
 
 	do {
 		listing->count = 0;
 		listing->total = listing->next_id = 0;
-		status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from), prefix_length,
-				     add_id, listing);
+		status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from),
+				     prefix_length, add_id, listing);
 	} while (status == OSD_E_RETRY && !txn->kv);
 	return status;
 }
 
-static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id,
+				       struct listing *listing)
 {
 	struct osd_key from = osd_key_partition(atomic_load(&txn->objects->epoch), initial_id);
 
@@ -61,18 +63,20 @@ static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id,
 	return scan(txn, OSD_KV_PARTITIONS, &from, 4, listing);
 }
 
-/* ---- the hint ------------------------------------------------------------------------------------- */
+/* ---- the hint ---------------------------------------------------------------------------- */
 
 static void recall(struct osd_partition *partition, uint64_t changes, uint64_t initial_id,
 		   struct listing *listing)
 {
 	pthread_mutex_lock(&partition->hint_lock);
-	if (partition->hint.id == initial_id && initial_id != 0 && partition->hint.changes == changes)
+	if (partition->hint.id == initial_id && initial_id != 0 &&
+	    partition->hint.changes == changes)
 		listing->known_total = partition->hint.total;
 	pthread_mutex_unlock(&partition->hint_lock);
 }
 
-static void remember(struct osd_partition *partition, uint64_t changes, const struct listing *listing)
+static void remember(struct osd_partition *partition, uint64_t changes,
+		     const struct listing *listing)
 {
 	pthread_mutex_lock(&partition->hint_lock);
 	partition->hint.id = listing->next_id;
@@ -81,7 +85,8 @@ static void remember(struct osd_partition *partition, uint64_t changes, const st
 	pthread_mutex_unlock(&partition->hint_lock);
 }
 
-static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_id,
+					 struct listing *listing)
 {
 	struct osd_place first = txn->place;
 	uint64_t changes = atomic_load(&txn->partition->changes);
@@ -101,7 +106,7 @@ static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_i
 	return status;
 }
 
-/* ---- collections and members ------------------------------------------------------------------------ */
+/* ---- collections and members ------------------------------------------------------------- */
 
 struct mark_search {
 	bool found;
@@ -119,7 +124,8 @@ static bool first_key(void *arg, struct osd_bytes key, struct osd_bytes value)
 }
 
 /* From mark to mark; the members between are skipped. */
-static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id,
+					struct listing *listing)
 {
 	struct osd_place place = txn->place;
 	struct mark_search search;
@@ -130,8 +136,9 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 		struct osd_key from = osd_key_member(&place, 0);
 
 		search.found = false;
-		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from),
-				     OSD_KEY_PARTITION_PART, first_key, &search);
+		status =
+			osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from),
+				    OSD_KEY_PARTITION_PART, first_key, &search);
 		if (status != OSD_OK || !search.found)
 			break;
 		listing->total++;
@@ -144,7 +151,8 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 	return status;
 }
 
-static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id, struct listing *listing)
+static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
+				    struct listing *listing)
 {
 	struct osd_key from = osd_key_member(&txn->place, OSD_MAX(initial_id, 1));
 
@@ -185,6 +193,7 @@ enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *req
 		break;
 	}
 	if (status == OSD_OK)
-		*ret_result = (struct osd_list_result){listing.count, listing.next_id, listing.total};
+		*ret_result =
+			(struct osd_list_result){listing.count, listing.next_id, listing.total};
 	return status;
 }

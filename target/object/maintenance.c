@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* maintenance.c -- two threads of the object layer.  The maintenance thread settles what is idle, writes
- * times, checkpoints, and makes the ballast again; once a second, or when kicked.  The reaper frees what
- * REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit (design D6); its work is
- * recorded in the store, so a crash only delays it. */
+/* maintenance.c -- two threads of the object layer.  The maintenance thread settles what is idle,
+ * writes times, checkpoints, and makes the ballast again; once a second, or when kicked.  The
+ * reaper frees what REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit (design
+ * D6); its work is recorded in the store, so a crash only delays it. */
 #include "object/internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define REAP_BATCH  256u   /* records removed in one transaction */
 #define REAP_ROUNDS 65536u /* without an end in sight: something fails, wait for the next kick */
 
-/* ---- maintenance ---------------------------------------------------------------------------------- */
+/* ---- maintenance ------------------------------------------------------------------------- */
 
 static void settle_partitions(struct osd_objects *objects)
 {
@@ -46,7 +46,7 @@ static void maintain(struct osd_objects *objects, bool everything)
 	osd_settle_all(objects, everything);
 	settle_partitions(objects);
 	osd_root_settle(objects);
-	osd_note_failure(objects, osd_kv_checkpoint(objects->kv, false));
+	osd_kv_checkpoint(objects->kv, false); /* a failing one is tried again next time */
 	if (objects->media && osd_media_ballast_restore(objects->media))
 		atomic_store(&objects->disk_full, false);
 }
@@ -63,7 +63,8 @@ static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool 
 	while (!objects->stop && !*kicked) {
 		if (!with_timeout)
 			pthread_cond_wait(&objects->work, &objects->work_lock);
-		else if (pthread_cond_timedwait(&objects->work, &objects->work_lock, &until) == ETIMEDOUT)
+		else if (pthread_cond_timedwait(&objects->work, &objects->work_lock, &until) ==
+			 ETIMEDOUT)
 			break;
 	}
 	stop = objects->stop;
@@ -110,7 +111,7 @@ void *osd_maintenance_main(void *arg)
 	return NULL;
 }
 
-/* ---- keys copied from a scan ------------------------------------------------------------------------ */
+/* ---- keys copied from a scan ------------------------------------------------------------- */
 
 struct collect_context {
 	struct osd_key_list *list;
@@ -172,7 +173,7 @@ void osd_key_list_release(struct osd_key_list *list)
 	*list = (struct osd_key_list){NULL, 0, 0, 0};
 }
 
-/* ---- reaper --------------------------------------------------------------------------------------- */
+/* ---- reaper ------------------------------------------------------------------------------ */
 
 static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_table table,
 				   const struct osd_key_list *list)
@@ -215,18 +216,20 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 
 static enum osd_status reap_partition(struct osd_objects *objects, struct osd_bytes key)
 {
-	static const enum osd_kv_table tables[] = {OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES, OSD_KV_MEMBERS,
-						   OSD_KV_MEMBERSHIPS};
+	static const enum osd_kv_table tables[] = {OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES,
+						   OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS};
 	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
 	uint64_t partition_id = osd_rd_be(&r, 8);
 	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
 	struct osd_key mark = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
 	struct osd_key prefix = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
-	enum osd_status status = osd_tier_remove_partition(&objects->tier, partition_id, incarnation);
+	enum osd_status status =
+		osd_tier_remove_partition(&objects->tier, partition_id, incarnation);
 
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)
-		status = osd_clear_prefix(objects, tables[i],
-					  (struct osd_bytes){prefix.bytes + 1, OSD_KEY_PARTITION_PART});
+		status = osd_clear_prefix(
+			objects, tables[i],
+			(struct osd_bytes){prefix.bytes + 1, OSD_KEY_PARTITION_PART});
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_META, osd_key_bytes(&mark));
 	return status;
@@ -243,7 +246,8 @@ static enum osd_status reap_files(struct osd_objects *objects, struct osd_bytes 
 	return osd_tier_remove(&objects->tier, &name);
 }
 
-/* The partitions of a store before FORMAT OSD become dead partitions; then the epoch is forgotten. */
+/* The partitions of a store before FORMAT OSD become dead partitions; then the epoch is forgotten.
+ */
 static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes key)
 {
 	uint32_t epoch = (uint32_t)osd_get_be((const uint8_t *)key.data + 1, 4);
@@ -253,8 +257,9 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	struct osd_key_list list;
 	struct osd_bytes found;
 	size_t at = 0;
-	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,
-						      (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
+	enum osd_status status =
+		osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,
+				     (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
 
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &found)) {
 		uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
@@ -269,11 +274,12 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 		status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,
 				    sizeof(bytes), &length);
 		if (status == OSD_OK)
-			status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+			status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)),
+							     &record);
 		if (status == OSD_OK) {
-			dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
-						      osd_get_be((const uint8_t *)found.data + 4, 8),
-						      record.incarnation);
+			dead = osd_key_meta_partition(
+				OSD_META_DEAD_PARTITION,
+				osd_get_be((const uint8_t *)found.data + 4, 8), record.incarnation);
 			status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead),
 					    (struct osd_bytes){"", 0}, 0);
 		}
@@ -286,8 +292,9 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	}
 	osd_key_list_release(&list);
 	if (status == OSD_OK)
-		status = osd_clear_prefix(objects, OSD_KV_ATTRIBUTES,
-					  (struct osd_bytes){attributes.bytes, OSD_KEY_OBJECT_PART});
+		status =
+			osd_clear_prefix(objects, OSD_KV_ATTRIBUTES,
+					 (struct osd_bytes){attributes.bytes, OSD_KEY_OBJECT_PART});
 	return status;
 }
 
@@ -312,7 +319,8 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 	size_t at = 0;
 	bool done;
 
-	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix), REAP_BATCH, &list);
+	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
+				      REAP_BATCH, &list);
 	/* What is about to go must not come back with an older log after a power loss. */
 	if (status == OSD_OK && list.count > 0)
 		status = osd_kv_flush(objects->kv);
@@ -333,7 +341,8 @@ void *osd_reaper_main(void *arg)
 		bool done = false;
 
 		unkick(objects, &objects->reap_now);
-		for (unsigned round = 0; !done && round < REAP_ROUNDS && !should_stop(objects); round++) {
+		for (unsigned round = 0; !done && round < REAP_ROUNDS && !should_stop(objects);
+		     round++) {
 			done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
 			done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
 			done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;

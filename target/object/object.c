@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object.c -- making and removing user objects, and the marks on them.  Collections share the id space, so
- * their creation and removal build on what is here (collection.c). */
+/* object.c -- making and removing user objects, and the marks on them.  Collections share the id
+ * space, so their creation and removal build on what is here (collection.c). */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
 	return status;
 }
 
-/* ---- create --------------------------------------------------------------------------------------- */
+/* ---- create ------------------------------------------------------------------------------ */
 
 static void raise_to(_Atomic uint64_t *value, uint64_t least)
 {
@@ -56,7 +56,8 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
 }
 
 /* The next count ids, which nobody gets again. */
-static enum osd_status take_ids(struct osd_partition *partition, uint32_t count, uint64_t *ret_first)
+static enum osd_status take_ids(struct osd_partition *partition, uint32_t count,
+				uint64_t *ret_first)
 {
 	uint64_t first = atomic_load(&partition->next_object_id);
 
@@ -103,8 +104,8 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 }
 
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
-				   uint64_t requested_id, uint32_t count, const struct osd_record *record,
-				   uint64_t *ret_first)
+				   uint64_t requested_id, uint32_t count,
+				   const struct osd_record *record, uint64_t *ret_first)
 {
 	struct osd_effect *effect;
 	uint64_t first = requested_id;
@@ -170,7 +171,7 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 	return osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
 }
 
-/* ---- remove --------------------------------------------------------------------------------------- */
+/* ---- remove ------------------------------------------------------------------------------ */
 
 /* effect: value the record's length, for an object that is not in memory. */
 static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
@@ -201,7 +202,8 @@ static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool comm
 static enum osd_status keep_id_mark(struct osd_txn *txn)
 {
 	struct osd_partition *partition = txn->partition;
-	struct osd_key key = osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
+	struct osd_key key =
+		osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
 	uint64_t next = OSD_MAX(atomic_load(&partition->next_object_id), txn->id.object_id + 1);
 	struct osd_effect *effect;
 	uint8_t bytes[8];
@@ -215,7 +217,8 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	atomic_fetch_add(&partition->references, 1);
 	effect->partition = partition;
 	osd_put_be(bytes, next, sizeof(bytes));
-	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8}, 0);
+	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8},
+			  0);
 }
 
 static enum osd_status remove_attributes(struct osd_txn *txn)
@@ -228,8 +231,8 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 
 	if (txn->record.attribute_count == 0)
 		return OSD_OK;
-	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&prefix),
-				      SIZE_MAX, &list);
+	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
+				      osd_key_bytes(&prefix), SIZE_MAX, &list);
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
 		status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
 	osd_key_list_release(&list);
@@ -282,7 +285,7 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 	return status == OSD_OK ? osd_object_remove_record(txn) : status;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------- */
 
 static void run_surrogate(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -317,7 +320,8 @@ enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id,
 	return OSD_OK;
 }
 
-enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id, bool *ret_unfinished)
+enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id,
+				     bool *ret_unfinished)
 {
 	enum osd_status status = osd_txn_take(txn, id, false);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* object.h -- the object layer: partitions, collections and user objects, their data and attributes,
- * independent of SCSI (design D5-D10).  Used by the command layer and by the proxies alike, so a
- * script's call and an initiator's command are the same operation.
+/* object.h -- the object layer: partitions, collections and user objects, their data and
+ * attributes, independent of SCSI (design D5-D10).  Used by the command layer and by the proxies
+ * alike, so a script's call and an initiator's command are the same operation.
  *
  * Order of calls: osd_objects_open; then any number of threads may use everything below; then
  * osd_objects_close once no reference and no transaction is left.
@@ -13,9 +13,9 @@
  * transaction touch objects in ascending (partition id, object id) order.
  *
  * Data calls (osd_object_read and kin) take an open object, not a transaction; each is atomic
- * against the others on the same object.  Do not call those that change data, nor osd_object_get, while
- * holding a transaction that has changed anything or, read-only, has read anything: they may commit a
- * reservation of their own, which would wait for that transaction (an assertion says so).
+ * against the others on the same object.  Do not call those that change data, nor osd_object_get,
+ * while holding a transaction that has changed anything or, read-only, has read anything: they may
+ * commit a reservation of their own, which would wait for that transaction (an assertion says so).
  *
  * Errors: OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_QUOTA, OSD_E_NO_SPACE, ... as
  * base/status.h explains; OSD_E_PARAM_FIELD for an attribute that does not fit the object, is
@@ -40,22 +40,22 @@ struct osd_object_id {
 	uint64_t object_id;
 };
 
-/* ---- the store as a whole ------------------------------------------------------------------ */
+/* ---- the store as a whole ---------------------------------------------------------------- */
 
 enum osd_durability { OSD_DURABILITY_PROCESS, OSD_DURABILITY_SYNC };
 
 struct osd_objects_config {
-	const char *directory;        /* data directory (superblock, db/, data); NULL: all in memory */
-	const char *ssd_directory;    /* second root for heads, or NULL: one root */
-	bool create;                  /* format an empty directory on first open */
-	uint64_t capacity_bytes;      /* 0: that of the file system */
-	uint64_t cache_bytes;         /* Berkeley DB cache; 0: default */
+	const char *directory;	   /* data directory (superblock, db/, data); NULL: all in memory */
+	const char *ssd_directory; /* second root for heads, or NULL: one root */
+	bool create;		   /* format an empty directory on first open */
+	uint64_t capacity_bytes;   /* 0: that of the file system */
+	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
-	bool strict;                  /* refuse unassigned user-object pages 8h-7Fh (design D4) */
-	bool unsafe_nosync;           /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
-	uint64_t fault_at;            /* tests only: the n-th store call after opening fails; 0: none */
-	bool fault_kill;              /* tests only: instead the process is killed there */
-	const char *product_serial;   /* attribute 9000_0001h #8, <= 64 bytes; NULL: from the superblock */
+	bool strict;	    /* refuse unassigned user-object pages 8h-7Fh (design D4) */
+	bool unsafe_nosync; /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
+	uint64_t fault_at;  /* tests only: the n-th store call after opening fails; 0: none */
+	bool fault_kill;    /* tests only: instead the process is killed there */
+	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 
 /* Opens or formats the store and runs recovery.  On failure *ret_message (static or owned by the
@@ -68,20 +68,21 @@ void osd_objects_close(struct osd_objects *objects);
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);
 
-/* ---- transactions --------------------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------------------------ */
 
 #define OSD_TXN_RETRIES 10
 
 enum osd_txn_flags {
 	OSD_TXN_READ_ONLY = 1,
 	OSD_TXN_NO_TIMESTAMPS = 2, /* CDB byte 12 = 7Fh */
-	OSD_TXN_NOWAIT = 8,        /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
-	OSD_TXN_INTERNAL = 4,      /* the target's own work: may set read-only and vendor pages */
+	OSD_TXN_NOWAIT = 8,	   /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
+	OSD_TXN_INTERNAL = 4,	   /* the target's own work: may set read-only and vendor pages */
 };
 
 enum osd_commit { OSD_COMMIT_PROCESS, OSD_COMMIT_DURABLE /* FUA: survives power loss */ };
 
-enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struct osd_txn **ret_txn);
+enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags,
+			      struct osd_txn **ret_txn);
 /* Consumes the transaction, whatever it returns. */
 enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how);
 /* Consumes the transaction; NULL is fine. */
@@ -91,14 +92,16 @@ static inline void osd_txn_abortp(struct osd_txn **txn)
 	osd_txn_abort(*txn);
 }
 /* Run when the transaction has committed (committed true) or was aborted; in this order. */
-enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed), void *arg);
+enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
+			       void *arg);
 
 /* Records of higher layers in the same database (job table and its keys), ordered bytewise.
  * *ret_length is the record's true length, also when buffer is too small (then cut).
  * OSD_E_NO_OBJECT when absent. */
 enum osd_table { OSD_TABLE_JOBS, OSD_TABLE_JOB_KEYS };
 enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
-				   size_t key_length, void *buffer, size_t capacity, size_t *ret_length);
+				   size_t key_length, void *buffer, size_t capacity,
+				   size_t *ret_length);
 enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
 				   size_t key_length, const void *value, size_t length);
 enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table, const void *key,
@@ -109,7 +112,7 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 					       const uint8_t *value, size_t length),
 				    void *arg);
 
-/* ---- existence and life cycle --------------------------------------------------------------- */
+/* ---- existence and life cycle ------------------------------------------------------------ */
 
 /* Type of the object named; OSD_E_NO_PARTITION or OSD_E_NO_OBJECT. */
 enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
@@ -118,34 +121,44 @@ enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id);
 /* contents false: OSD_E_NOT_EMPTY unless empty; true: retires everything inside in O(1). */
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents);
-/* count 1..OSD_CREATE_MAX consecutive ids; count > 1 needs requested_id 0.  *ret_first is the lowest. */
+/* count 1..OSD_CREATE_MAX consecutive ids; count > 1 needs requested_id 0.  *ret_first is the
+ * lowest. */
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
 				       uint64_t requested_id, uint32_t count, uint64_t *ret_first);
 /* Also drops its memberships.  Open references see OSD_E_NO_OBJECT from commit on. */
 enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id);
 /* requested_id may be a well-known id (1000h-1081h) only inside an OSD_TXN_INTERNAL transaction. */
-enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
-				      enum osd_collection_type type, uint64_t *ret_id);
+enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id,
+				      uint64_t requested_id, enum osd_collection_type type,
+				      uint64_t *ret_id);
 /* with_members false: OSD_E_NOT_EMPTY if it has members; true: drops memberships first (FCR). */
-enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id, bool with_members);
+enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id,
+				      bool with_members);
 /* Membership by the target (tracking collections); clients join linked ones through page 4h. */
-enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection, uint64_t member);
-enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection, uint64_t member);
-enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection, uint64_t member,
-				   bool *ret_has);
+enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection,
+				   uint64_t member);
+enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection,
+				    uint64_t member);
+enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
+				   uint64_t member, bool *ret_has);
 
-/* ---- listing --------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------- */
 
-enum osd_list_kind { OSD_LIST_PARTITIONS, OSD_LIST_USER_OBJECTS, OSD_LIST_COLLECTIONS, OSD_LIST_MEMBERS };
+enum osd_list_kind {
+	OSD_LIST_PARTITIONS,
+	OSD_LIST_USER_OBJECTS,
+	OSD_LIST_COLLECTIONS,
+	OSD_LIST_MEMBERS
+};
 
 struct osd_list_request {
 	enum osd_list_kind kind;
-	struct osd_object_id in; /* partition (kind USER_OBJECTS, COLLECTIONS) or collection (MEMBERS) */
-	uint64_t initial_id;     /* first id wanted is >= this */
+	struct osd_object_id in; /* partition, or for MEMBERS collection */
+	uint64_t initial_id;	 /* first id wanted is >= this */
 };
 
 struct osd_list_result {
-	size_t count;         /* ids filled in, ascending */
+	size_t count;	      /* ids filled in, ascending */
 	uint64_t next_id;     /* first id that did not fit; 0: complete */
 	uint64_t total_count; /* all ids >= initial_id, fitted or not */
 };
@@ -153,12 +166,12 @@ struct osd_list_result {
 enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
 			 size_t capacity, struct osd_list_result *ret_result);
 
-/* ---- data of user objects (no transaction; see above) ----------------------------------------- */
+/* ---- data of user objects (no transaction; see above) ------------------------------------ */
 
 enum osd_data_flags {
 	OSD_DATA_NO_TIMESTAMPS = 1,
-	OSD_DATA_FUA = 2,    /* durable before return */
-	OSD_DATA_NOWAIT = 4, /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
+	OSD_DATA_FUA = 2,     /* durable before return */
+	OSD_DATA_NOWAIT = 4,  /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
 	OSD_DATA_RESERVE = 8, /* the job reserve may be used (design D13): output of surrogates */
 };
 
@@ -170,7 +183,7 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 /* What a command must know before it changes an object; from memory when the object is in use. */
 struct osd_look {
 	enum osd_object_type type; /* user object or collection */
-	bool unfinished;           /* osd_surrogate_marked */
+	bool unfinished;	   /* osd_surrogate_marked */
 	uint64_t used_bytes;
 };
 /* Not inside a transaction, as osd_object_get. */
@@ -182,8 +195,8 @@ static inline void osd_object_putp(struct osd_object **object)
 	osd_object_put(*object);
 }
 /* Reads up to length bytes; *ret_read < length where the object ends.  OSD_OK either way. */
-enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer, size_t length,
-				unsigned flags, size_t *ret_read);
+enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
+				size_t length, unsigned flags, size_t *ret_read);
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags);
 enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
@@ -201,12 +214,12 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 
 /* Read-only descriptors for a sandbox (design D19).  The caller owns and closes the descriptors. */
 struct osd_share {
-	int head_fd;         /* bytes [0, head_bytes); -1: the object has no data yet */
-	int tail_fd;         /* bytes [head_bytes, ...), or -1 */
-	int version_fd;      /* 4 KiB memfd: be-free native uint64 at 0, even = stable, odd = writing;
-				at 8 the logical length; at 16 nonzero once removed;
-				at 24 a number that changes when these files stop being the
-				object's (next generation): holders then ask again */
+	int head_fd;	/* bytes [0, head_bytes); -1: the object has no data yet */
+	int tail_fd;	/* bytes [head_bytes, ...), or -1 */
+	int version_fd; /* 4 KiB memfd: be-free native uint64 at 0, even = stable, odd = writing;
+			   at 8 the logical length; at 16 nonzero once removed;
+			   at 24 a number that changes when these files stop being the
+			   object's (next generation): holders then ask again */
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
 };
@@ -215,7 +228,7 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 /* The holder of an osd_object_share is gone. */
 void osd_object_unshare(struct osd_object *object);
 
-/* ---- attributes ------------------------------------------------------------------------------- */
+/* ---- attributes -------------------------------------------------------------------------- */
 
 /* Value of one attribute into buffer; *ret_length 0: undefined.  cap >= OSD_ATTRIBUTE_MAX always
  * fits.  A page that does not match the object's type: OSD_E_PARAM_FIELD. */
@@ -224,11 +237,12 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 /* length 0 makes the attribute undefined.  Setting the logical length truncates after commit. */
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length);
-/* Defined attributes of a page (or OSD_PAGE_ALL), in order; stops at fn's first non-OK, returns it. */
+/* Defined attributes of a page (or OSD_PAGE_ALL), in order; stops at fn's first non-OK, returns it.
+ */
 typedef enum osd_status osd_attr_fn(void *arg, uint32_t page, uint32_t number, const uint8_t *value,
 				    size_t length);
-enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page, osd_attr_fn *fn,
-			      void *arg);
+enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			      osd_attr_fn *fn, void *arg);
 /* The page's own fixed form from its byte 0 (osd2-wire 5.6); *ret_length 8 with PAGE LENGTH 0 where
  * the page has none. */
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
@@ -239,25 +253,27 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 struct osd_page_provider {
 	uint32_t page;
 	const char *page_name; /* for number 0 and the directory */
-	enum osd_status (*get)(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-			       uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length);
-	enum osd_status (*each)(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				osd_attr_fn *fn, void *arg);
-	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-			       uint32_t number, const uint8_t *value, size_t length);
+	enum osd_status (*get)(void *context, struct osd_txn *txn, struct osd_object_id id,
+			       uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+			       size_t *ret_length);
+	enum osd_status (*each)(void *context, struct osd_txn *txn, struct osd_object_id id,
+				uint32_t page, osd_attr_fn *fn, void *arg);
+	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id,
+			       uint32_t page, uint32_t number, const uint8_t *value, size_t length);
 	void *context;
 };
 /* Before any other thread uses objects; the provider is borrowed for their lifetime. */
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);
 
-/* ---- jobs' marks on objects (design D13): kept in the object record --------------------------- */
+/* ---- jobs' marks on objects (design D13): kept in the object record ---------------------- */
 
 /* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
  * refused by the dispatcher with OSD_E_JOB_IN_WAY. */
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished);
-enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id, bool *ret_unfinished);
+enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id,
+				     bool *ret_unfinished);
 
-/* ---- figures ------------------------------------------------------------------------------------ */
+/* ---- figures ----------------------------------------------------------------------------- */
 
 struct osd_objects_stats {
 	uint64_t capacity_bytes, used_bytes;

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-/* ---- opening the stores --------------------------------------------------------------------------- */
+/* ---- opening the stores ------------------------------------------------------------------ */
 
 static enum osd_status open_in_memory(struct osd_objects *objects)
 {
@@ -37,9 +37,19 @@ static double seconds_since(const struct timespec *start)
 	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
+/* The database met a full disk.  What waits in its cache goes where the ballast was; from now on
+ * commands that need space are refused, until there is room for the ballast again. */
+static void make_room(void *arg)
+{
+	struct osd_objects *objects = arg;
+
+	if (osd_media_ballast_release(objects->media))
+		atomic_store(&objects->disk_full, true);
+}
+
 /* Recovery needs space: what a full disk refused works once the ballast is gone. */
-static enum osd_status open_records(struct osd_objects *objects, const struct osd_objects_config *config,
-				    char message[256])
+static enum osd_status open_records(struct osd_objects *objects,
+				    const struct osd_objects_config *config, char message[256])
 {
 	OSD_CLEANUP_FREE char *path = NULL;
 	struct osd_bdb_config bdb = {.cache_bytes = config->cache_bytes};
@@ -50,20 +60,23 @@ static enum osd_status open_records(struct osd_objects *objects, const struct os
 	if (asprintf(&path, "%s/db", config->directory) < 0)
 		return OSD_E_NO_MEMORY;
 	bdb.directory = path;
+	bdb.full = make_room;
+	bdb.arg = objects;
 	bdb.disk_bytes = osd_media_disk_bytes(objects->media);
 	status = osd_bdb_open(&bdb, message, &objects->kv);
-	if (status != OSD_OK && osd_media_ballast_release(objects->media))
+	if (status != OSD_OK &&
+	    (osd_media_ballast_release(objects->media) || atomic_load(&objects->disk_full)))
 		status = osd_bdb_open(&bdb, message, &objects->kv);
 	objects->recovery_seconds = seconds_since(&start);
 	return status;
 }
 
-static enum osd_status open_on_disk(struct osd_objects *objects, const struct osd_objects_config *config,
-				    char message[256])
+static enum osd_status open_on_disk(struct osd_objects *objects,
+				    const struct osd_objects_config *config, char message[256])
 {
 	bool two = config->ssd_directory != NULL;
-	enum osd_status status = osd_media_open(config->directory, config->ssd_directory, config->create,
-						message, &objects->media);
+	enum osd_status status = osd_media_open(config->directory, config->ssd_directory,
+						config->create, message, &objects->media);
 
 	if (status != OSD_OK)
 		return status;
@@ -71,7 +84,8 @@ static enum osd_status open_on_disk(struct osd_objects *objects, const struct os
 	objects->head_bytes = objects->media->head_bytes;
 	status = open_records(objects, config, message);
 	if (status == OSD_OK)
-		status = osd_file_data_open(two ? objects->media->heads.data_fd : objects->media->main.data_fd,
+		status = osd_file_data_open(two ? objects->media->heads.data_fd
+						: objects->media->main.data_fd,
 					    &objects->tier.head);
 	if (status == OSD_OK && two)
 		status = osd_file_data_open(objects->media->main.data_fd, &objects->tier.tail);
@@ -80,7 +94,8 @@ static enum osd_status open_on_disk(struct osd_objects *objects, const struct os
 	return status;
 }
 
-static enum osd_status wrap_faults(struct osd_objects *objects, const struct osd_objects_config *config)
+static enum osd_status wrap_faults(struct osd_objects *objects,
+				   const struct osd_objects_config *config)
 {
 	enum osd_status status;
 
@@ -98,13 +113,14 @@ static enum osd_status wrap_faults(struct osd_objects *objects, const struct osd
 	return status;
 }
 
-/* ---- threads -------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 static enum osd_status start_threads(struct osd_objects *objects)
 {
 	objects->maintenance_runs =
 		pthread_create(&objects->maintenance, NULL, osd_maintenance_main, objects) == 0;
-	objects->reaper_runs = pthread_create(&objects->reaper, NULL, osd_reaper_main, objects) == 0;
+	objects->reaper_runs =
+		pthread_create(&objects->reaper, NULL, osd_reaper_main, objects) == 0;
 	return objects->maintenance_runs && objects->reaper_runs ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
@@ -121,7 +137,7 @@ static void stop_threads(struct osd_objects *objects)
 	objects->reaper_runs = objects->maintenance_runs = false;
 }
 
-/* ---- open and close ------------------------------------------------------------------------------- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 static void init_locks(struct osd_objects *objects)
 {
@@ -141,7 +157,7 @@ static void apply_config(struct osd_objects *objects, const struct osd_objects_c
 	objects->config_capacity = config->capacity_bytes;
 	objects->strict = config->strict;
 	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
-	objects->commit = objects->sync_data       ? OSD_KV_COMMIT_DURABLE
+	objects->commit = objects->sync_data	  ? OSD_KV_COMMIT_DURABLE
 			  : config->unsafe_nosync ? OSD_KV_COMMIT_NOSYNC
 						  : OSD_KV_COMMIT_PROCESS;
 }
@@ -157,7 +173,8 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 		return OSD_E_NO_MEMORY;
 	init_locks(objects);
 	apply_config(objects, config);
-	status = config->directory ? open_on_disk(objects, config, message) : open_in_memory(objects);
+	status = config->directory ? open_on_disk(objects, config, message)
+				   : open_in_memory(objects);
 	if (status == OSD_OK && config->product_serial)
 		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
 	if (status == OSD_OK)
@@ -185,7 +202,8 @@ static void mark_clean(struct osd_objects *objects)
 
 	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
 		return;
-	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) == OSD_OK)
+	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) ==
+	    OSD_OK)
 		osd_own_commit(objects, kv, true);
 	else
 		osd_own_abort(kv);
@@ -212,7 +230,7 @@ void osd_objects_close(struct osd_objects *objects)
 	free(objects);
 }
 
-/* ---- FORMAT OSD ----------------------------------------------------------------------------------- */
+/* ---- FORMAT OSD -------------------------------------------------------------------------- */
 
 /* The next epoch, with nothing in it; the reaper frees the old one. */
 static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacity)
@@ -230,12 +248,13 @@ static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacit
 		root.next_partition_id = OSD_FIRST_ID;
 		root.capacity = capacity;
 		root.common.bypass = 0;
-		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT, UINT32_MAX,
-							 OSD_NO_LIMIT};
+		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
+							 UINT32_MAX, OSD_NO_LIMIT};
 		status = osd_root_store(txn, &root);
 	}
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead), (struct osd_bytes){"", 0}, 0);
+		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
+				    (struct osd_bytes){"", 0}, 0);
 	if (status == OSD_OK)
 		return osd_txn_commit(txn, OSD_COMMIT_DURABLE);
 	osd_txn_abort(txn);
@@ -266,7 +285,7 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	return OSD_OK;
 }
 
-/* ---- figures -------------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------- */
 
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats)
 {
@@ -280,7 +299,7 @@ void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *re
 		.object_count = atomic_load(&objects->object_count),
 		.commits = kv.commits,
 		.aborts = kv.aborts,
-		.retries = atomic_load(&objects->retries),
+		.retries = kv.deadlocks,
 		.checkpoints = kv.checkpoints,
 		.recovery_seconds = objects->recovery_seconds,
 	};

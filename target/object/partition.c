@@ -8,7 +8,8 @@
 
 static struct osd_partition **bucket_of(struct osd_objects *objects, uint64_t id)
 {
-	return &objects->partitions[(id * UINT64_C(0x9e3779b97f4a7c15) >> 56) % OSD_PARTITION_BUCKETS];
+	return &objects->partitions[(id * UINT64_C(0x9e3779b97f4a7c15) >> 56) %
+				    OSD_PARTITION_BUCKETS];
 }
 
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record)
@@ -36,7 +37,8 @@ void osd_partition_put(struct osd_partition *partition)
 	free(partition);
 }
 
-void osd_partition_apply_quotas(struct osd_partition *partition, const struct osd_partition_record *record)
+void osd_partition_apply_quotas(struct osd_partition *partition,
+				const struct osd_partition_record *record)
 {
 	atomic_store(&partition->max_length, record->quotas.max_length);
 	atomic_store(&partition->capacity, record->quotas.capacity);
@@ -89,7 +91,7 @@ void osd_partitions_forget(struct osd_objects *objects)
 			retire(objects, objects->partitions[i]);
 }
 
-/* ---- lookup --------------------------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------ */
 
 static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -111,7 +113,8 @@ static bool find_in_txn(struct osd_txn *txn, uint64_t id, struct osd_partition *
 	bool found = false;
 
 	for (struct osd_effect *effect = txn ? txn->effects : NULL; effect; effect = effect->next) {
-		if (!effect->partition || effect->id.partition_id != id || effect->id.object_id != 0)
+		if (!effect->partition || effect->id.partition_id != id ||
+		    effect->id.object_id != 0)
 			continue;
 		if (effect->run == run_created || effect->run == run_removed) {
 			*ret_partition = effect->run == run_created ? effect->partition : NULL;
@@ -144,7 +147,7 @@ enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *t
 	return OSD_OK;
 }
 
-/* ---- records -------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
 				   struct osd_partition_record *ret_record)
@@ -156,10 +159,12 @@ enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *pa
 	size_t length;
 
 	if (status == OSD_OK)
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
-				    write ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_PARTITIONS,
+				    osd_key_bytes(&key), write ? OSD_KV_RMW : 0, bytes,
+				    sizeof(bytes), &length);
 	if (status == OSD_OK)
-		status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+		status =
+			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_E_NO_PARTITION;
 	if (status == OSD_OK && record.incarnation != partition->incarnation)
@@ -188,8 +193,8 @@ enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_r
 	size_t length;
 
 	if (status == OSD_OK)
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_META, osd_key_bytes(&key), OSD_KV_RMW,
-				    bytes, sizeof(bytes), &length);
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_META, osd_key_bytes(&key),
+				    OSD_KV_RMW, bytes, sizeof(bytes), &length);
 	if (status == OSD_OK)
 		status = osd_root_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_root);
 	return status == OSD_E_NO_OBJECT ? OSD_E_MEDIUM : status;
@@ -226,10 +231,11 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 }
 
-/* ---- create --------------------------------------------------------------------------------------- */
+/* ---- create ------------------------------------------------------------------------------ */
 
 /* Puts the record under the id wanted, or the next free one. */
-static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id, struct osd_root_record *root,
+static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id,
+			       struct osd_root_record *root,
 			       const struct osd_partition_record *record, uint64_t *ret_id)
 {
 	uint64_t id = requested_id ? requested_id : root->next_partition_id;
@@ -241,7 +247,8 @@ static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id, struc
 		struct osd_key key = osd_key_partition(root->epoch, id);
 
 		if (id < OSD_FIRST_ID)
-			return requested_id ? OSD_E_EXISTS : OSD_E_NO_SPACE; /* reserved, or used up */
+			return requested_id ? OSD_E_EXISTS
+					    : OSD_E_NO_SPACE; /* reserved, or used up */
 		status = osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
 		if (status == OSD_OK)
@@ -297,7 +304,7 @@ enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id,
 	return OSD_OK;
 }
 
-/* ---- remove --------------------------------------------------------------------------------------- */
+/* ---- remove ------------------------------------------------------------------------------ */
 
 /* Ids below the first are the target's own collections: they are no contents. */
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -313,8 +320,9 @@ static enum osd_status check_empty(struct osd_txn *txn, const struct osd_partiti
 	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
 	struct osd_key key = osd_key_object(&first);
 	bool found = false;
-	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-					     OSD_KEY_PARTITION_PART, found_one, &found);
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			    OSD_KEY_PARTITION_PART, found_one, &found);
 
 	return status == OSD_OK && found ? OSD_E_NOT_EMPTY : status;
 }
@@ -335,10 +343,12 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	if (status != OSD_OK)
 		return status;
 	key = osd_key_partition(atomic_load(&txn->objects->epoch), partition_id);
-	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION, partition_id, partition->incarnation);
+	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION, partition_id,
+				      partition->incarnation);
 	status = osd_kv_remove(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key));
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead), (struct osd_bytes){"", 0}, 0);
+		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
+				    (struct osd_bytes){"", 0}, 0);
 	if (status != OSD_OK)
 		return status;
 	effect = osd_txn_effect(txn, run_removed);

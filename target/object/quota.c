@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths, counted in memory and
- * exact at any time, so a limit is checked before a byte is written and costs no transaction. */
+/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths, counted in
+ * memory and exact at any time, so a limit is checked before a byte is written and costs no
+ * transaction. */
 #include "object/internal.h"
 
 #define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
@@ -17,8 +18,8 @@ static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
 	return true;
 }
 
-enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta,
-			   bool use_reserve)
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
+			   uint64_t delta, bool use_reserve)
 {
 	uint64_t capacity = atomic_load(&objects->capacity_bytes);
 
@@ -45,7 +46,8 @@ void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, 
 	atomic_fetch_sub(&objects->used_bytes, delta);
 }
 
-enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
+			      uint64_t count)
 {
 	if (!add_below(&partition->object_count, count, atomic_load(&partition->count_limit)))
 		return OSD_E_QUOTA;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* range_lock.c -- see range_lock.h.  The list is short (threads at work on one object), so a walk is
- * cheaper than a tree. */
+/* range_lock.c -- see range_lock.h.  The list is short (threads at work on one object), so a walk
+ * is cheaper than a tree. */
 #include "object/range_lock.h"
 
 #include <assert.h>
@@ -21,7 +21,8 @@ void osd_range_lock_release(struct osd_range_lock *lock)
 /* An older entry that range must wait for; stop at range itself. */
 static bool is_blocked(const struct osd_range_lock *lock, const struct osd_range *range)
 {
-	for (const struct osd_range *other = lock->first; other && other != range; other = other->next)
+	for (const struct osd_range *other = lock->first; other && other != range;
+	     other = other->next)
 		if ((other->exclusive || range->exclusive) && other->start < range->end &&
 		    range->start < other->end)
 			return true;
@@ -34,8 +35,8 @@ static void append(struct osd_range_lock *lock, struct osd_range *range)
 	lock->last = &range->next;
 }
 
-void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start, uint64_t end,
-		       bool exclusive)
+void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
+		       uint64_t end, bool exclusive)
 {
 	*range = (struct osd_range){NULL, start, end, exclusive};
 	append(lock, range);
@@ -46,8 +47,8 @@ void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uin
 	}
 }
 
-bool osd_range_try(struct osd_range_lock *lock, struct osd_range *range, uint64_t start, uint64_t end,
-		   bool exclusive)
+bool osd_range_try(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
+		   uint64_t end, bool exclusive)
 {
 	*range = (struct osd_range){NULL, start, end, exclusive};
 	if (is_blocked(lock, range))

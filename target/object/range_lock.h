@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* range_lock.h -- reader/writer locks on byte ranges of one object: a WRITE is atomic against READs of the
- * same bytes (design D5).  First come, first served: who waits is not overtaken by a later conflicting
- * range.  The owner of the lock lives on its owner's stack. */
+/* range_lock.h -- reader/writer locks on byte ranges of one object: a WRITE is atomic against READs
+ * of the same bytes (design D5).  First come, first served: who waits is not overtaken by a later
+ * conflicting range.  The owner of the lock lives on its owner's stack. */
 #ifndef OSD_OBJECT_RANGE_LOCK_H
 #define OSD_OBJECT_RANGE_LOCK_H
 
@@ -19,16 +19,16 @@ struct osd_range_lock {
 	pthread_mutex_t *mutex; /* borrowed: the object's */
 	pthread_cond_t changed;
 	struct osd_range *first, **last; /* under mutex: held or waited for, oldest first */
-	unsigned waiters;                /* under mutex */
+	unsigned waiters;		 /* under mutex */
 };
 
 void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex);
 void osd_range_lock_release(struct osd_range_lock *lock);
 /* All with the mutex held; acquire lets go of it while it waits. */
-void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start, uint64_t end,
-		       bool exclusive);
-bool osd_range_try(struct osd_range_lock *lock, struct osd_range *range, uint64_t start, uint64_t end,
-		   bool exclusive);
+void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
+		       uint64_t end, bool exclusive);
+bool osd_range_try(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
+		   uint64_t end, bool exclusive);
 void osd_range_drop(struct osd_range_lock *lock, struct osd_range *range);
 
 #endif

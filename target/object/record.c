@@ -23,22 +23,22 @@ void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_RECORD_BYTES);
 
-	osd_wr_be(&w, RECORD_VERSION, 1);           /* 0 */
-	osd_wr_be(&w, record->type, 1);             /* 1 */
+	osd_wr_be(&w, RECORD_VERSION, 1);	    /* 0 */
+	osd_wr_be(&w, record->type, 1);		    /* 1 */
 	osd_wr_be(&w, record->collection_type, 1);  /* 2 */
-	osd_wr_be(&w, record->head_on, 1);          /* 3 */
-	osd_wr_be(&w, record->flags, 2);            /* 4-5 */
-	osd_wr_be(&w, 0, 2);                        /* 6-7 */
-	put_times(&w, record->times);               /* 8-37 */
-	osd_wr_be(&w, 0, 2);                        /* 38-39 */
-	osd_wr_be(&w, record->length, 8);           /* 40-47 */
+	osd_wr_be(&w, record->head_on, 1);	    /* 3 */
+	osd_wr_be(&w, record->flags, 2);	    /* 4-5 */
+	osd_wr_be(&w, 0, 2);			    /* 6-7 */
+	put_times(&w, record->times);		    /* 8-37 */
+	osd_wr_be(&w, 0, 2);			    /* 38-39 */
+	osd_wr_be(&w, record->length, 8);	    /* 40-47 */
 	osd_wr_be(&w, record->reserved_bytes, 8);   /* 48-55 */
-	osd_wr_be(&w, record->head_bytes, 8);       /* 56-63 */
-	osd_wr_be(&w, record->generation, 8);       /* 64-71 */
+	osd_wr_be(&w, record->head_bytes, 8);	    /* 56-63 */
+	osd_wr_be(&w, record->generation, 8);	    /* 64-71 */
 	osd_wr_be(&w, record->spare_generation, 8); /* 72-79 */
-	osd_wr_be(&w, record->max_length, 8);       /* 80-87 */
+	osd_wr_be(&w, record->max_length, 8);	    /* 80-87 */
 	osd_wr_be(&w, record->attribute_count, 4);  /* 88-91 */
-	osd_wr_be(&w, 0, 4);                        /* 92-95 */
+	osd_wr_be(&w, 0, 4);			    /* 92-95 */
 }
 
 enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record)
@@ -70,18 +70,18 @@ enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_r
 
 static void put_partition(struct osd_wr *w, const struct osd_partition_record *record)
 {
-	osd_wr_be(w, RECORD_VERSION, 1);               /* 0 */
-	osd_wr_be(w, record->bypass, 1);               /* 1 */
-	osd_wr_be(w, 0, 2);                            /* 2-3 */
-	osd_wr_be(w, record->incarnation, 4);          /* 4-7 */
-	put_times(w, record->times);                   /* 8-37 */
-	osd_wr_be(w, 0, 2);                            /* 38-39 */
-	osd_wr_be(w, record->quotas.max_length, 8);    /* 40-47 */
-	osd_wr_be(w, record->quotas.capacity, 8);      /* 48-55 */
-	osd_wr_be(w, record->quotas.object_count, 8);  /* 56-63 */
-	osd_wr_be(w, record->quotas.collections, 4);   /* 64-67 */
+	osd_wr_be(w, RECORD_VERSION, 1);		 /* 0 */
+	osd_wr_be(w, record->bypass, 1);		 /* 1 */
+	osd_wr_be(w, 0, 2);				 /* 2-3 */
+	osd_wr_be(w, record->incarnation, 4);		 /* 4-7 */
+	put_times(w, record->times);			 /* 8-37 */
+	osd_wr_be(w, 0, 2);				 /* 38-39 */
+	osd_wr_be(w, record->quotas.max_length, 8);	 /* 40-47 */
+	osd_wr_be(w, record->quotas.capacity, 8);	 /* 48-55 */
+	osd_wr_be(w, record->quotas.object_count, 8);	 /* 56-63 */
+	osd_wr_be(w, record->quotas.collections, 4);	 /* 64-67 */
 	osd_wr_be(w, record->quotas.partition_count, 8); /* 68-75 */
-	osd_wr_be(w, 0, 8);                            /* 76-83 */
+	osd_wr_be(w, 0, 8);				 /* 76-83 */
 }
 
 static enum osd_status get_partition(struct osd_rd *r, struct osd_partition_record *record)
@@ -122,16 +122,17 @@ enum osd_status osd_partition_record_decode(const void *bytes, size_t length,
 	return status;
 }
 
-void osd_root_record_encode(const struct osd_root_record *record, uint8_t bytes[OSD_ROOT_RECORD_BYTES])
+void osd_root_record_encode(const struct osd_root_record *record,
+			    uint8_t bytes[OSD_ROOT_RECORD_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_ROOT_RECORD_BYTES);
 
-	put_partition(&w, &record->common);            /* 0-83 */
-	osd_wr_be(&w, record->epoch, 4);               /* 84-87 */
-	osd_wr_be(&w, record->next_incarnation, 4);    /* 88-91 */
-	osd_wr_be(&w, record->next_partition_id, 8);   /* 92-99 */
-	osd_wr_be(&w, record->capacity, 8);            /* 100-107 */
-	osd_wr_be(&w, 0, 4);                           /* 108-111 */
+	put_partition(&w, &record->common);	     /* 0-83 */
+	osd_wr_be(&w, record->epoch, 4);	     /* 84-87 */
+	osd_wr_be(&w, record->next_incarnation, 4);  /* 88-91 */
+	osd_wr_be(&w, record->next_partition_id, 8); /* 92-99 */
+	osd_wr_be(&w, record->capacity, 8);	     /* 100-107 */
+	osd_wr_be(&w, 0, 4);			     /* 108-111 */
 }
 
 enum osd_status osd_root_record_decode(const void *bytes, size_t length,
@@ -152,7 +153,7 @@ enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 	return status;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 static struct osd_wr key_begin(struct osd_key *key)
 {

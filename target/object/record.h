@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* record.h -- the packed records of the object layer and their keys, as structures (docs/format.md has the
- * bytes).  Only record.c knows the layout. */
+/* record.h -- the packed records of the object layer and their keys, as structures (docs/format.md
+ * has the bytes).  Only record.c knows the layout. */
 #ifndef OSD_OBJECT_RECORD_H
 #define OSD_OBJECT_RECORD_H
 
@@ -22,32 +22,33 @@ enum osd_time {
 
 enum osd_record_flags {
 	OSD_REC_LENGTH_RULES = 1, /* length counts, the files may be longer or shorter */
-	OSD_REC_HAS_FILES = 2,    /* a file may exist */
-	OSD_REC_UNFINISHED = 4,   /* surrogate of an unfinished job */
+	OSD_REC_HAS_FILES = 2,	  /* a file may exist */
+	OSD_REC_UNFINISHED = 4,	  /* surrogate of an unfinished job */
 	OSD_REC_KNOWN = 7,
 };
 
 /* A user object or a collection. */
 struct osd_record {
-	uint8_t type;            /* enum osd_object_type */
+	uint8_t type;		 /* enum osd_object_type */
 	uint8_t collection_type; /* enum osd_collection_type */
-	uint8_t head_on;         /* enum osd_tier_head_on */
+	uint8_t head_on;	 /* enum osd_tier_head_on */
 	uint16_t flags;
 	uint64_t times[OSD_T_COUNT]; /* ms since 1970, 48 bits */
-	uint64_t length;             /* as last settled; true when reserved_bytes == length */
+	uint64_t length;	     /* as last settled; true when reserved_bytes == length */
 	uint64_t reserved_bytes;     /* >= the true length */
 	uint64_t head_bytes;
 	uint64_t generation;
-	uint64_t spare_generation; /* files of this generation are to be removed at recovery; 0: none */
-	uint64_t max_length;       /* quota */
+	uint64_t spare_generation; /* files of this generation are to be removed at recovery; 0:
+				      none */
+	uint64_t max_length;	   /* quota */
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
 };
 
 struct osd_quotas {
-	uint64_t max_length;      /* #1 */
-	uint64_t capacity;        /* #10001h */
-	uint64_t object_count;    /* #10002h */
-	uint32_t collections;     /* #10081h, per user object */
+	uint64_t max_length;	  /* #1 */
+	uint64_t capacity;	  /* #10001h */
+	uint64_t object_count;	  /* #10002h */
+	uint32_t collections;	  /* #10081h, per user object */
 	uint64_t partition_count; /* #20002h; root only */
 };
 
@@ -59,16 +60,16 @@ struct osd_partition_record {
 };
 
 struct osd_root_record {
-	uint32_t epoch;            /* of the store; FORMAT OSD begins a new one */
+	uint32_t epoch;		   /* of the store; FORMAT OSD begins a new one */
 	uint32_t next_incarnation; /* never goes back */
 	uint64_t next_partition_id;
 	uint64_t capacity; /* as formatted; 0: all */
 	struct osd_partition_record common;
 };
 
-#define OSD_RECORD_BYTES           96
+#define OSD_RECORD_BYTES	   96
 #define OSD_PARTITION_RECORD_BYTES 84
-#define OSD_ROOT_RECORD_BYTES      112
+#define OSD_ROOT_RECORD_BYTES	   112
 
 /* Decoders return OSD_E_MEDIUM for what this release does not know. */
 void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES]);
@@ -77,11 +78,12 @@ void osd_partition_record_encode(const struct osd_partition_record *record,
 				 uint8_t bytes[OSD_PARTITION_RECORD_BYTES]);
 enum osd_status osd_partition_record_decode(const void *bytes, size_t length,
 					    struct osd_partition_record *ret_record);
-void osd_root_record_encode(const struct osd_root_record *record, uint8_t bytes[OSD_ROOT_RECORD_BYTES]);
+void osd_root_record_encode(const struct osd_root_record *record,
+			    uint8_t bytes[OSD_ROOT_RECORD_BYTES]);
 enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 				       struct osd_root_record *ret_record);
 
-/* ---- keys --------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 /* Where an object's records and files are: its ids and the partition's incarnation. */
 struct osd_place {
@@ -90,7 +92,7 @@ struct osd_place {
 	uint64_t object_id;   /* 0: the partition or root itself */
 };
 
-#define OSD_KEY_MAX            48
+#define OSD_KEY_MAX	       48
 #define OSD_KEY_PARTITION_PART 12 /* bytes of partition id and incarnation that begin most keys */
 #define OSD_KEY_OBJECT_PART    20 /* and of the object id */
 
@@ -102,15 +104,15 @@ struct osd_key {
 struct osd_key osd_key_partition(uint32_t epoch, uint64_t partition_id);
 struct osd_key osd_key_object(const struct osd_place *place);
 struct osd_key osd_key_attribute(const struct osd_place *place, uint32_t page, uint32_t number);
-/* Members: place is the collection; id 0 is the collection's own mark.  Memberships: place is the user
- * object, id the collection. */
+/* Members: place is the collection; id 0 is the collection's own mark.  Memberships: place is the
+ * user object, id the collection. */
 struct osd_key osd_key_member(const struct osd_place *place, uint64_t id);
 
 enum osd_meta_kind {
-	OSD_META_ROOT = 'R',      /* the root record */
-	OSD_META_BOOT = 'B',      /* how often the store was opened: upper half of generations */
-	OSD_META_CLEAN = 'C',     /* the store was closed in order */
-	OSD_META_ID_MARK = 'I',   /* partition -> ids below were given out */
+	OSD_META_ROOT = 'R',	   /* the root record */
+	OSD_META_BOOT = 'B',	   /* how often the store was opened: upper half of generations */
+	OSD_META_CLEAN = 'C',	   /* the store was closed in order */
+	OSD_META_ID_MARK = 'I',	   /* partition -> ids below were given out */
 	OSD_META_DEAD_FILES = 'D', /* object's files to remove */
 	OSD_META_DEAD_PARTITION = 'P',
 	OSD_META_DEAD_EPOCH = 'E',

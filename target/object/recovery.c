@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recovery.c -- what open does once the database has recovered: reads the root and the partitions, counts
- * what is there, and settles the objects whose reservation was open when the target stopped (only those
- * need a look at their files). */
+/* recovery.c -- what open does once the database has recovered: reads the root and the partitions,
+ * counts what is there, and settles the objects whose reservation was open when the target stopped
+ * (only those need a look at their files). */
 #include "object/internal.h"
 
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-/* ---- root ----------------------------------------------------------------------------------------- */
+/* ---- root -------------------------------------------------------------------------------- */
 
 static void fresh_root(struct osd_root_record *root)
 {
-	*root = (struct osd_root_record){.epoch = 1, .next_incarnation = 1,
-					 .next_partition_id = OSD_FIRST_ID};
-	root->common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT, UINT32_MAX,
-						  OSD_NO_LIMIT};
+	*root = (struct osd_root_record){
+		.epoch = 1, .next_incarnation = 1, .next_partition_id = OSD_FIRST_ID};
+	root->common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
+						  UINT32_MAX, OSD_NO_LIMIT};
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		root->common.times[i] = osd_now_ms();
 }
@@ -30,16 +30,18 @@ static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *
 	struct osd_key key = osd_key_meta(OSD_META_ROOT);
 	uint8_t bytes[OSD_ROOT_RECORD_BYTES];
 	size_t length;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key), OSD_KV_RMW,
-					    bytes, sizeof(bytes), &length);
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
+					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
 
 	if (status == OSD_OK)
-		return osd_root_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &objects->root);
+		return osd_root_record_decode(bytes, OSD_MIN(length, sizeof(bytes)),
+					      &objects->root);
 	if (status != OSD_E_NO_OBJECT)
 		return status;
 	fresh_root(&objects->root);
 	osd_root_record_encode(&objects->root, bytes);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 }
 
 /* Generations of this run begin above all that were ever given out. */
@@ -49,16 +51,16 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	uint8_t bytes[4] = {0};
 	uint64_t boots;
 	size_t length;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key), OSD_KV_RMW,
-					    bytes, sizeof(bytes), &length);
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
+					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
 
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	boots = osd_get_be(bytes, sizeof(bytes)) + 1;
 	osd_put_be(bytes, boots, sizeof(bytes));
 	atomic_store(&objects->next_generation, boots << 32);
-	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, sizeof(bytes)},
-			    0);
+	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+			    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 	if (status == OSD_OK)
 		status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&clean));
 	objects->unclean = status == OSD_E_NO_OBJECT && boots > 1;
@@ -85,7 +87,7 @@ static enum osd_status begin_run(struct osd_objects *objects)
 	return status;
 }
 
-/* ---- partitions ----------------------------------------------------------------------------------- */
+/* ---- partitions -------------------------------------------------------------------------- */
 
 struct partitions_context {
 	struct osd_objects *objects;
@@ -136,18 +138,18 @@ static enum osd_status load_partitions(struct osd_objects *objects)
 	struct partitions_context context = {objects, OSD_OK};
 	struct osd_key first = osd_key_partition(atomic_load(&objects->epoch), 0);
 	struct osd_key marks = osd_key_meta(OSD_META_ID_MARK);
-	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_PARTITIONS, osd_key_bytes(&first), 4,
-					     add_partition, &context);
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_PARTITIONS,
+					     osd_key_bytes(&first), 4, add_partition, &context);
 
 	if (status == OSD_OK)
 		status = context.status;
 	if (status == OSD_OK)
-		status = osd_kv_scan(objects->kv, NULL, OSD_KV_META, osd_key_bytes(&marks), 1, add_mark,
-				     objects);
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_META, osd_key_bytes(&marks), 1,
+				     add_mark, objects);
 	return status;
 }
 
-/* ---- objects -------------------------------------------------------------------------------------- */
+/* ---- objects ----------------------------------------------------------------------------- */
 
 struct objects_context {
 	struct osd_objects *objects;
@@ -186,7 +188,8 @@ static bool note_open(struct objects_context *context, uint64_t object_id)
 		context->open = open;
 		context->open_capacity = capacity;
 	}
-	context->open[context->open_count++] = (struct osd_object_id){context->partition->id, object_id};
+	context->open[context->open_count++] =
+		(struct osd_object_id){context->partition->id, object_id};
 	return true;
 }
 
@@ -250,8 +253,8 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 static enum osd_status load_objects(struct osd_objects *objects)
 {
 	struct objects_context context = {.objects = objects};
-	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS, (struct osd_bytes){"", 0}, 0,
-					     count_object, &context);
+	enum osd_status status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS,
+					     (struct osd_bytes){"", 0}, 0, count_object, &context);
 
 	osd_partition_put(context.partition);
 	if (status == OSD_OK)
@@ -287,12 +290,13 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 	if (status == OSD_OK)
 		status = load_objects(objects);
 	if (status != OSD_OK) {
-		snprintf(message, 256, "recovery of the store failed: %s", osd_status_info(status)->meaning);
+		snprintf(message, 256, "recovery of the store failed: %s",
+			 osd_status_info(status)->meaning);
 		return status;
 	}
 	find_capacity(objects);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	objects->recovery_seconds += (double)(end.tv_sec - start.tv_sec) +
-				     (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+	objects->recovery_seconds +=
+		(double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
 	return OSD_OK;
 }

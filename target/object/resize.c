@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* resize.c -- TRUNCATE (by the logical length attribute), CLEAR and PUNCH.
  *
- * Shrinking commits the new length first, with a mark that it rules over the files; then the files are
- * cut, or, while descriptors are out, only emptied from the new length on, so that no reader of a mapping is
- * killed by SIGBUS (design D19).  Recovery cuts what a crash left long.
- * PUNCH in the middle writes new files of the next generation and switches over in one commit. */
+ * Shrinking commits the new length first, with a mark that it rules over the files; then the files
+ * are cut, or, while descriptors are out, only emptied from the new length on, so that no reader of
+ * a mapping is killed by SIGBUS (design D19).  Recovery cuts what a crash left long. PUNCH in the
+ * middle writes new files of the next generation and switches over in one commit. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 	return status == OSD_OK ? osd_tier_zero(&object->file, length, stat.size - length) : status;
 }
 
-/* ---- truncate ------------------------------------------------------------------------------------- */
+/* ---- truncate ---------------------------------------------------------------------------- */
 
 static void change_length(struct osd_record *record, void *arg)
 {
@@ -126,7 +126,7 @@ enum osd_status osd_object_truncate_after_commit(struct osd_object *object, uint
 	return status;
 }
 
-/* ---- clear ---------------------------------------------------------------------------------------- */
+/* ---- clear ------------------------------------------------------------------------------- */
 
 static enum osd_status clear_locked(struct osd_object *object, uint64_t offset, uint64_t end,
 				    unsigned flags)
@@ -163,7 +163,7 @@ enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uin
 	return status;
 }
 
-/* ---- punch ---------------------------------------------------------------------------------------- */
+/* ---- punch ------------------------------------------------------------------------------- */
 
 static enum osd_status copy_range(struct osd_tier_file *from, uint64_t from_offset,
 				  struct osd_tier_file *to, uint64_t to_offset, uint64_t length)
@@ -221,11 +221,12 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 static enum osd_status punch_middle(struct osd_object *object, uint64_t offset, uint64_t length)
 {
 	uint64_t old_length = atomic_load(&object->length), old_generation = object->generation;
-	struct switch_over to = {atomic_fetch_add(&object->objects->next_generation, 1), old_generation,
-				 old_length - length};
+	struct switch_over to = {atomic_fetch_add(&object->objects->next_generation, 1),
+				 old_generation, old_length - length};
 	struct osd_tier_file fresh;
 	struct osd_data_name old_name = object->file.name;
-	enum osd_status status = osd_object_change_record(object, false, change_spare, &to.generation);
+	enum osd_status status =
+		osd_object_change_record(object, false, change_spare, &to.generation);
 
 	if (status != OSD_OK)
 		return status;
@@ -244,6 +245,7 @@ static enum osd_status punch_middle(struct osd_object *object, uint64_t offset, 
 	}
 	osd_tier_file_adopt(&object->file, &fresh);
 	object->generation = to.generation;
+	osd_version_generation(object);
 	object->spare_generation = old_generation;
 	object->reserved_bytes = to.length;
 	object->length_rules = object->untrimmed = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* settle.c -- bringing records up to what is in memory: times, lengths, the end of reservations; and
- * flushing.  Settled entries may leave the cache, and recovery has nothing to do for them. */
+/* settle.c -- bringing records up to what is in memory: times, lengths, the end of reservations;
+ * and flushing.  Settled entries may leave the cache, and recovery has nothing to do for them. */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -12,8 +12,7 @@ bool osd_object_is_settled(struct osd_object *object)
 	       (!atomic_load(&object->times_dirty) &&
 		atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
 		!(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
-		!atomic_load(&object->untrimmed) &&
-		atomic_load(&object->spare_generation) == 0);
+		!atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0);
 }
 
 static void put_times(const struct osd_object *object, struct osd_record *record)
@@ -107,7 +106,8 @@ void osd_settle_all(struct osd_objects *objects, bool everything)
 	do {
 		count = osd_cache_unsettled(objects, batch, OSD_ARRAY_SIZE(batch), &cursor);
 		for (size_t i = 0; i < count; i++) {
-			bool idle = atomic_load(&batch[i]->write_tick) != atomic_load(&objects->tick);
+			bool idle =
+				atomic_load(&batch[i]->write_tick) != atomic_load(&objects->tick);
 
 			if (everything || idle || atomic_load(&batch[i]->times_dirty))
 				osd_object_settle(batch[i], everything || idle, false);
@@ -116,7 +116,7 @@ void osd_settle_all(struct osd_objects *objects, bool everything)
 	} while (count > 0);
 }
 
-/* ---- partitions and root -------------------------------------------------------------------------- */
+/* ---- partitions and root ----------------------------------------------------------------- */
 
 static void raise_times(uint64_t times[OSD_T_COUNT], _Atomic uint64_t *in_memory)
 {
@@ -168,7 +168,7 @@ enum osd_status osd_root_settle(struct osd_objects *objects)
 	return status;
 }
 
-/* ---- flush ---------------------------------------------------------------------------------------- */
+/* ---- flush ------------------------------------------------------------------------------- */
 
 enum osd_status osd_object_flush(struct osd_object *object)
 {

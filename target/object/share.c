@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* share.c -- read-only descriptors of an object's data for a sandbox, and the version counter by which the
- * sandbox sees whether what it read is of one piece (design D19).
+/* share.c -- read-only descriptors of an object's data for a sandbox, and the version counter by
+ * which the sandbox sees whether what it read is of one piece (design D19).
  *
  * The counter lies in a page of its own in a memfd.  We keep the only writable mapping: the seals
  * forbid another, and what is given away was opened for reading. */
@@ -25,9 +25,10 @@ struct osd_version_page {
 	_Atomic uint64_t version; /* even: stable */
 	_Atomic uint64_t length;
 	_Atomic uint64_t removed;
+	_Atomic uint64_t generation; /* of the files */
 };
 
-/* ---- the page ------------------------------------------------------------------------------------- */
+/* ---- the page ---------------------------------------------------------------------------- */
 
 static enum osd_status page_new(struct osd_version_page **ret_page, int *ret_fd)
 {
@@ -43,8 +44,9 @@ static enum osd_status page_new(struct osd_version_page **ret_page, int *ret_fd)
 		return osd_status_from_errno(errno);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	read_only = open(path, O_RDONLY | O_CLOEXEC);
-	if (read_only < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE |
-							    F_SEAL_SEAL) < 0)
+	if (read_only < 0 ||
+	    fcntl(fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
 		error = errno;
 	if (error) {
 		munmap(page, VERSION_PAGE_BYTES);
@@ -70,9 +72,16 @@ void osd_version_end(struct osd_object *object)
 
 void osd_version_length(struct osd_object *object, uint64_t length)
 {
-	/* The page is made while the whole object is locked, so it does not appear under a writer. */
+	/* The page is made while the whole object is locked, so it does not appear under a writer.
+	 */
 	if (object->version_page)
 		atomic_store(&object->version_page->length, length);
+}
+
+void osd_version_generation(struct osd_object *object)
+{
+	if (object->version_page)
+		atomic_store(&object->version_page->generation, atomic_load(&object->generation));
 }
 
 void osd_version_removed(struct osd_object *object)
@@ -88,7 +97,7 @@ void osd_version_release(struct osd_object *object)
 	osd_closep(&object->version_fd);
 }
 
-/* ---- sharing -------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------- */
 
 /* Of the files as they are, while nobody writes. */
 static enum osd_status share_locked(struct osd_object *object, struct osd_share *share)
@@ -99,6 +108,7 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 		status = page_new(&object->version_page, &object->version_fd);
 	if (status != OSD_OK)
 		return status;
+	osd_version_generation(object);
 	share->length = atomic_load(&object->length);
 	atomic_store(&object->version_page->length, share->length);
 	share->head_bytes = object->file.head_bytes;
@@ -144,7 +154,8 @@ void osd_object_unshare(struct osd_object *object)
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
 	pthread_mutex_unlock(&object->mutex);
 	if (atomic_fetch_sub(&object->shares, 1) == 1 && object->length_rules)
-		object->untrimmed = osd_object_fit_files(object, atomic_load(&object->length)) != OSD_OK;
+		object->untrimmed =
+			osd_object_fit_files(object, atomic_load(&object->length)) != OSD_OK;
 	pthread_mutex_lock(&object->mutex);
 	osd_range_drop(&object->ranges, &range);
 	pthread_mutex_unlock(&object->mutex);

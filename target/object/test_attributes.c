@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_attributes.c -- attributes, quotas, collections, page forms and providers, on both stores. */
+/* test_attributes.c -- attributes, quotas, collections, page forms and providers, on both stores.
+ */
 #include "object/test_support.h"
 
 #define PID UINT64_C(0x10000)
@@ -11,8 +12,8 @@ static struct osd_object_id id_of(uint64_t partition_id, uint64_t object_id)
 
 static const struct osd_object_id root;
 
-static void check_text(struct osd_objects *o, struct osd_object_id id, uint32_t page, uint32_t number,
-		       const char *wanted, size_t length)
+static void check_text(struct osd_objects *o, struct osd_object_id id, uint32_t page,
+		       uint32_t number, const char *wanted, size_t length)
 {
 	uint8_t value[256];
 	size_t got = test_get(o, id, page, number, value, sizeof(value));
@@ -20,7 +21,7 @@ static void check_text(struct osd_objects *o, struct osd_object_id id, uint32_t 
 	CHECK_BYTES(value, got, wanted, length);
 }
 
-/* ---- application pages ---------------------------------------------------------------------------- */
+/* ---- application pages ------------------------------------------------------------------- */
 
 static void test_own_pages(struct test_store *store, struct osd_object_id id)
 {
@@ -31,7 +32,8 @@ static void test_own_pages(struct test_store *store, struct osd_object_id id)
 	check_text(o, id, 0x10003, 1, "inode", 5);
 	check_text(o, id, 0x10003, 0, "        unidentified attributes page\0\0\0\0", 40);
 	OK(test_set(o, id, 0x10003, 0, "V       name", 13));
-	check_text(o, id, 0x10003, 0, "V       name\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 40);
+	check_text(o, id, 0x10003, 0,
+		   "V       name\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 40);
 	CHECK_EQ(test_set(o, id, 0x10003, 0, "no end of text", 14), OSD_E_PARAM_FIELD);
 	CHECK_EQ(test_get(o, id, 0x10003, 7, back, sizeof(back)), 0);
 	memset(large, 'x', sizeof(large));
@@ -58,7 +60,8 @@ struct seen {
 	size_t count;
 };
 
-static enum osd_status see(void *arg, uint32_t page, uint32_t number, const uint8_t *value, size_t length)
+static enum osd_status see(void *arg, uint32_t page, uint32_t number, const uint8_t *value,
+			   size_t length)
 {
 	struct seen *seen = arg;
 
@@ -103,7 +106,7 @@ static void test_walk(struct test_store *store, struct osd_object_id id)
 	osd_txn_abort(txn);
 }
 
-/* ---- standard pages ------------------------------------------------------------------------------- */
+/* ---- standard pages ---------------------------------------------------------------------- */
 
 static void test_information(struct test_store *store, struct osd_object_id id)
 {
@@ -115,10 +118,12 @@ static void test_information(struct test_store *store, struct osd_object_id id)
 
 	OK(test_set(o, root, 0x90000001, 9, "name", 4));
 	for (size_t i = 0; i < 10; i++)
-		CHECK_EQ(test_get(o, root, 0x90000001, linux_reads[i], value, sizeof(value)), lengths[i]);
+		CHECK_EQ(test_get(o, root, 0x90000001, linux_reads[i], value, sizeof(value)),
+			 lengths[i]);
 	CHECK(test_get(o, root, 0x90000001, 8, value, sizeof(value)) <= 64);
 	CHECK_EQ(test_set(o, root, 0x90000001, 4, "x", 1), OSD_E_PARAM_FIELD);
-	check_text(o, root, 0x90000001, 0, "INCITS  T10 Root Information\0\0\0\0\0\0\0\0\0\0\0\0", 40);
+	check_text(o, root, 0x90000001, 0, "INCITS  T10 Root Information\0\0\0\0\0\0\0\0\0\0\0\0",
+		   40);
 	check_text(o, id, 0, 1, "INCITS  T10 User Object Information\0\0\0\0\0", 40);
 	CHECK_EQ(test_get_number(o, partition, 0x30000001, 1), PID);
 	CHECK_EQ(test_get_number(o, id, 1, 1), PID);
@@ -181,7 +186,7 @@ static void test_times(struct test_store *store, struct osd_object_id id)
 	osd_txn_abort(txn);
 }
 
-/* ---- quotas --------------------------------------------------------------------------------------- */
+/* ---- quotas ------------------------------------------------------------------------------ */
 
 static void test_quotas(struct test_store *store)
 {
@@ -219,9 +224,10 @@ static void test_quotas(struct test_store *store)
 	OK(test_set_number(o, root, 0x90000002, 0x20002, UINT64_MAX, 8));
 }
 
-/* ---- collections ---------------------------------------------------------------------------------- */
+/* ---- collections ------------------------------------------------------------------------- */
 
-static enum osd_status make_collection(struct osd_objects *o, enum osd_collection_type type, uint64_t *ret_id)
+static enum osd_status make_collection(struct osd_objects *o, enum osd_collection_type type,
+				       uint64_t *ret_id)
 {
 	struct osd_txn *txn = test_begin(o, 0);
 
@@ -278,7 +284,8 @@ static void test_collections(struct test_store *store, struct osd_object_id id)
 
 	txn = test_begin(o, OSD_TXN_INTERNAL);
 	OK(osd_collection_create(txn, PID, OSD_JOBS_COLLECTION, OSD_COLLECTION_TRACKING, &jobs));
-	CHECK_EQ(osd_collection_create(txn, PID, OSD_JOBS_COLLECTION, OSD_COLLECTION_TRACKING, &jobs),
+	CHECK_EQ(osd_collection_create(txn, PID, OSD_JOBS_COLLECTION, OSD_COLLECTION_TRACKING,
+				       &jobs),
 		 OSD_E_EXISTS);
 	OK(osd_collection_add(txn, id_of(PID, jobs), id.object_id));
 	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
@@ -291,11 +298,11 @@ static void test_collections(struct test_store *store, struct osd_object_id id)
 	CHECK(!is_member(o, jobs, id.object_id));
 }
 
-/* ---- providers and records ------------------------------------------------------------------------ */
+/* ---- providers and records --------------------------------------------------------------- */
 
 static enum osd_status provider_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				    size_t *ret_length)
+				    uint32_t page, uint32_t number, uint8_t *buffer,
+				    size_t capacity, size_t *ret_length)
 {
 	(void)context, (void)txn, (void)id, (void)page;
 	*ret_length = number == 1 && capacity ? 1 : 0;
@@ -312,15 +319,18 @@ static enum osd_status provider_each(void *context, struct osd_txn *txn, struct 
 }
 
 static enum osd_status provider_set(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, uint32_t number, const uint8_t *value, size_t length)
+				    uint32_t page, uint32_t number, const uint8_t *value,
+				    size_t length)
 {
 	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
 	return OSD_E_PARAM_FIELD;
 }
 
-static const struct osd_page_provider provider = {
-	.page = OSD_PAGE_JOB_STATUS, .page_name = "job status", .get = provider_get,
-	.each = provider_each, .set = provider_set};
+static const struct osd_page_provider provider = {.page = OSD_PAGE_JOB_STATUS,
+						  .page_name = "job status",
+						  .get = provider_get,
+						  .each = provider_each,
+						  .set = provider_set};
 
 static void test_provider(struct test_store *store, struct osd_object_id id)
 {
@@ -348,7 +358,8 @@ static void test_records(struct test_store *store)
 	unsigned count = 0;
 	size_t length;
 
-	CHECK_EQ(osd_txn_record_get(txn, OSD_TABLE_JOBS, "a", 1, back, 8, &length), OSD_E_NO_OBJECT);
+	CHECK_EQ(osd_txn_record_get(txn, OSD_TABLE_JOBS, "a", 1, back, 8, &length),
+		 OSD_E_NO_OBJECT);
 	OK(osd_txn_record_put(txn, OSD_TABLE_JOBS, "a", 1, "one", 3));
 	OK(osd_txn_record_put(txn, OSD_TABLE_JOBS, "b", 1, large, sizeof(large)));
 	OK(osd_txn_record_get(txn, OSD_TABLE_JOBS, "b", 1, back, 8, &length));
@@ -358,7 +369,8 @@ static void test_records(struct test_store *store)
 	OK(osd_txn_record_delete(txn, OSD_TABLE_JOBS, "b", 1));
 	OK(osd_txn_commit(txn, OSD_COMMIT_DURABLE));
 	txn = test_begin(store->objects, OSD_TXN_READ_ONLY);
-	CHECK_EQ(osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, "a", 1, back, 8, &length), OSD_E_NO_OBJECT);
+	CHECK_EQ(osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, "a", 1, back, 8, &length),
+		 OSD_E_NO_OBJECT);
 	OK(osd_txn_record_get(txn, OSD_TABLE_JOBS, "a", 1, back, 8, &length));
 	CHECK_BYTES(back, length, "one", 3);
 	osd_txn_abort(txn);

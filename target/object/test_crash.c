@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_crash.c -- what was acknowledged survives kill -9.  A child works on the store and writes one byte per
- * acknowledged operation into a pipe; we kill it after some number of them (or it dies at the n-th store
- * call), open the store, and compare it with a model that lives here.  With DB_TXN_NOSYNC the same check must
- * find a loss: proof that it can. */
+/* test_crash.c -- what was acknowledged survives kill -9.  A child works on the store and writes
+ * one byte per acknowledged operation into a pipe; we kill it after some number of them (or it dies
+ * at the n-th store call), open the store, and compare it with a model that lives here.  With
+ * DB_TXN_NOSYNC the same check must find a loss: proof that it can. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -152,7 +152,8 @@ static void test_kill_at_call(uint64_t seed)
 	model_release(&model);
 }
 
-/* Fewer acknowledged operations than the log buffer holds, none of them synced: all but certainly lost. */
+/* Fewer acknowledged operations than the log buffer holds, none of them synced: all but certainly
+ * lost. */
 static void test_nosync_loses(void)
 {
 	const uint64_t seed = 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_faults.c -- the n-th store call fails, for n = 1, 2, ...: whatever the store then answers, nothing
- * acknowledged is lost, nothing crashes or leaks, the figures stay right, and the store goes on. */
+/* test_faults.c -- the n-th store call fails, for n = 1, 2, ...: whatever the store then answers,
+ * nothing acknowledged is lost, nothing crashes or leaks, the figures stay right, and the store
+ * goes on. */
 #include "object/internal.h"
 #include "object/test_model.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_model.h -- for crash and fault tests: a sequence of operations that follows from a seed, and a plain
- * model of what the store must hold after any number of them.  Kept in another process than the one killed. */
+/* test_model.h -- for crash and fault tests: a sequence of operations that follows from a seed, and
+ * a plain model of what the store must hold after any number of them.  Kept in another process than
+ * the one killed. */
 #ifndef OSD_OBJECT_TEST_MODEL_H
 #define OSD_OBJECT_TEST_MODEL_H
 
@@ -52,15 +53,18 @@ static inline uint64_t model_random(uint64_t *state)
 
 static inline struct model_op model_op(uint64_t seed, uint64_t number)
 {
-	uint64_t state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + number * UINT64_C(0xbf58476d1ce4e5b9);
+	uint64_t state =
+		(seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + number * UINT64_C(0xbf58476d1ce4e5b9);
 	struct model_op op;
 
 	for (int i = 0; i < 4; i++)
 		model_random(&state);
 	op.kind = model_random(&state) % MODEL_KINDS;
 	op.object = model_random(&state) % MODEL_OBJECTS;
-	op.offset = (uint32_t)(model_random(&state) % (model_random(&state) % 4 ? 20000 : MODEL_MAX / 2));
-	op.length = 1 + (uint32_t)(model_random(&state) % (model_random(&state) % 4 ? 5000 : 200000));
+	op.offset = (uint32_t)(model_random(&state) %
+			       (model_random(&state) % 4 ? 20000 : MODEL_MAX / 2));
+	op.length =
+		1 + (uint32_t)(model_random(&state) % (model_random(&state) % 4 ? 5000 : 200000));
 	op.value = number + 1;
 	return op;
 }
@@ -76,7 +80,7 @@ static inline void model_fill(uint8_t *bytes, const struct model_op *op)
 		bytes[i] = (uint8_t)(op->value * 31 + i);
 }
 
-/* ---- on the model --------------------------------------------------------------------------------- */
+/* ---- on the model ------------------------------------------------------------------------ */
 
 static inline void model_resize(struct model_object *object, uint32_t length)
 {
@@ -88,7 +92,8 @@ static inline void model_resize(struct model_object *object, uint32_t length)
 	object->length = length;
 }
 
-static inline void model_put(struct model_object *object, const struct model_op *op, uint32_t offset)
+static inline void model_put(struct model_object *object, const struct model_op *op,
+			     uint32_t offset)
 {
 	model_resize(object, OSD_MAX(object->length, offset + op->length));
 	model_fill(object->bytes + offset, op);
@@ -154,7 +159,7 @@ static inline void model_release(struct model *model)
 	memset(model, 0, sizeof(*model));
 }
 
-/* ---- on the store --------------------------------------------------------------------------------- */
+/* ---- on the store ------------------------------------------------------------------------ */
 
 static inline enum osd_status model_set(struct osd_objects *objects, const struct model_op *op)
 {
@@ -226,11 +231,13 @@ static inline enum osd_status model_run(struct osd_objects *objects, const struc
 			return status;
 		osd_put_be(bytes, op->offset, 8);
 		if (op->kind == MODEL_CREATE)
-			status = osd_user_object_create(txn, MODEL_PID, model_id(op).object_id, 1, &id);
+			status = osd_user_object_create(txn, MODEL_PID, model_id(op).object_id, 1,
+							&id);
 		else if (op->kind == MODEL_REMOVE)
 			status = osd_user_object_remove(txn, model_id(op));
 		else
-			status = osd_attr_set(txn, model_id(op), 1, OSD_INFO_LOGICAL_LENGTH, bytes, 8);
+			status = osd_attr_set(txn, model_id(op), 1, OSD_INFO_LOGICAL_LENGTH, bytes,
+					      8);
 		return test_end(txn, status);
 	default:
 		return model_data(objects, op);
@@ -244,10 +251,10 @@ static inline bool model_is_expected(enum osd_status status)
 	       status == OSD_E_BEYOND_END;
 }
 
-/* ---- comparison ----------------------------------------------------------------------------------- */
+/* ---- comparison -------------------------------------------------------------------------- */
 
-static inline void model_check_object(struct osd_objects *objects, const struct model_object *wanted,
-				      struct osd_object_id id)
+static inline void model_check_object(struct osd_objects *objects,
+				      const struct model_object *wanted, struct osd_object_id id)
 {
 	struct osd_object *object;
 	uint8_t *bytes;
@@ -268,7 +275,8 @@ static inline void model_check_object(struct osd_objects *objects, const struct 
 	CHECK_EQ(test_get_number(objects, id, 1, OSD_INFO_LOGICAL_LENGTH), wanted->length);
 }
 
-/* Nothing is known of an uncertain one but that it can be read and that its pair of attributes agrees. */
+/* Nothing is known of an uncertain one but that it can be read and that its pair of attributes
+ * agrees. */
 static inline void model_check_uncertain(struct osd_objects *objects, struct osd_object_id id)
 {
 	struct osd_object *object;
@@ -285,7 +293,8 @@ static inline void model_check_uncertain(struct osd_objects *objects, struct osd
 	CHECK_EQ(got, length);
 	free(bytes);
 	osd_object_put(object);
-	CHECK_EQ(test_get_number(objects, id, MODEL_PAGE, 1), test_get_number(objects, id, MODEL_PAGE, 2));
+	CHECK_EQ(test_get_number(objects, id, MODEL_PAGE, 1),
+		 test_get_number(objects, id, MODEL_PAGE, 2));
 }
 
 /* The figures kept in memory are those of the objects there are. */

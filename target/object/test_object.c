@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_object.c -- partitions, user objects, data and listing, on both stores; what must be the same
- * after closing and opening again. */
+/* test_object.c -- partitions, user objects, data and listing, on both stores; what must be the
+ * same after closing and opening again. */
 #include "object/test_support.h"
 
 static struct osd_object_id id_of(uint64_t partition_id, uint64_t object_id)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_share.c -- descriptors given to a sandbox: read-only, sealed, a version that is odd while a writer is at
- * work, no SIGBUS when the object is cut; and objects over two roots. */
+/* test_share.c -- descriptors given to a sandbox: read-only, sealed, a version that is odd while a
+ * writer is at work, no SIGBUS when the object is cut; and objects over two roots. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #define PID UINT64_C(0x10000)
 
 struct version_page {
-	_Atomic uint64_t version, length, removed;
+	_Atomic uint64_t version, length, removed, generation;
 };
 
 static const struct version_page *map_version(int fd)
@@ -30,7 +30,8 @@ static void check_read_only(const struct osd_share *share)
 
 	CHECK(pwrite(share->head_fd, "x", 1, 0) < 0 && errno == EBADF);
 	CHECK(pwrite(share->version_fd, "x", 1, 0) < 0);
-	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, share->version_fd, 0) == MAP_FAILED);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, share->version_fd, 0) ==
+	      MAP_FAILED);
 	CHECK((seals & F_SEAL_SHRINK) && (seals & F_SEAL_GROW) && (seals & F_SEAL_SEAL));
 }
 
@@ -83,6 +84,13 @@ static void test_share(struct test_store *store)
 	CHECK_EQ(got, 21);
 	CHECK(data[9] == 'a' && data[10] == 0 && data[19] == 0 && data[20] == 'b');
 	munmap((void *)mapped, sizeof(data));
+	/* PUNCH that moves a tail makes new files. */
+	version = atomic_load(&page->generation);
+	CHECK(version != 0);
+	OK(osd_object_punch(object, 0, 1, 0));
+	CHECK(atomic_load(&page->generation) != version);
+	OK(osd_object_append(object, "c", 1, 0, &version));
+	CHECK_EQ(version, 20);
 	close_share(object, &share);
 	OK(osd_object_flush(object));
 	OK(osd_object_share(object, &share));
@@ -145,7 +153,7 @@ static void test_version(struct test_store *store)
 	osd_object_put(racer.object);
 }
 
-/* ---- two roots ------------------------------------------------------------------------------------ */
+/* ---- two roots --------------------------------------------------------------------------- */
 
 #define HEAD (2u << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_support.h -- for the object layer's test_*.c: a store in a directory of its own, or in memory, and
- * the shortest ways to do one thing in one transaction. */
+/* test_support.h -- for the object layer's test_*.c: a store in a directory of its own, or in
+ * memory, and the shortest ways to do one thing in one transaction. */
 #ifndef OSD_OBJECT_TEST_SUPPORT_H
 #define OSD_OBJECT_TEST_SUPPORT_H
 
@@ -23,7 +23,8 @@ struct test_store {
 	char directory[64];
 };
 
-static inline int test_remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+static inline int test_remove_entry(const char *path, const struct stat *stat, int type,
+				    struct FTW *ftw)
 {
 	(void)stat;
 	(void)type;
@@ -66,7 +67,7 @@ static inline void test_store_release(struct test_store *store)
 		nftw(store->directory, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- one thing in one transaction ------------------------------------------------------------------ */
+/* ---- one thing in one transaction -------------------------------------------------------- */
 
 static inline struct osd_txn *test_begin(struct osd_objects *objects, unsigned flags)
 {
@@ -84,7 +85,8 @@ static inline enum osd_status test_end(struct osd_txn *txn, enum osd_status stat
 	return status;
 }
 
-static inline enum osd_status test_partition(struct osd_objects *objects, uint64_t requested, uint64_t *ret_id)
+static inline enum osd_status test_partition(struct osd_objects *objects, uint64_t requested,
+					     uint64_t *ret_id)
 {
 	struct osd_txn *txn = test_begin(objects, 0);
 
@@ -106,8 +108,9 @@ static inline enum osd_status test_remove(struct osd_objects *objects, struct os
 	return test_end(txn, osd_user_object_remove(txn, id));
 }
 
-static inline enum osd_status test_set(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
-				       uint32_t number, const void *value, size_t length)
+static inline enum osd_status test_set(struct osd_objects *objects, struct osd_object_id id,
+				       uint32_t page, uint32_t number, const void *value,
+				       size_t length)
 {
 	struct osd_txn *txn = test_begin(objects, 0);
 
@@ -115,7 +118,8 @@ static inline enum osd_status test_set(struct osd_objects *objects, struct osd_o
 }
 
 static inline enum osd_status test_set_number(struct osd_objects *objects, struct osd_object_id id,
-					      uint32_t page, uint32_t number, uint64_t value, size_t width)
+					      uint32_t page, uint32_t number, uint64_t value,
+					      size_t width)
 {
 	uint8_t bytes[8];
 
@@ -134,8 +138,8 @@ static inline size_t test_get(struct osd_objects *objects, struct osd_object_id 
 	return length;
 }
 
-static inline uint64_t test_get_number(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
-				       uint32_t number)
+static inline uint64_t test_get_number(struct osd_objects *objects, struct osd_object_id id,
+				       uint32_t page, uint32_t number)
 {
 	uint8_t bytes[8];
 	size_t length = test_get(objects, id, page, number, bytes, sizeof(bytes));
@@ -157,8 +161,8 @@ static inline enum osd_status test_write(struct osd_objects *objects, struct osd
 	return status;
 }
 
-static inline size_t test_read(struct osd_objects *objects, struct osd_object_id id, uint64_t offset,
-			       void *buffer, size_t length)
+static inline size_t test_read(struct osd_objects *objects, struct osd_object_id id,
+			       uint64_t offset, void *buffer, size_t length)
 {
 	struct osd_object *object;
 	size_t got = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_threads.c -- many threads on few objects: a write is seen whole or not at all, attributes set together
- * are read together, deadlock victims get through, and the figures come out right. */
+/* test_threads.c -- many threads on few objects: a write is seen whole or not at all, attributes
+ * set together are read together, deadlock victims get through, and the figures come out right. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "object/test_support.h"
 
 #define THREADS 4
-#define ROUNDS  300
-#define BLOCK   30000
-#define PID     UINT64_C(0x10000)
+#define ROUNDS	300
+#define BLOCK	30000
+#define PID	UINT64_C(0x10000)
 
 static const struct osd_object_id shared = {PID, 0x10000};
 
@@ -28,7 +28,8 @@ struct worker {
 		while (status == OSD_E_RETRY && ++tries_ < OSD_TXN_RETRIES);                       \
 	} while (0)
 
-static enum osd_status set_pair(struct osd_objects *objects, struct osd_object_id id, uint64_t value)
+static enum osd_status set_pair(struct osd_objects *objects, struct osd_object_id id,
+				uint64_t value)
 {
 	struct osd_txn *txn = test_begin(objects, 0);
 	uint8_t bytes[8];
@@ -96,7 +97,8 @@ static void *data_main(void *arg)
 	return NULL;
 }
 
-/* Every thread its own objects, in one partition: created, written, appended to, joined, removed. */
+/* Every thread its own objects, in one partition: created, written, appended to, joined, removed.
+ */
 static void *life_main(void *arg)
 {
 	struct worker *worker = arg;

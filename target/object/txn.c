@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* txn.c -- transactions of the object layer: the store's transaction, the record at hand, and what must
- * follow a commit (effects).
+/* txn.c -- transactions of the object layer: the store's transaction, the record at hand, and what
+ * must follow a commit (effects).
  *
- * The store's transaction begins with the first change, so checks before it hold no locks.  A read-only
- * transaction holds the locks of one object at a time: what is read of one object agrees, and a walk over
- * many objects cannot deadlock with anything. */
+ * The store's transaction begins with the first change, so checks before it hold no locks.  A
+ * read-only transaction holds the locks of one object at a time: what is read of one object agrees,
+ * and a walk over many objects cannot deadlock with anything. */
 #include "object/internal.h"
 
 #include <assert.h>
@@ -24,19 +24,10 @@ uint64_t osd_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The ballast is for the database: full data files alone leave it where it is. */
-void osd_note_failure(struct osd_objects *objects, enum osd_status status)
-{
-	if (status == OSD_E_RETRY)
-		atomic_fetch_add(&objects->retries, 1);
-	if (status == OSD_E_NO_SPACE && objects->media && osd_media_ballast_release(objects->media))
-		atomic_store(&objects->disk_full, true);
-}
-
-/* ---- the layer's own transactions ----------------------------------------------------------------- */
+/* ---- the layer's own transactions -------------------------------------------------------- */
 
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
-				struct osd_kv_txn **ret_kv)
+			      struct osd_kv_txn **ret_kv)
 {
 	enum osd_status status;
 
@@ -49,10 +40,10 @@ enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access ac
 
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable)
 {
-	enum osd_status status = osd_kv_commit(kv, durable ? OSD_KV_COMMIT_DURABLE : objects->commit);
+	enum osd_status status =
+		osd_kv_commit(kv, durable ? OSD_KV_COMMIT_DURABLE : objects->commit);
 
 	open_transactions--;
-	osd_note_failure(objects, status);
 	return status;
 }
 
@@ -62,7 +53,7 @@ void osd_own_abort(struct osd_kv_txn *kv)
 	open_transactions--;
 }
 
-/* ---- begin and end -------------------------------------------------------------------------------- */
+/* ---- begin and end ----------------------------------------------------------------------- */
 
 enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struct osd_txn **ret_txn)
 {
@@ -116,7 +107,8 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY)))
 		osd_own_abort(OSD_STEAL(txn->kv));
 	else if (txn->kv)
-		status = osd_own_commit(txn->objects, OSD_STEAL(txn->kv), how == OSD_COMMIT_DURABLE);
+		status =
+			osd_own_commit(txn->objects, OSD_STEAL(txn->kv), how == OSD_COMMIT_DURABLE);
 	txn_end(txn, status == OSD_OK);
 	return status;
 }
@@ -131,7 +123,8 @@ void osd_txn_abort(struct osd_txn *txn)
 }
 
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
-				  void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed))
+				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
+					      bool committed))
 {
 	struct osd_effect *effect = calloc(1, sizeof(*effect));
 
@@ -155,7 +148,8 @@ static void run_callback(struct osd_txn *txn, struct osd_effect *effect, bool co
 	effect->fn(effect->arg, committed);
 }
 
-enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed), void *arg)
+enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
+			       void *arg)
 {
 	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
 
@@ -166,7 +160,7 @@ enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool c
 	return OSD_OK;
 }
 
-/* ---- the object at hand --------------------------------------------------------------------------- */
+/* ---- the object at hand ------------------------------------------------------------------ */
 
 enum osd_object_type osd_txn_type(const struct osd_txn *txn)
 {
@@ -198,8 +192,9 @@ static enum osd_status load_record(struct osd_txn *txn, bool write)
 	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_key key = osd_key_object(&txn->place);
 	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-					    write ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
+	enum osd_status status =
+		osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			   write ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
 
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &txn->record);
@@ -258,7 +253,7 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	return status;
 }
 
-/* ---- records of higher layers ----------------------------------------------------------------------- */
+/* ---- records of higher layers ------------------------------------------------------------ */
 
 static enum osd_kv_table table_of(enum osd_table table)
 {
@@ -267,12 +262,13 @@ static enum osd_kv_table table_of(enum osd_table table)
 
 /* In a transaction that has changed nothing yet this is a read of its own. */
 enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
-				   size_t key_length, void *buffer, size_t capacity, size_t *ret_length)
+				   size_t key_length, void *buffer, size_t capacity,
+				   size_t *ret_length)
 {
 	unsigned flags = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? OSD_KV_RMW : 0;
 
-	return osd_kv_get(txn->objects->kv, txn->kv, table_of(table), (struct osd_bytes){key, key_length},
-			  flags, buffer, capacity, ret_length);
+	return osd_kv_get(txn->objects->kv, txn->kv, table_of(table),
+			  (struct osd_bytes){key, key_length}, flags, buffer, capacity, ret_length);
 }
 
 enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
@@ -297,7 +293,8 @@ enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table,
 }
 
 struct each_context {
-	bool (*fn)(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length);
+	bool (*fn)(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
+		   size_t length);
 	void *arg;
 };
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr_bdb.c -- records in Berkeley DB 5.3; the only file that includes db.h.
  *
- * One private transactional environment, one btree of 8 KiB pages per table.  Every open runs recovery;
- * no second process may open the directory (media.c holds the lock: measured, a second opener hangs the
- * target or destroys its log).  Commits write the log to the kernel before they return
- * (DB_TXN_WRITE_NOSYNC), durable ones also fsync it, where Berkeley DB joins committers in one fsync.
+ * One private transactional environment, one btree of 8 KiB pages per table.  Every open runs
+ * recovery; no second process may open the directory (media.c holds the lock: measured, a second
+ * opener hangs the target or destroys its log).  Commits write the log to the kernel before they
+ * return (DB_TXN_WRITE_NOSYNC), durable ones also fsync it, where Berkeley DB joins committers in
+ * one fsync.
  *
- * Traps for callers: locks are per page, so two records may conflict; a read without transaction waits
- * for another transaction's write lock, also for one of the same thread, which then never ends. */
+ * Traps for callers: locks are per page, so two records may conflict; a read without transaction
+ * waits for another transaction's write lock, also for one of the same thread, which then never
+ * ends. */
 #include "store/store.h"
 
 #include <db.h>
@@ -17,26 +19,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/log.h"
 #include "base/util.h"
 
-#define BDB_PAGE_BYTES       8192u
+#define BDB_PAGE_BYTES	     8192u
+#define FULL_BYTES	     (1u << 20) /* less than this is none */
 #define BDB_LOG_FILE_MAX     (64u << 20)
 #define BDB_LOG_FILE_MIN     (4u << 20)
 #define BDB_LOG_BUFFER_BYTES (1u << 20)
 #define BDB_CACHE_DEFAULT    (UINT64_C(256) << 20)
 #define BDB_CHECKPOINT_MIN   1u /* minutes */
-#define BDB_SCAN_BYTES       4096u
-#define BDB_SCAN_SINGLY      16u          /* records read one by one before a scan reads in bulk */
-#define BDB_BULK_BYTES       (64u << 10)  /* multiple of 1 KiB, larger than a page */
-#define BDB_KEY_MAX          2048u /* longest key a scan meets */
+#define BDB_SCAN_BYTES	     4096u
+#define BDB_SCAN_SINGLY	     16u	 /* records read one by one before a scan reads in bulk */
+#define BDB_BULK_BYTES	     (64u << 10) /* multiple of 1 KiB, larger than a page */
+#define BDB_KEY_MAX	     2048u	 /* longest key a scan meets */
 
 struct bdb {
 	struct osd_kv base;
 	DB_ENV *env;
 	DB *tables[OSD_KV_TABLES];
 	u_int32_t log_file_bytes; /* also how much log gathers between checkpoints */
+	void (*full)(void *arg);
+	void *arg;
 	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;
 };
 
@@ -46,15 +52,15 @@ struct bdb_txn {
 };
 
 static const char *const table_names[OSD_KV_TABLES] = {
-	[OSD_KV_PARTITIONS] = "partitions.db",   [OSD_KV_OBJECTS] = "objects.db",
-	[OSD_KV_ATTRIBUTES] = "attributes.db",   [OSD_KV_MEMBERS] = "members.db",
+	[OSD_KV_PARTITIONS] = "partitions.db",	 [OSD_KV_OBJECTS] = "objects.db",
+	[OSD_KV_ATTRIBUTES] = "attributes.db",	 [OSD_KV_MEMBERS] = "members.db",
 	[OSD_KV_MEMBERSHIPS] = "memberships.db", [OSD_KV_JOBS] = "jobs.db",
-	[OSD_KV_JOB_KEYS] = "job_keys.db",       [OSD_KV_META] = "meta.db",
+	[OSD_KV_JOB_KEYS] = "job_keys.db",	 [OSD_KV_META] = "meta.db",
 };
 
 #ifdef __SANITIZE_THREAD__
-/* The library is not instrumented: its lock order and its memory are not ours to judge.  The name is the
- * sanitizer's. */
+/* The library is not instrumented: its lock order and its memory are not ours to judge.  The name
+ * is the sanitizer's. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
@@ -73,6 +79,18 @@ static DB_TXN *to_txn(struct osd_kv_txn *txn)
 	return txn ? osd_container_of(txn, struct bdb_txn, base)->txn : NULL;
 }
 
+/* A cache that cannot write its pages out answers EIO, whatever the cause. */
+static bool is_full(struct bdb *bdb, int error)
+{
+	const char *home;
+	struct statvfs stat;
+
+	if (error == ENOSPC || error == EDQUOT)
+		return true;
+	return error == EIO && bdb->env->get_home(bdb->env, &home) == 0 &&
+	       statvfs(home, &stat) == 0 && (uint64_t)stat.f_bavail * stat.f_frsize < FULL_BYTES;
+}
+
 static enum osd_status from_bdb(struct bdb *bdb, int error)
 {
 	switch (error) {
@@ -87,10 +105,16 @@ static enum osd_status from_bdb(struct bdb *bdb, int error)
 		atomic_fetch_add(&bdb->deadlocks, 1);
 		return OSD_E_RETRY;
 	case DB_RUNRECOVERY:
-		osd_error("the attribute database stopped working; restart the target to recover it");
+		osd_error(
+			"the attribute database stopped working; restart the target to recover it");
 		return OSD_E_MEDIUM;
 	default:
 		osd_debug("database error: %s", db_strerror(error));
+		if (is_full(bdb, error)) {
+			if (bdb->full)
+				bdb->full(bdb->arg);
+			return OSD_E_NO_SPACE;
+		}
 		return osd_status_from_errno(error > 0 ? error : EINVAL);
 	}
 }
@@ -104,11 +128,11 @@ static DBT to_dbt(struct osd_bytes bytes)
 	return dbt;
 }
 
-/* ---- transactions ------------------------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------------------------ */
 
 /* Locks are taken as records are read and written, whatever the transaction is for. */
 static enum osd_status bdb_begin(struct osd_kv *kv, enum osd_kv_access access,
-				struct osd_kv_txn **ret_txn)
+				 struct osd_kv_txn **ret_txn)
 {
 	struct bdb *bdb = to_bdb(kv);
 	struct bdb_txn *txn = malloc(sizeof(*txn));
@@ -153,7 +177,7 @@ static void bdb_abort(struct osd_kv_txn *base)
 	atomic_fetch_add(&bdb->aborts, 1);
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------- */
 
 /* The value did not fit: read it whole, hand over what fits. */
 static enum osd_status get_cut(struct bdb *bdb, DB *db, DB_TXN *txn, DBT *key, u_int32_t flags,
@@ -172,8 +196,8 @@ static enum osd_status get_cut(struct bdb *bdb, DB *db, DB_TXN *txn, DBT *key, u
 }
 
 static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-			       struct osd_bytes key_bytes, unsigned flags, void *buffer, size_t capacity,
-			       size_t *ret_length)
+			       struct osd_bytes key_bytes, unsigned flags, void *buffer,
+			       size_t capacity, size_t *ret_length)
 {
 	struct bdb *bdb = to_bdb(kv);
 	DB *db = bdb->tables[table];
@@ -193,7 +217,8 @@ static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum o
 }
 
 static enum osd_status bdb_put(struct osd_kv_txn *txn, enum osd_kv_table table,
-			       struct osd_bytes key_bytes, struct osd_bytes value_bytes, unsigned flags)
+			       struct osd_bytes key_bytes, struct osd_bytes value_bytes,
+			       unsigned flags)
 {
 	struct bdb *bdb = to_bdb(txn->kv);
 	DB *db = bdb->tables[table];
@@ -241,10 +266,10 @@ static bool shares_prefix(struct osd_bytes from, size_t prefix_length, const DBT
 	return key->size >= prefix_length && memcmp(key->data, from.data, prefix_length) == 0;
 }
 
-/* Many records at a time, to the end of the scan.  *ret_more false: it is over; true: the next record does
- * not fit the buffer. */
-static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg,
-		     bool *ret_more)
+/* Many records at a time, to the end of the scan.  *ret_more false: it is over; true: the next
+ * record does not fit the buffer. */
+static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+		     void *arg, bool *ret_more)
 {
 	DBT key = {.flags = 0}, bulk = {.ulen = BDB_BULK_BYTES, .flags = DB_DBT_USERMEM};
 	int error = 0;
@@ -253,14 +278,16 @@ static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, o
 	if (!bulk.data)
 		return ENOMEM;
 	*ret_more = true;
-	while (*ret_more && (error = cursor->get(cursor, &key, &bulk, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
+	while (*ret_more &&
+	       (error = cursor->get(cursor, &key, &bulk, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
 		DBT found = {.flags = 0};
 		void *at, *value;
 		size_t value_length;
 
 		DB_MULTIPLE_INIT(at, &bulk);
 		while (*ret_more) {
-			DB_MULTIPLE_KEY_NEXT(at, &bulk, found.data, found.size, value, value_length);
+			DB_MULTIPLE_KEY_NEXT(at, &bulk, found.data, found.size, value,
+					     value_length);
 			if (!at)
 				break;
 			*ret_more = shares_prefix(from, prefix_length, &found) &&
@@ -274,8 +301,8 @@ static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, o
 	return error == DB_BUFFER_SMALL || error == DB_NOTFOUND ? 0 : error;
 }
 
-/* The key is kept in a buffer of fixed size: keys of ours are short, and the start key must survive a
- * retry with a larger value buffer. */
+/* The key is kept in a buffer of fixed size: keys of ours are short, and the start key must survive
+ * a retry with a larger value buffer. */
 static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_bytes from,
 				   size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
 {
@@ -319,7 +346,8 @@ static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_byte
 }
 
 static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+				void *arg)
 {
 	struct bdb *bdb = to_bdb(kv);
 	DB *db = bdb->tables[table];
@@ -334,7 +362,7 @@ static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum 
 	return status != OSD_OK ? status : closed;
 }
 
-/* ---- environment -------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------- */
 
 static enum osd_status bdb_flush(struct osd_kv *kv)
 {
@@ -347,7 +375,8 @@ static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
 {
 	struct bdb *bdb = to_bdb(kv);
 	int error = force ? bdb->env->txn_checkpoint(bdb->env, 0, 0, DB_FORCE)
-			  : bdb->env->txn_checkpoint(bdb->env, bdb->log_file_bytes >> 10, BDB_CHECKPOINT_MIN, 0);
+			  : bdb->env->txn_checkpoint(bdb->env, bdb->log_file_bytes >> 10,
+						     BDB_CHECKPOINT_MIN, 0);
 
 	if (!error)
 		atomic_fetch_add(&bdb->checkpoints, 1);
@@ -358,8 +387,9 @@ static void bdb_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
 {
 	struct bdb *bdb = to_bdb(kv);
 
-	*ret_stats = (struct osd_kv_stats){atomic_load(&bdb->commits), atomic_load(&bdb->aborts),
-					   atomic_load(&bdb->deadlocks), atomic_load(&bdb->checkpoints)};
+	*ret_stats =
+		(struct osd_kv_stats){atomic_load(&bdb->commits), atomic_load(&bdb->aborts),
+				      atomic_load(&bdb->deadlocks), atomic_load(&bdb->checkpoints)};
 }
 
 static void bdb_close(struct osd_kv *kv)
@@ -397,7 +427,8 @@ static void report(const DB_ENV *env, const char *prefix, const char *text)
 	osd_debug("Berkeley DB: %s", text);
 }
 
-/* Recovery fills a new log file with zeros: it must find room for one on a small file system too. */
+/* Recovery fills a new log file with zeros: it must find room for one on a small file system too.
+ */
 static u_int32_t log_file_bytes(uint64_t disk_bytes)
 {
 	if (disk_bytes == 0 || disk_bytes / 32 > BDB_LOG_FILE_MAX)
@@ -415,7 +446,8 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 		return error;
 	env->set_errcall(env, report);
 	env->set_msgcall(env, NULL);
-	error = env->set_cachesize(env, (u_int32_t)(cache >> 30), (u_int32_t)(cache & ((1u << 30) - 1)), 1);
+	error = env->set_cachesize(env, (u_int32_t)(cache >> 30),
+				   (u_int32_t)(cache & ((1u << 30) - 1)), 1);
 	if (!error)
 		error = env->set_lg_max(env, bdb->log_file_bytes);
 	if (!error)
@@ -426,8 +458,8 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 		error = env->set_lk_detect(env, DB_LOCK_DEFAULT);
 	if (!error)
 		error = env->open(env, config->directory,
-				  DB_CREATE | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_INIT_MPOOL |
-					  DB_THREAD | DB_PRIVATE | DB_RECOVER,
+				  DB_CREATE | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK |
+					  DB_INIT_MPOOL | DB_THREAD | DB_PRIVATE | DB_RECOVER,
 				  0600);
 	return error;
 }
@@ -459,6 +491,8 @@ enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[2
 	}
 	bdb->base.ops = &bdb_ops;
 	bdb->log_file_bytes = log_file_bytes(config->disk_bytes);
+	bdb->full = config->full;
+	bdb->arg = config->arg;
 	error = open_environment(bdb, config);
 	for (size_t i = 0; !error && i < OSD_KV_TABLES; i++) {
 		what = table_names[i];
@@ -468,8 +502,10 @@ enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[2
 		*ret_kv = &bdb->base;
 		return OSD_OK;
 	}
-	snprintf(message, 256, "cannot open %s in '%s': %s; the data directory may be damaged, full or "
-		 "not an iosd store", what, config->directory, db_strerror(error));
+	snprintf(message, 256,
+		 "cannot open %s in '%s': %s; the data directory may be damaged, full or "
+		 "not an iosd store",
+		 what, config->directory, db_strerror(error));
 	status = error == DB_RUNRECOVERY ? OSD_E_MEDIUM : from_bdb(bdb, error);
 	bdb_close(&bdb->base);
 	return status == OSD_E_NO_OBJECT ? OSD_E_MEDIUM : status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fault_store.c -- wraps a store and fails, or dies at, the n-th call of the plan.  For tests: a sweep over
- * n = 1, 2, ... until nothing fires shows that every failure is survived and reported. */
+/* fault_store.c -- wraps a store and fails, or dies at, the n-th call of the plan.  For tests: a
+ * sweep over n = 1, 2, ... until nothing fires shows that every failure is survived and reported.
+ */
 #include "store/store.h"
 
 #include <signal.h>
@@ -50,7 +51,7 @@ static struct osd_kv_txn *inner_txn(struct osd_kv_txn *txn)
 	return txn ? osd_container_of(txn, struct fault_txn, base)->inner : NULL;
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------- */
 
 static void kv_close(struct osd_kv *kv)
 {
@@ -117,7 +118,8 @@ static enum osd_status kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, s
 	return osd_kv_put(inner_txn(txn), table, key, value, flags);
 }
 
-static enum osd_status kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key)
+static enum osd_status kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
+				 struct osd_bytes key)
 {
 	if (hit(to_kv(txn->kv)->plan))
 		return to_kv(txn->kv)->plan->status;
@@ -125,7 +127,8 @@ static enum osd_status kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table
 }
 
 static enum osd_status kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-			       struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+			       struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+			       void *arg)
 {
 	if (hit(to_kv(kv)->plan))
 		return to_kv(kv)->plan->status;
@@ -176,7 +179,7 @@ enum osd_status osd_fault_kv_wrap(struct osd_kv *inner, struct osd_fault_plan *p
 	return OSD_OK;
 }
 
-/* ---- data --------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------- */
 
 static struct fault_data *to_data(struct osd_data *data)
 {
@@ -290,10 +293,12 @@ static enum osd_status data_set_modified(struct osd_data_file *file, uint64_t mo
 {
 	enum osd_status status;
 
-	return file_hit(file, &status) ? status : osd_data_set_modified(inner_file(file), modified_ms);
+	return file_hit(file, &status) ? status
+				       : osd_data_set_modified(inner_file(file), modified_ms);
 }
 
-static enum osd_status data_sync_directories(struct osd_data *data, const struct osd_data_name *name)
+static enum osd_status data_sync_directories(struct osd_data *data,
+					     const struct osd_data_name *name)
 {
 	return hit(to_data(data)->plan) ? to_data(data)->plan->status
 					: osd_data_sync_directories(to_data(data)->inner, name);
@@ -321,8 +326,9 @@ static enum osd_status data_sync_all(struct osd_data *data)
 
 static enum osd_status data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
 {
-	return hit(to_data(data)->plan) ? to_data(data)->plan->status
-					: osd_data_capacity(to_data(data)->inner, ret_total, ret_free);
+	return hit(to_data(data)->plan)
+		       ? to_data(data)->plan->status
+		       : osd_data_capacity(to_data(data)->inner, ret_total, ret_free);
 }
 
 static const struct osd_data_ops data_ops = {

@@ -3,8 +3,8 @@
  *
  *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}      all hexadecimal
  *
- * Names are made of ids and nothing else, files are opened relative to the directory's descriptor and
- * symbolic links are not followed.  A file and the directories on its way are made by the first
+ * Names are made of ids and nothing else, files are opened relative to the directory's descriptor
+ * and symbolic links are not followed.  A file and the directories on its way are made by the first
  * write.  Which object has files, and how long it is, the records know; not this file. */
 #include "store/store.h"
 
@@ -199,7 +199,8 @@ static enum osd_status file_zero(struct osd_data_file *file, uint64_t offset, ui
 	if (fallocate(fd_of(file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		      (off_t)length) == 0)
 		return OSD_OK;
-	return errno == EOPNOTSUPP ? write_zeros(file, offset, length) : osd_status_from_errno(errno);
+	return errno == EOPNOTSUPP ? write_zeros(file, offset, length)
+				   : osd_status_from_errno(errno);
 }
 
 static enum osd_status file_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
@@ -238,7 +239,8 @@ static enum osd_status file_set_modified(struct osd_data_file *file, uint64_t mo
 {
 	const struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = (time_t)(modified_ms / 1000), .tv_nsec = (long)(modified_ms % 1000) * 1000000},
+		{.tv_sec = (time_t)(modified_ms / 1000),
+		 .tv_nsec = (long)(modified_ms % 1000) * 1000000},
 	};
 
 	return result(futimens(fd_of(file), times));
@@ -253,7 +255,8 @@ static int sync_directory(int directory_fd, const char *path)
 	return fsync(fd) < 0 ? errno : 0;
 }
 
-static enum osd_status file_sync_directories(struct osd_data *base, const struct osd_data_name *name)
+static enum osd_status file_sync_directories(struct osd_data *base,
+					     const struct osd_data_name *name)
 {
 	struct file_data *data = to_data(base);
 	struct file_path path;

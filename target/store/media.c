@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* media.c -- see media.h.  Every failure here is met by a person starting a target, so each leaves a
- * message that names the directory and the remedy. */
+/* media.c -- see media.h.  Every failure here is met by a person starting a target, so each leaves
+ * a message that names the directory and the remedy. */
 #include "store/media.h"
 
 #include <dirent.h>
@@ -19,8 +19,10 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define BALLAST_BYTES (UINT64_C(64) << 20) /* log between two checkpoints: what recovery may need */
-#define MAGIC         "IOSDSTOR"
+#define BALLAST_BYTES                                                                              \
+	(UINT64_C(64) << 20) /* log between two checkpoints: what recovery may need                \
+			      */
+#define MAGIC "IOSDSTOR"
 
 enum root_role { ROLE_MAIN = 1, ROLE_HEADS = 2 };
 
@@ -54,23 +56,24 @@ static uint32_t crc32(const uint8_t *bytes, size_t length)
 	return ~crc;
 }
 
-/* ---- superblock --------------------------------------------------------------------------------- */
+/* ---- superblock -------------------------------------------------------------------------- */
 
-static void superblock_encode(const struct superblock *superblock, uint8_t bytes[OSD_MEDIA_SUPERBLOCK])
+static void superblock_encode(const struct superblock *superblock,
+			      uint8_t bytes[OSD_MEDIA_SUPERBLOCK])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_MEDIA_SUPERBLOCK);
 
-	osd_wr_bytes(&w, MAGIC, 8);                                     /* 0-7 */
-	osd_wr_be(&w, OSD_MEDIA_VERSION, 4);                            /* 8-11 */
-	osd_wr_be(&w, superblock->role, 4);                             /* 12-15 */
-	osd_wr_be(&w, 0, 8);                                            /* 16-23 features */
-	osd_wr_bytes(&w, superblock->store_id, OSD_MEDIA_STORE_ID);     /* 24-39 */
-	osd_wr_bytes(&w, superblock->system_id, OSD_MEDIA_SYSTEM_ID);   /* 40-59 */
-	osd_wr_be(&w, 0, 4);                                            /* 60-63 */
-	osd_wr_be(&w, superblock->head_bytes, 8);                       /* 64-71 */
-	osd_wr_be(&w, superblock->created_ms, 8);                       /* 72-79 */
+	osd_wr_bytes(&w, MAGIC, 8);				      /* 0-7 */
+	osd_wr_be(&w, OSD_MEDIA_VERSION, 4);			      /* 8-11 */
+	osd_wr_be(&w, superblock->role, 4);			      /* 12-15 */
+	osd_wr_be(&w, 0, 8);					      /* 16-23 features */
+	osd_wr_bytes(&w, superblock->store_id, OSD_MEDIA_STORE_ID);   /* 24-39 */
+	osd_wr_bytes(&w, superblock->system_id, OSD_MEDIA_SYSTEM_ID); /* 40-59 */
+	osd_wr_be(&w, 0, 4);					      /* 60-63 */
+	osd_wr_be(&w, superblock->head_bytes, 8);		      /* 64-71 */
+	osd_wr_be(&w, superblock->created_ms, 8);		      /* 72-79 */
 	osd_wr_zero(&w, OSD_MEDIA_SUPERBLOCK - 4 - osd_wr_used(&w));
-	osd_wr_be(&w, crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4), 4);       /* 508-511 */
+	osd_wr_be(&w, crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4), 4); /* 508-511 */
 }
 
 /* NULL, or what is wrong with it (a format with the directory's name). */
@@ -86,13 +89,16 @@ static const char *superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOCK],
 	if (version != OSD_MEDIA_VERSION)
 		return "'%s' has a format version this release does not know; use the release that "
 		       "wrote it";
-	if (osd_get_be(bytes + OSD_MEDIA_SUPERBLOCK - 4, 4) != crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4))
+	if (osd_get_be(bytes + OSD_MEDIA_SUPERBLOCK - 4, 4) !=
+	    crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4))
 		return "the superblock in '%s' is damaged; restore it from a backup";
 	ret_superblock->role = (enum root_role)osd_rd_be(&r, 4);
 	if (osd_rd_be(&r, 8) != 0)
-		return "'%s' uses features this release does not know; use the release that wrote it";
+		return "'%s' uses features this release does not know; use the release that wrote "
+		       "it";
 	memcpy(ret_superblock->store_id, osd_rd_bytes(&r, OSD_MEDIA_STORE_ID), OSD_MEDIA_STORE_ID);
-	memcpy(ret_superblock->system_id, osd_rd_bytes(&r, OSD_MEDIA_SYSTEM_ID), OSD_MEDIA_SYSTEM_ID);
+	memcpy(ret_superblock->system_id, osd_rd_bytes(&r, OSD_MEDIA_SYSTEM_ID),
+	       OSD_MEDIA_SYSTEM_ID);
 	osd_rd_be(&r, 4);
 	ret_superblock->head_bytes = osd_rd_be(&r, 8);
 	ret_superblock->created_ms = osd_rd_be(&r, 8);
@@ -118,8 +124,9 @@ static int write_all(int fd, const uint8_t *bytes, size_t length)
 static int superblock_write(int directory_fd, const struct superblock *superblock)
 {
 	uint8_t bytes[OSD_MEDIA_SUPERBLOCK];
-	OSD_CLEANUP_CLOSE int fd = openat(directory_fd, "superblock.new",
-					  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	OSD_CLEANUP_CLOSE int fd =
+		openat(directory_fd, "superblock.new",
+		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int error;
 
 	if (fd < 0)
@@ -140,7 +147,8 @@ static enum osd_status superblock_read(const char *directory, int directory_fd, 
 				       struct superblock *ret_superblock)
 {
 	uint8_t bytes[OSD_MEDIA_SUPERBLOCK];
-	OSD_CLEANUP_CLOSE int fd = openat(directory_fd, "superblock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	OSD_CLEANUP_CLOSE int fd =
+		openat(directory_fd, "superblock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	const char *problem;
 	ssize_t got;
 
@@ -152,19 +160,20 @@ static enum osd_status superblock_read(const char *directory, int directory_fd, 
 	if (got < 0)
 		return fail(message, errno, "cannot read the superblock in '%s'", directory);
 	if ((size_t)got < sizeof(bytes))
-		return fail(message, 0, "the superblock in '%s' is damaged; restore it from a backup",
+		return fail(message, 0,
+			    "the superblock in '%s' is damaged; restore it from a backup",
 			    directory);
 	problem = superblock_decode(bytes, ret_superblock);
 	return problem ? fail(message, 0, problem, directory) : OSD_OK;
 }
 
-/* ---- one root ----------------------------------------------------------------------------------- */
+/* ---- one root ---------------------------------------------------------------------------- */
 
 /* Nothing in it but what an interrupted format leaves behind. */
 static bool is_formattable(int directory_fd)
 {
-	static const char *const ours[] = {".", "..", "lock", "superblock.new", "db", "data", "ballast",
-					   "lost+found"};
+	static const char *const ours[] = {".",	 "..",	 "lock",    "superblock.new",
+					   "db", "data", "ballast", "lost+found"};
 	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -196,18 +205,23 @@ static enum osd_status lock_root(const char *directory, bool create, char messag
 		return fail(message, errno, "cannot open data directory '%s'", directory);
 	has_superblock = faccessat(root->directory_fd, "superblock", F_OK, 0) == 0;
 	if (!has_superblock && !is_formattable(root->directory_fd))
-		return fail(message, 0, "'%s' holds no iosd store and is not empty (or not readable); "
-			    "give an empty directory", directory);
+		return fail(message, 0,
+			    "'%s' holds no iosd store and is not empty (or not readable); "
+			    "give an empty directory",
+			    directory);
 	if (!has_superblock && !create)
-		return fail(message, 0, "'%s' holds no iosd store; allow it to be created, or give the "
-			    "right directory", directory);
-	root->lock_fd = openat(root->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		return fail(message, 0,
+			    "'%s' holds no iosd store; allow it to be created, or give the "
+			    "right directory",
+			    directory);
+	root->lock_fd =
+		openat(root->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (root->lock_fd < 0)
 		return fail(message, errno, "cannot open the lock file in '%s'", directory);
 	if (flock(root->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK
-			       ? fail(message, 0, "'%s' is in use by another process; stop it first",
-				      directory)
+			       ? fail(message, 0,
+				      "'%s' is in use by another process; stop it first", directory)
 			       : fail(message, errno, "cannot lock '%s'", directory);
 	return OSD_OK;
 }
@@ -243,9 +257,12 @@ static enum osd_status open_root(const char *directory, bool create, const struc
 	if (status != OSD_OK)
 		return status;
 	if (ret_superblock->role != fresh->role)
-		return fail(message, 0, "'%s' is the other root of a two-device store; exchange the "
-			    "data and SSD directories", directory);
-	root->data_fd = openat(root->directory_fd, "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		return fail(message, 0,
+			    "'%s' is the other root of a two-device store; exchange the "
+			    "data and SSD directories",
+			    directory);
+	root->data_fd =
+		openat(root->directory_fd, "data", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (root->data_fd < 0)
 		return fail(message, errno, "cannot open the data files in '%s'", directory);
 	return OSD_OK;
@@ -258,12 +275,13 @@ static void close_root(struct osd_media_root *root)
 	osd_closep(&root->directory_fd);
 }
 
-/* ---- both roots --------------------------------------------------------------------------------- */
+/* ---- both roots -------------------------------------------------------------------------- */
 
 static bool fresh_superblock(bool two_roots, struct superblock *superblock)
 {
 	/* Code set binary, designator type T10 vendor id, as in a VPD designation descriptor. */
-	static const uint8_t designator[12] = {0x01, 0x01, 0x00, 0x10, 'I', 'O', 'S', 'D', ' ', ' ', ' ', ' '};
+	static const uint8_t designator[12] = {0x01, 0x01, 0x00, 0x10, 'I', 'O',
+					       'S',  'D',  ' ',	 ' ',  ' ', ' '};
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -280,7 +298,7 @@ static bool fresh_superblock(bool two_roots, struct superblock *superblock)
 static enum osd_status open_roots(struct osd_media *media, const char *directory,
 				  const char *ssd_directory, bool create, char message[256])
 {
-	struct superblock fresh, main_block, heads_block;
+	struct superblock fresh = {0}, main_block = {0}, heads_block = {0};
 	enum osd_status status;
 
 	if (!fresh_superblock(ssd_directory != NULL, &fresh))
@@ -289,10 +307,11 @@ static enum osd_status open_roots(struct osd_media *media, const char *directory
 	if (status != OSD_OK)
 		return status;
 	if ((main_block.head_bytes != UINT64_MAX) != (ssd_directory != NULL))
-		return fail(message, 0, ssd_directory ? "'%s' was formatted with one root; it takes no "
-							"SSD directory"
-						      : "'%s' was formatted with two roots; give its "
-							"SSD directory",
+		return fail(message, 0,
+			    ssd_directory ? "'%s' was formatted with one root; it takes no "
+					    "SSD directory"
+					  : "'%s' was formatted with two roots; give its "
+					    "SSD directory",
 			    directory);
 	memcpy(media->store_id, main_block.store_id, OSD_MEDIA_STORE_ID);
 	memcpy(media->system_id, main_block.system_id, OSD_MEDIA_SYSTEM_ID);
@@ -302,8 +321,10 @@ static enum osd_status open_roots(struct osd_media *media, const char *directory
 	fresh = main_block;
 	fresh.role = ROLE_HEADS;
 	status = open_root(ssd_directory, create, &fresh, message, &media->heads, &heads_block);
-	if (status == OSD_OK && memcmp(heads_block.store_id, media->store_id, OSD_MEDIA_STORE_ID) != 0)
-		return fail(message, 0, "SSD directory '%s' belongs to another store", ssd_directory);
+	if (status == OSD_OK &&
+	    memcmp(heads_block.store_id, media->store_id, OSD_MEDIA_STORE_ID) != 0)
+		return fail(message, 0, "SSD directory '%s' belongs to another store",
+			    ssd_directory);
 	return status;
 }
 
@@ -337,13 +358,15 @@ void osd_media_close(struct osd_media *media)
 	free(media);
 }
 
-/* ---- ballast ------------------------------------------------------------------------------------ */
+/* ---- ballast ----------------------------------------------------------------------------- */
 
 uint64_t osd_media_disk_bytes(const struct osd_media *media)
 {
 	struct statvfs stat;
 
-	return fstatvfs(media->main.directory_fd, &stat) < 0 ? 0 : (uint64_t)stat.f_blocks * stat.f_frsize;
+	return fstatvfs(media->main.directory_fd, &stat) < 0
+		       ? 0
+		       : (uint64_t)stat.f_blocks * stat.f_frsize;
 }
 
 bool osd_media_ballast_release(struct osd_media *media)
@@ -365,11 +388,13 @@ static bool make_ballast(int directory_fd)
 
 	if (fstatvfs(directory_fd, &stat) < 0)
 		return false;
-	/* A small file system has a small one.  Twice the room, or the next log record fills it again. */
+	/* A small file system has a small one.  Twice the room, or the next log record fills it
+	 * again. */
 	wanted = OSD_MIN(BALLAST_BYTES, (uint64_t)stat.f_blocks * stat.f_frsize / 16);
 	if ((uint64_t)stat.f_bavail * stat.f_frsize < 2 * wanted)
 		return false;
-	fd = openat(directory_fd, "ballast", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(directory_fd, "ballast", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
 	if (fd < 0)
 		return false;
 	if (posix_fallocate(fd, 0, (off_t)wanted) == 0)

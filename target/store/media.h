@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* media.h -- the data directory: who holds it, which format it has, the space kept back for recovery.
- * Layout (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds lock, superblock and
- * data/ with the same store id. */
+/* media.h -- the data directory: who holds it, which format it has, the space kept back for
+ * recovery. Layout (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds
+ * lock, superblock and data/ with the same store id. */
 #ifndef OSD_STORE_MEDIA_H
 #define OSD_STORE_MEDIA_H
 
@@ -25,13 +25,13 @@ struct osd_media {
 	struct osd_media_root main, heads; /* heads: second root, or all -1 */
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID]; /* Root Information #3 */
-	uint64_t head_bytes; /* of new objects; UINT64_MAX with one root */
+	uint64_t head_bytes;			/* of new objects; UINT64_MAX with one root */
 	pthread_mutex_t lock;
 	bool ballast_held; /* under lock */
 };
 
-/* Takes the exclusive lock, then reads and checks the superblock, or formats an empty directory when
- * create.  On failure message (256 bytes) says what to do. */
+/* Takes the exclusive lock, then reads and checks the superblock, or formats an empty directory
+ * when create.  On failure message (256 bytes) says what to do. */
 enum osd_status osd_media_open(const char *directory, const char *ssd_directory, bool create,
 			       char message[256], struct osd_media **ret_media);
 /* Lets the lock go; NULL is fine. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mem_data.c -- object data in memory: the twin of file_store.c for tests and for a target without disk.
- * A file lives as long as it has a name or is open, as a file of the kernel's does. */
+/* mem_data.c -- object data in memory: the twin of file_store.c for tests and for a target without
+ * disk. A file lives as long as it has a name or is open, as a file of the kernel's does. */
 #include "store/store.h"
 
 #include <pthread.h>
@@ -124,8 +124,8 @@ static void mem_close_file(struct osd_data_file *base)
 	pthread_mutex_unlock(&mem->lock);
 }
 
-static enum osd_status mem_read(struct osd_data_file *base, uint64_t offset, void *buffer, size_t length,
-				unsigned flags, size_t *ret_read)
+static enum osd_status mem_read(struct osd_data_file *base, uint64_t offset, void *buffer,
+				size_t length, unsigned flags, size_t *ret_read)
 {
 	struct mem_file *file = to_file(base);
 	size_t available;

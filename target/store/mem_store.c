@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* mem_store.c -- records in memory: the twin of attr_bdb.c for tests and for a target without disk.
  *
- * A table is an array sorted by key.  A read-only transaction holds the store's lock for reading, any
- * other holds it for writing from its first call to its end; so there are no deadlocks, and others wait.  An undo log takes an aborted transaction back. */
+ * A table is an array sorted by key.  A read-only transaction holds the store's lock for reading,
+ * any other holds it for writing from its first call to its end; so there are no deadlocks, and
+ * others wait.  An undo log takes an aborted transaction back. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -102,7 +103,7 @@ static bool table_grow(struct mem_table *table)
 
 	if (table->count < table->capacity)
 		return true;
-	records = realloc(table->records, capacity * sizeof(*records));
+	records = realloc(table->records, capacity * sizeof(struct mem_record *));
 	if (!records)
 		return false;
 	table->records = records;
@@ -113,7 +114,7 @@ static bool table_grow(struct mem_table *table)
 static void table_insert(struct mem_table *table, size_t at, struct mem_record *record)
 {
 	memmove(table->records + at + 1, table->records + at,
-		(table->count - at) * sizeof(*table->records));
+		(table->count - at) * sizeof(struct mem_record *));
 	table->records[at] = record;
 	table->count++;
 }
@@ -124,11 +125,11 @@ static struct mem_record *table_take(struct mem_table *table, size_t at)
 
 	table->count--;
 	memmove(table->records + at, table->records + at + 1,
-		(table->count - at) * sizeof(*table->records));
+		(table->count - at) * sizeof(struct mem_record *));
 	return record;
 }
 
-/* ---- locking ------------------------------------------------------------------------------------ */
+/* ---- locking ----------------------------------------------------------------------------- */
 
 static void lock_for(struct mem_txn *txn)
 {
@@ -141,8 +142,8 @@ static void lock_for(struct mem_txn *txn)
 	txn->locked = true;
 }
 
-/* Whether the caller must unlock.  A read of its own inside a writing transaction of the same thread
- * would hang in Berkeley DB; here it is caught. */
+/* Whether the caller must unlock.  A read of its own inside a writing transaction of the same
+ * thread would hang in Berkeley DB; here it is caught. */
 static bool read_lock(struct mem_kv *mem, struct osd_kv_txn *txn)
 {
 	int error;
@@ -162,10 +163,10 @@ static void read_unlock(struct mem_kv *mem, bool locked)
 		pthread_rwlock_unlock(&mem->lock);
 }
 
-/* ---- transactions ------------------------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------------------------ */
 
 static enum osd_status mem_begin(struct osd_kv *kv, enum osd_kv_access access,
-				struct osd_kv_txn **ret_txn)
+				 struct osd_kv_txn **ret_txn)
 {
 	struct mem_txn *txn = calloc(1, sizeof(*txn));
 
@@ -230,7 +231,7 @@ static void mem_abort(struct osd_kv_txn *txn)
 	txn_end(to_txn(txn), false);
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------- */
 
 static enum osd_status mem_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			       struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
@@ -275,8 +276,8 @@ static struct mem_undo *undo_new(struct mem_txn *txn, enum osd_kv_table table, s
 	return undo;
 }
 
-static enum osd_status mem_put(struct osd_kv_txn *base, enum osd_kv_table number, struct osd_bytes key,
-			       struct osd_bytes value, unsigned flags)
+static enum osd_status mem_put(struct osd_kv_txn *base, enum osd_kv_table number,
+			       struct osd_bytes key, struct osd_bytes value, unsigned flags)
 {
 	struct mem_txn *txn = to_txn(base);
 	struct mem_table *table = &to_mem(base->kv)->tables[number];
@@ -324,7 +325,8 @@ static enum osd_status mem_remove(struct osd_kv_txn *base, enum osd_kv_table num
 }
 
 static enum osd_status mem_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table number,
-				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+				void *arg)
 {
 	struct mem_kv *mem = to_mem(kv);
 	const struct mem_table *table = &mem->tables[number];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* store.c -- the checked wrappers of store.h: preconditions are asserted here, once for every store. */
+/* store.c -- the checked wrappers of store.h: preconditions are asserted here, once for every
+ * store. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@ void osd_kv_close(struct osd_kv *kv)
 }
 
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
-				struct osd_kv_txn **ret_txn)
+			     struct osd_kv_txn **ret_txn)
 {
 	return kv->ops->begin(kv, access, ret_txn);
 }
@@ -53,7 +54,8 @@ enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, s
 }
 
 enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+			    void *arg)
 {
 	assert(table < OSD_KV_TABLES && prefix_length <= from.length);
 	assert(!txn || txn->kv == kv);
@@ -99,8 +101,8 @@ static bool in_range(uint64_t offset, uint64_t length)
 	return offset <= INT64_MAX && length <= INT64_MAX - offset;
 }
 
-enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
-			      unsigned flags, size_t *ret_read)
+enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
+			      size_t length, unsigned flags, size_t *ret_read)
 {
 	if (!in_range(offset, length))
 		return OSD_E_BEYOND_END;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* store.h -- what the object layer asks of a disk: an ordered transactional key/value store (records)
- * and a store of files (object data).  Each is a struct of functions with more than one implementation:
+/* store.h -- what the object layer asks of a disk: an ordered transactional key/value store
+ * (records) and a store of files (object data).  Each is a struct of functions with more than one
+ * implementation:
+ *
  *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c;
- *   fault_store.c wraps either and fails, or dies at, the n-th call.
+ *
+ * fault_store.c wraps either and fails, or dies at, the n-th call.
+ *
  * Callers use the checked wrappers below, never the functions in the struct.
  *
  * Threads: everything may be called from any thread; a transaction belongs to one thread at a time.
- * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin again. */
+ * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin
+ * again. */
 #ifndef OSD_STORE_STORE_H
 #define OSD_STORE_STORE_H
 
@@ -16,14 +21,14 @@
 
 #include "base/status.h"
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 /* Keys and records are in docs/format.md. */
 enum osd_kv_table {
 	OSD_KV_PARTITIONS,  /* root and partition records */
-	OSD_KV_OBJECTS,     /* user object and collection records */
+	OSD_KV_OBJECTS,	    /* user object and collection records */
 	OSD_KV_ATTRIBUTES,  /* attributes that are not part of a record */
-	OSD_KV_MEMBERS,     /* collection -> member */
+	OSD_KV_MEMBERS,	    /* collection -> member */
 	OSD_KV_MEMBERSHIPS, /* member -> collection */
 	OSD_KV_JOBS,
 	OSD_KV_JOB_KEYS,
@@ -46,7 +51,7 @@ enum osd_kv_commit {
 
 enum osd_kv_access {
 	OSD_KV_CHANGE,
-	OSD_KV_READ,        /* what it reads agrees, and it changes nothing */
+	OSD_KV_READ,	    /* what it reads agrees, and it changes nothing */
 	OSD_KV_READ_NOWAIT, /* the same, and OSD_E_RETRY instead of waiting for a lock */
 };
 
@@ -74,11 +79,13 @@ struct osd_kv_ops {
 	enum osd_status (*get)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			       struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			       size_t *ret_length);
-	enum osd_status (*put)(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
-			       struct osd_bytes value, unsigned flags);
-	enum osd_status (*remove)(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key);
+	enum osd_status (*put)(struct osd_kv_txn *txn, enum osd_kv_table table,
+			       struct osd_bytes key, struct osd_bytes value, unsigned flags);
+	enum osd_status (*remove)(struct osd_kv_txn *txn, enum osd_kv_table table,
+				  struct osd_bytes key);
 	enum osd_status (*scan)(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg);
+				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+				void *arg);
 	enum osd_status (*flush)(struct osd_kv *kv);
 	enum osd_status (*checkpoint)(struct osd_kv *kv, bool force);
 	void (*stats)(struct osd_kv *kv, struct osd_kv_stats *ret_stats);
@@ -87,23 +94,25 @@ struct osd_kv_ops {
 /* No transaction may be open.  NULL is fine. */
 void osd_kv_close(struct osd_kv *kv);
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
-				struct osd_kv_txn **ret_txn);
+			     struct osd_kv_txn **ret_txn);
 /* Both consume the transaction, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */
-/* txn NULL: a read of its own.  *ret_length is the value's full length; what does not fit the buffer is
- * cut.  OSD_E_NO_OBJECT when there is no such key. */
+/* txn NULL: a read of its own.  *ret_length is the value's full length; what does not fit the
+ * buffer is cut.  OSD_E_NO_OBJECT when there is no such key. */
 enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			   struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			   size_t *ret_length);
 enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
 			   struct osd_bytes value, unsigned flags);
 /* OSD_E_NO_OBJECT when there is no such key. */
-enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key);
-/* Records in key order, from the first key >= from, as long as a key shares from's first prefix_length
- * bytes.  txn NULL: each record as committed when read. */
+enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
+			      struct osd_bytes key);
+/* Records in key order, from the first key >= from, as long as a key shares from's first
+ * prefix_length bytes.  txn NULL: each record as committed when read. */
 enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn, void *arg);
+			    struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
+			    void *arg);
 /* Everything committed so far survives power loss. */
 enum osd_status osd_kv_flush(struct osd_kv *kv);
 /* Bounds the next recovery; without force only when enough log has gathered. */
@@ -114,14 +123,17 @@ struct osd_bdb_config {
 	const char *directory;
 	uint64_t cache_bytes; /* 0: default */
 	uint64_t disk_bytes;  /* of the file system; log files are made to suit; 0: large */
+	void (*full)(
+		void *arg); /* a call fails with OSD_E_NO_SPACE: any thread, any number of times */
+	void *arg;
 };
-/* Opens (making it when absent) the environment and runs its recovery.  The caller holds the store's
- * exclusive lock.  message: what to tell a person on failure. */
+/* Opens (making it when absent) the environment and runs its recovery.  The caller holds the
+ * store's exclusive lock.  message: what to tell a person on failure. */
 enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[256],
 			     struct osd_kv **ret_kv);
 enum osd_status osd_mem_kv_open(struct osd_kv **ret_kv);
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------- */
 
 /* A file is named by ids, never by anything from outside. */
 struct osd_data_name {
@@ -129,7 +141,7 @@ struct osd_data_name {
 	uint32_t incarnation; /* of the partition */
 	uint64_t object_id;
 	uint64_t generation; /* of the object's files; never used twice */
-	bool tail;           /* bytes from the head size on */
+	bool tail;	     /* bytes from the head size on */
 };
 
 struct osd_data_stat {
@@ -153,8 +165,8 @@ struct osd_data_ops {
 	enum osd_status (*open_file)(struct osd_data *data, const struct osd_data_name *name,
 				     unsigned flags, struct osd_data_file **ret_file);
 	void (*close_file)(struct osd_data_file *file);
-	enum osd_status (*read)(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
-				unsigned flags, size_t *ret_read);
+	enum osd_status (*read)(struct osd_data_file *file, uint64_t offset, void *buffer,
+				size_t length, unsigned flags, size_t *ret_read);
 	enum osd_status (*write)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 				 size_t length);
 	enum osd_status (*truncate)(struct osd_data_file *file, uint64_t size);
@@ -163,7 +175,8 @@ struct osd_data_ops {
 	enum osd_status (*sync)(struct osd_data_file *file);
 	enum osd_status (*share)(struct osd_data_file *file, int *ret_fd);
 	enum osd_status (*set_modified)(struct osd_data_file *file, uint64_t modified_ms);
-	enum osd_status (*sync_directories)(struct osd_data *data, const struct osd_data_name *name);
+	enum osd_status (*sync_directories)(struct osd_data *data,
+					    const struct osd_data_name *name);
 	enum osd_status (*remove)(struct osd_data *data, const struct osd_data_name *name);
 	enum osd_status (*remove_partition)(struct osd_data *data, uint64_t partition_id,
 					    uint32_t incarnation);
@@ -176,10 +189,10 @@ void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine
 enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				   unsigned flags, struct osd_data_file **ret_file);
 void osd_data_close_file(struct osd_data_file *file); /* NULL is fine */
-/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_RETRY rather than a wait for the
- * device. */
-enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer, size_t length,
-			      unsigned flags, size_t *ret_read);
+/* Fewer bytes than asked only at the end of the file.  NOWAIT: OSD_E_RETRY rather than a wait for
+ * the device. */
+enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
+			      size_t length, unsigned flags, size_t *ret_read);
 /* All or an error; after an error the file may hold part of it. */
 enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
@@ -188,7 +201,8 @@ enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size);
 enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length);
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat);
 enum osd_status osd_data_sync(struct osd_data_file *file);
-/* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store. */
+/* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store.
+ */
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd);
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms);
 /* The names of files made so far survive power loss. */
@@ -204,10 +218,10 @@ enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, ui
 enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data);
 enum osd_status osd_mem_data_open(struct osd_data **ret_data);
 
-/* ---- faults (tests) ----------------------------------------------------------------------------- */
+/* ---- faults (tests) ---------------------------------------------------------------------- */
 
-/* Shared by the wrappers of one store: call number fail_at (from 1) over all of them gets status, or the
- * process dies there. */
+/* Shared by the wrappers of one store: call number fail_at (from 1) over all of them gets status,
+ * or the process dies there. */
 struct osd_fault_plan {
 	_Atomic uint64_t calls;
 	_Atomic uint64_t fail_at; /* 0: never */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_store.c -- both stores of records behave alike; both stores of data behave alike; the data directory
- * refuses what it must, with a message. */
+/* test_store.c -- both stores of records behave alike; both stores of data behave alike; the data
+ * directory refuses what it must, with a message. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ static void remove_tree(const char *path)
 	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- records -------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 static void put(struct osd_kv *kv, const char *key, const char *value)
 {
@@ -40,7 +40,8 @@ static void put(struct osd_kv *kv, const char *key, const char *value)
 	OK(osd_kv_commit(txn, OSD_KV_COMMIT_PROCESS));
 }
 
-static enum osd_status get(struct osd_kv *kv, struct osd_kv_txn *txn, const char *key, char value[16])
+static enum osd_status get(struct osd_kv *kv, struct osd_kv_txn *txn, const char *key,
+			   char value[16])
 {
 	size_t length = 0;
 	enum osd_status status;
@@ -61,8 +62,8 @@ static bool see(void *arg, struct osd_bytes key, struct osd_bytes value)
 	struct found *found = arg;
 
 	(void)value;
-	strncat(found->keys, key.data, key.length);
-	strcat(found->keys, " ");
+	snprintf(found->keys + strlen(found->keys), sizeof(found->keys) - strlen(found->keys),
+		 "%.*s ", (int)key.length, (const char *)key.data);
 	return --found->stop_after > 0;
 }
 
@@ -125,7 +126,7 @@ static void test_records(struct osd_kv *kv)
 	OK(osd_kv_checkpoint(kv, true));
 }
 
-/* ---- data ----------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------- */
 
 static void test_data(struct osd_data *data)
 {
@@ -178,7 +179,7 @@ static void test_data(struct osd_data *data)
 	CHECK(available <= total);
 }
 
-/* ---- the data directory --------------------------------------------------------------------------- */
+/* ---- the data directory ------------------------------------------------------------------ */
 
 static void expect_refusal(const char *directory, bool create, const char *words)
 {

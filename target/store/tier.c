@@ -97,10 +97,11 @@ enum osd_status osd_tier_open(struct osd_tier_file *file, bool create)
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer, size_t length,
-			      unsigned flags, size_t *ret_read)
+enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
+			      size_t length, unsigned flags, size_t *ret_read)
 {
-	size_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	size_t in_head =
+		offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
 	size_t got_head = 0, got_tail = 0;
 	struct osd_data_file *part;
 	enum osd_status status = OSD_OK;
@@ -144,7 +145,8 @@ static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_fi
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length)
 {
-	size_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	size_t in_head =
+		offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
 	struct osd_data_file *part;
 	enum osd_status status = OSD_OK;
 
@@ -189,7 +191,8 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
 
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length)
 {
-	uint64_t in_head = offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
+	uint64_t in_head =
+		offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
 	struct osd_data_file *part;
 	enum osd_status status = OSD_OK;
 
@@ -249,7 +252,8 @@ enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
 		status = osd_data_sync(part);
 	if (status == OSD_OK && directories)
 		status = osd_data_sync_directories(store_of(file, false), &file->name);
-	if (status == OSD_OK && directories && part && store_of(file, true) != store_of(file, false))
+	if (status == OSD_OK && directories && part &&
+	    store_of(file, true) != store_of(file, false))
 		status = osd_data_sync_directories(store_of(file, true), &file->name);
 	return status;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tier.h -- one object's bytes over two data stores: [0, head_bytes) in the head file, the rest in the
- * tail file (design D9).  With one store everything is in the head file (head_bytes UINT64_MAX).
- * The head file is extended to exactly head_bytes before the tail's first byte is written, so the
- * object's length is that of the head, or head_bytes + tail once there is a tail.
+/* tier.h -- one object's bytes over two data stores: [0, head_bytes) in the head file, the rest in
+ * the tail file (design D9).  With one store everything is in the head file (head_bytes
+ * UINT64_MAX). The head file is extended to exactly head_bytes before the tail's first byte is
+ * written, so the object's length is that of the head, or head_bytes + tail once there is a tail.
  *
- * Reads and writes may run in any number of threads (the object layer's range locks order them); truncate
- * and close need the file alone. */
+ * Reads and writes may run in any number of threads (the object layer's range locks order them);
+ * truncate and close need the file alone. */
 #ifndef OSD_STORE_TIER_H
 #define OSD_STORE_TIER_H
 
@@ -25,11 +25,11 @@ struct osd_tier {
 enum osd_tier_head_on { OSD_HEAD_ON_HEAD, OSD_HEAD_ON_TAIL };
 
 struct osd_tier_file {
-	struct osd_tier *tier;     /* borrowed */
+	struct osd_tier *tier;	   /* borrowed */
 	struct osd_data_name name; /* of the head; constant while open */
 	uint64_t head_bytes;
 	enum osd_tier_head_on head_on;
-	pthread_mutex_t lock; /* while opening */
+	pthread_mutex_t lock;			    /* while opening */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
 
@@ -44,8 +44,8 @@ enum osd_status osd_tier_open(struct osd_tier_file *file, bool create);
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
 /* Closes the descriptors; a later call opens again. */
 void osd_tier_shut(struct osd_tier_file *file);
-enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer, size_t length,
-			      unsigned flags, size_t *ret_read);
+enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
+			      size_t length, unsigned flags, size_t *ret_read);
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
