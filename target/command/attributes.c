@@ -21,13 +21,13 @@ enum {
 #define CURRENT_COMMAND_BYTES 76u
 #define IDENTIFICATION_BYTES  40u
 
-/* ---- loading ---------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static void load_set_one(const struct osd_cdb_attributes *cdb, const uint8_t *value,
 			 struct osd_attr_params *params)
 {
-	params->set_one = (struct osd_attr){cdb->set_page, cdb->set_number, value,
-					    (uint16_t)cdb->set_length};
+	params->set_one =
+		(struct osd_attr){cdb->set_page, cdb->set_number, value, (uint16_t)cdb->set_length};
 }
 
 /* Copies the parts of Data-Out that hold lists; the dispatcher has checked that they lie inside. */
@@ -44,7 +44,8 @@ static enum osd_status copy_lists(const struct osd_request *request, struct osd_
 	if (set_length)
 		memcpy(params->copy, request->data_out + cdb->set_offset, set_length);
 	if (get_length)
-		memcpy(params->copy + set_length, request->data_out + cdb->get_list_offset, get_length);
+		memcpy(params->copy + set_length, request->data_out + cdb->get_list_offset,
+		       get_length);
 	*ret_set = params->copy;
 	*ret_get = params->copy + set_length;
 	return OSD_OK;
@@ -76,7 +77,8 @@ static enum osd_status load_list_format(struct osd_request *request, struct osd_
 	if (params->sets)
 		status = osd_attr_list_open(set, cdb->set_length, OSD_LIST_SET, &params->set_list);
 	if (status == OSD_OK && params->gets)
-		status = osd_attr_list_open(get, cdb->get_list_length, OSD_LIST_GET, &params->get_list);
+		status = osd_attr_list_open(get, cdb->get_list_length, OSD_LIST_GET,
+					    &params->get_list);
 	return status;
 }
 
@@ -120,7 +122,8 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 	return status;
 }
 
-enum osd_status osd_attributes_load(struct osd_request *request, struct osd_attr_params **ret_params)
+enum osd_status osd_attributes_load(struct osd_request *request,
+				    struct osd_attr_params **ret_params)
 {
 	struct osd_attr_params *params;
 	enum osd_status status;
@@ -151,7 +154,7 @@ void osd_attributes_free(struct osd_attr_params *params)
 	free(params);
 }
 
-/* ---- set -------------------------------------------------------------------------------------- */
+/* ---- set ------------------------------------------------------------------------------------- */
 
 /* A refused attribute is a fault of the parameter list, or of the CDB where it stood there. */
 static enum osd_status set_failed(struct osd_request *request, enum osd_status status,
@@ -196,7 +199,7 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 	return status;
 }
 
-/* ---- Current Command page ------------------------------------------------------------------------ */
+/* ---- Current Command page -------------------------------------------------------------------- */
 
 static size_t current_command_get(const struct osd_request *request, uint32_t number,
 				  uint8_t value[IDENTIFICATION_BYTES])
@@ -235,15 +238,15 @@ static void current_command_page(const struct osd_request *request,
 {
 	struct osd_wr w = osd_wr_init(page, CURRENT_COMMAND_BYTES);
 
-	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4);		/* 0-3 */
-	osd_wr_be(&w, CURRENT_COMMAND_BYTES - 8, 4);		/* 4-7 */
-	osd_wr_zero(&w, CURRENT_COMMAND_ICV);			/* 8-39 */
-	osd_wr_be(&w, (uint64_t)request->object_type, 1);	/* 40 */
-	osd_wr_zero(&w, 3);					/* 41-43 */
-	osd_wr_be(&w, request->object.partition_id, 8);		/* 44-51 */
-	osd_wr_be(&w, request->object.object_id, 8);		/* 52-59 */
-	osd_wr_be(&w, request->append_start, 8);		/* 60-67 */
-	osd_wr_be(&w, (uint64_t)request->capacity_change, 8);	/* 68-75 */
+	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4);	      /* 0-3 */
+	osd_wr_be(&w, CURRENT_COMMAND_BYTES - 8, 4);	      /* 4-7 */
+	osd_wr_zero(&w, CURRENT_COMMAND_ICV);		      /* 8-39 */
+	osd_wr_be(&w, (uint64_t)request->object_type, 1);     /* 40 */
+	osd_wr_zero(&w, 3);				      /* 41-43 */
+	osd_wr_be(&w, request->object.partition_id, 8);	      /* 44-51 */
+	osd_wr_be(&w, request->object.object_id, 8);	      /* 52-59 */
+	osd_wr_be(&w, request->append_start, 8);	      /* 60-67 */
+	osd_wr_be(&w, (uint64_t)request->capacity_change, 8); /* 68-75 */
 }
 
 static enum osd_status current_command_entries(const struct osd_request *request, uint32_t number,
@@ -264,7 +267,7 @@ static enum osd_status current_command_entries(const struct osd_request *request
 	return status;
 }
 
-/* ---- get -------------------------------------------------------------------------------------- */
+/* ---- get ------------------------------------------------------------------------------------- */
 
 static enum osd_status add_entry(void *argument, uint32_t page, uint32_t number,
 				 const uint8_t *value, size_t length)
@@ -285,7 +288,8 @@ static enum osd_status get_entry(struct osd_request *request, struct osd_txn *tx
 		return OSD_E_PARAM_FIELD;
 	if (attr->number == OSD_NUMBER_ALL)
 		return osd_attr_each(txn, id, attr->page, add_entry, writer);
-	status = osd_attr_get(txn, id, attr->page, attr->number, buffer, OSD_ATTRIBUTE_MAX, &length);
+	status =
+		osd_attr_get(txn, id, attr->page, attr->number, buffer, OSD_ATTRIBUTE_MAX, &length);
 	if (status != OSD_OK)
 		return status;
 	return osd_attr_writer_add(writer, attr->page, attr->number, buffer, length);
@@ -326,7 +330,8 @@ static uint8_t *retrieved_segment(const struct osd_request *request, size_t *ret
 }
 
 /* What the segment holds now, and would hold if Data-In had no end. */
-static void set_retrieved(struct osd_request *request, size_t capacity, size_t placed, uint64_t needed)
+static void set_retrieved(struct osd_request *request, size_t capacity, size_t placed,
+			  uint64_t needed)
 {
 	uint64_t allocation = request->decoded.attributes.get_allocation_length;
 
@@ -352,7 +357,8 @@ static enum osd_status get_page_form(struct osd_request *request, struct osd_txn
 	if (status == OSD_E_PARAM_FIELD)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
 	if (status == OSD_OK)
-		set_retrieved(request, capacity, osd_page_place(page, length, segment, capacity), length);
+		set_retrieved(request, capacity, osd_page_place(page, length, segment, capacity),
+			      length);
 	return status;
 }
 

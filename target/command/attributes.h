@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attributes.h -- the get and set attributes parameters of a command: all three formats (CDBFMT 1, 2, 3),
- * set and get in one command, the Current Command page, all-attributes requests, truncation.
+/* attributes.h -- the get and set attributes parameters of a command: all three formats (CDBFMT
+ * 1, 2, 3), set and get in one command, the Current Command page, all-attributes requests,
+ * truncation.
  *
- * osd_attributes_load copies the lists out of Data-Out, which an initiator may change while a command runs,
- * and checks their form; only then anything is executed.  Set and get run inside the caller's transaction
- * and may run again after OSD_E_RETRY: get starts afresh each time. */
+ * osd_attributes_load copies the lists out of Data-Out, which an initiator may change while a
+ * command runs, and checks their form; only then anything is executed.  Set and get run inside
+ * the caller's transaction and may run again after OSD_E_RETRY: get starts afresh each time. */
 #ifndef OSD_COMMAND_ATTRIBUTES_H
 #define OSD_COMMAND_ATTRIBUTES_H
 
@@ -26,11 +27,12 @@ struct osd_attr_params {
 };
 
 /* *ret_params NULL: the command has no attributes to set or get. */
-enum osd_status osd_attributes_load(struct osd_request *request, struct osd_attr_params **ret_params);
+enum osd_status osd_attributes_load(struct osd_request *request,
+				    struct osd_attr_params **ret_params);
 void osd_attributes_free(struct osd_attr_params *params);
 
-/* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which takes
- * the job control page only (OSD_E_JOB_IN_WAY for others). */
+/* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which
+ * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished);
 /* The get half, about one object, into the retrieved attributes segment of Data-In. */
@@ -43,12 +45,13 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 				     struct osd_object_id id, struct osd_attr_writer *writer);
 void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer);
 
-/* The entries of the get list that the filter accepts, about one object, through an open writer.  For LIST
- * with attributes; filter NULL: all. */
+/* The entries of the get list that the filter accepts, about one object, through an open
+ * writer.  For LIST with attributes; filter NULL: all. */
 enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id id, bool (*filter)(uint32_t page),
 				       struct osd_attr_writer *writer);
-/* A retrieved list (type 9) of the entries the filter accepts, in the retrieved attributes segment. */
+/* A retrieved list (type 9) of the entries the filter accepts, in the retrieved attributes
+ * segment. */
 enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
 					    struct osd_object_id id, bool (*filter)(uint32_t page));
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_collection.c -- collections and commands on all members of one (osd2-wire 3.2, 3.10).
  *
- * Commands on members run in transactions of MEMBERS_PER_TXN members, each atomic by itself, so that a large
- * collection neither locks the store nor fills the log (design D6).  A command that is cut off half-way can
- * simply be repeated.  The Command Tracking page of the collection tells how far the last one came. */
+ * Commands on members run in transactions of MEMBERS_PER_TXN members, each atomic by itself, so
+ * that a large collection neither locks the store nor fills the log (design D6).  A command that
+ * is cut off half-way can simply be repeated.  The Command Tracking page of the collection tells
+ * how far the last one came. */
 #include <string.h>
 
 #include "base/util.h"
@@ -15,7 +16,7 @@
 #include "wire/cursor.h"
 
 #define MEMBERS_PER_TXN 1024
-#define FCR             0x1 /* byte 11 b0 of REMOVE COLLECTION */
+#define FCR		0x1 /* byte 11 b0 of REMOVE COLLECTION */
 
 /* Command Tracking page (osd2-wire 5.16). */
 #define PAGE_COMMAND_TRACKING (OSD_PAGE_COLLECTION_BASE | OSD_REL_COLLECTIONS)
@@ -29,7 +30,7 @@ enum {
 
 enum { FIELD_CDBFMT = 11 };
 
-/* ---- create ------------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 enum osd_status osd_cmd_create_collection(struct osd_command_context *ctx)
 {
@@ -46,7 +47,7 @@ enum osd_status osd_cmd_create_collection(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
-/* ---- walking the members ------------------------------------------------------------------------ */
+/* ---- walking the members --------------------------------------------------------------------- */
 
 struct walk {
 	struct osd_command_context *ctx;
@@ -92,18 +93,21 @@ static enum osd_status track_in(void *arg, struct osd_txn *txn)
 	return status;
 }
 
-/* The target's own attributes, so in a transaction that may set them; the members' are the client's. */
+/* The target's own attributes, so in a transaction that may set them; the members' are the
+ * client's. */
 static enum osd_status track(struct walk *walk)
 {
 	if (!walk->tracked)
 		return OSD_OK;
-	return osd_transact(walk->ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, track_in, walk);
+	return osd_transact(walk->ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, track_in,
+			    walk);
 }
 
 /* The collection itself, and the next members. */
 static enum osd_status load_members(struct walk *walk, struct osd_txn *txn)
 {
-	struct osd_list_request list = {OSD_LIST_MEMBERS, walk->ctx->request->object, walk->next_id};
+	struct osd_list_request list = {OSD_LIST_MEMBERS, walk->ctx->request->object,
+					walk->next_id};
 	enum osd_status status = osd_validate_exists(walk->ctx->request, txn);
 
 	if (status == OSD_OK)
@@ -179,7 +183,8 @@ static struct walk *walk_create(struct osd_command_context *ctx, unsigned txn_fl
 }
 
 /* Membership may mix types, and unfinished surrogates stay as they are (design D13). */
-static enum osd_status is_plain_member(struct osd_txn *txn, struct osd_object_id id, bool *ret_plain)
+static enum osd_status is_plain_member(struct osd_txn *txn, struct osd_object_id id,
+				       bool *ret_plain)
 {
 	enum osd_object_type type;
 	enum osd_status status = osd_object_type(txn, id, &type);
@@ -192,7 +197,7 @@ static enum osd_status is_plain_member(struct osd_txn *txn, struct osd_object_id
 	return status == OSD_E_JOB_IN_WAY ? OSD_OK : status;
 }
 
-/* ---- GET and SET MEMBER ATTRIBUTES ---------------------------------------------------------------- */
+/* ---- GET and SET MEMBER ATTRIBUTES ----------------------------------------------------------- */
 
 static enum osd_status get_member(struct walk *walk, struct osd_txn *txn, struct osd_object_id id)
 {
@@ -209,8 +214,8 @@ static enum osd_status set_member(struct walk *walk, struct osd_txn *txn, struct
 	return osd_attributes_set(walk->ctx->request, txn, id, false);
 }
 
-/* What members tell comes back in groups, which page format has no room for.  And with nothing to do, the
- * collection must be there all the same. */
+/* What members tell comes back in groups, which page format has no room for.  And with nothing
+ * to do, the collection must be there all the same. */
 static enum osd_status check_members(struct osd_command_context *ctx)
 {
 	const struct osd_attr_params *params = ctx->attributes;
@@ -270,9 +275,10 @@ enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
 	return status == OSD_OK ? get_members(ctx) : status;
 }
 
-/* ---- REMOVE MEMBER OBJECTS ------------------------------------------------------------------------ */
+/* ---- REMOVE MEMBER OBJECTS ------------------------------------------------------------------- */
 
-static enum osd_status remove_member(struct walk *walk, struct osd_txn *txn, struct osd_object_id id)
+static enum osd_status remove_member(struct walk *walk, struct osd_txn *txn,
+				     struct osd_object_id id)
 {
 	bool plain;
 	enum osd_status status = is_plain_member(txn, id, &plain);
@@ -313,7 +319,7 @@ enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
 	return walk_members(walk);
 }
 
-/* ---- REMOVE COLLECTION ---------------------------------------------------------------------------- */
+/* ---- REMOVE COLLECTION ----------------------------------------------------------------------- */
 
 static enum osd_status drop_member(struct walk *walk, struct osd_txn *txn, struct osd_object_id id)
 {
@@ -338,8 +344,8 @@ static enum osd_status remove_collection(void *arg, struct osd_txn *txn)
 	return osd_collection_remove(txn, request->object, request->decoded.command_bits & FCR);
 }
 
-/* Set and get come first (osd2-wire 3.7); a large collection is emptied piece by piece, and what joined
- * meanwhile goes with the collection. */
+/* Set and get come first (osd2-wire 3.7); a large collection is emptied piece by piece, and what
+ * joined meanwhile goes with the collection. */
 enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 {
 	enum osd_status status = own_attributes(ctx);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_data.c -- commands on the data of user objects: READ, WRITE, APPEND, CLEAR, PUNCH and the FLUSH
- * family (osd2-wire 3.3, 3.4, 3.6). */
+/* cmd_data.c -- commands on the data of user objects: READ, WRITE, APPEND, CLEAR, PUNCH and the
+ * FLUSH family (osd2-wire 3.3, 3.4, 3.6). */
 #include <string.h>
 
 #include "base/util.h"
 #include "command/commands.h"
 #include "command/validate.h"
 
-/* ---- READ --------------------------------------------------------------------------------------- */
+/* ---- READ ------------------------------------------------------------------------------------ */
 
-/* Reads length bytes at offset to Data-In byte at, as far as Data-In reaches.  *ret_available: how many
- * of them the object has, whether they fitted or not. */
+/* Reads length bytes at offset to Data-In byte at, as far as Data-In reaches.  *ret_available:
+ * how many of them the object has, whether they fitted or not. */
 static enum osd_status read_piece(struct osd_command_context *ctx, struct osd_object *object,
 				  uint64_t offset, uint64_t length, uint64_t at,
 				  uint64_t *ret_available)
@@ -81,9 +81,10 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	struct osd_request *request = ctx->request;
 	struct osd_descriptor descriptor;
 	uint64_t available;
-	enum osd_status status = ctx->data_flags & OSD_DATA_NOWAIT
-					 ? osd_object_get_cached(ctx->objects, request->object, &object)
-					 : osd_object_get(ctx->objects, request->object, &object);
+	enum osd_status status =
+		ctx->data_flags & OSD_DATA_NOWAIT
+			? osd_object_get_cached(ctx->objects, request->object, &object)
+			: osd_object_get(ctx->objects, request->object, &object);
 
 	if (status != OSD_OK)
 		return status;
@@ -97,7 +98,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	return report_short(request, available);
 }
 
-/* ---- commands that change data -------------------------------------------------------------------- */
+/* ---- commands that change data --------------------------------------------------------------- */
 
 static enum osd_status write_scattered(struct osd_command_context *ctx, struct osd_object *object,
 				       const struct osd_descriptor *descriptor)
@@ -113,7 +114,8 @@ static enum osd_status write_scattered(struct osd_command_context *ctx, struct o
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	while (osd_sg_list_next(&list, &offset, &length)) {
 		if (offset > INT64_MAX || length > INT64_MAX - offset)
-			return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+			return osd_command_fail(ctx->request, OSD_E_CDB_FIELD,
+						OSD_CONTINUATION_FIELD);
 		status = osd_object_write(object, offset, data, (size_t)length, ctx->data_flags);
 		if (status != OSD_OK)
 			return status;
@@ -175,7 +177,7 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 	return osd_object_punch(object, cdb->starting_byte_address, length, ctx->data_flags);
 }
 
-/* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------------ */
+/* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */
 
 enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 {

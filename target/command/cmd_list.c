@@ -16,7 +16,7 @@ enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
 struct listing {
 	struct osd_list_request request;
 	enum osd_descriptor_format format, format_with_attributes;
-	enum osd_object_type type; /* of the objects listed */
+	enum osd_object_type type;	    /* of the objects listed */
 	bool (*object_page)(uint32_t page); /* belongs to the objects listed */
 };
 
@@ -50,18 +50,26 @@ static bool is_not_collection_page(uint32_t page)
 	return !is_collection_page(page);
 }
 
-static const struct listing partitions = {
-	{OSD_LIST_PARTITIONS, {0, 0}, 0}, OSD_ODF_PARTITIONS, OSD_ODF_PARTITION_ATTRS, OSD_PARTITION,
-	is_partition_page};
-static const struct listing user_objects = {
-	{OSD_LIST_USER_OBJECTS, {0, 0}, 0}, OSD_ODF_USER_OBJECTS, OSD_ODF_USER_OBJECT_ATTRS,
-	OSD_USER_OBJECT, is_user_page};
-static const struct listing collections = {
-	{OSD_LIST_COLLECTIONS, {0, 0}, 0}, OSD_ODF_COLLECTIONS, OSD_ODF_COLLECTION_ATTRS,
-	OSD_COLLECTION, is_collection_page};
-static const struct listing members = {
-	{OSD_LIST_MEMBERS, {0, 0}, 0}, OSD_ODF_USER_OBJECTS, OSD_ODF_USER_OBJECT_ATTRS,
-	OSD_USER_OBJECT, is_user_page};
+static const struct listing partitions = {{OSD_LIST_PARTITIONS, {0, 0}, 0},
+					  OSD_ODF_PARTITIONS,
+					  OSD_ODF_PARTITION_ATTRS,
+					  OSD_PARTITION,
+					  is_partition_page};
+static const struct listing user_objects = {{OSD_LIST_USER_OBJECTS, {0, 0}, 0},
+					    OSD_ODF_USER_OBJECTS,
+					    OSD_ODF_USER_OBJECT_ATTRS,
+					    OSD_USER_OBJECT,
+					    is_user_page};
+static const struct listing collections = {{OSD_LIST_COLLECTIONS, {0, 0}, 0},
+					   OSD_ODF_COLLECTIONS,
+					   OSD_ODF_COLLECTION_ATTRS,
+					   OSD_COLLECTION,
+					   is_collection_page};
+static const struct listing members = {{OSD_LIST_MEMBERS, {0, 0}, 0},
+				       OSD_ODF_USER_OBJECTS,
+				       OSD_ODF_USER_OBJECT_ATTRS,
+				       OSD_USER_OBJECT,
+				       is_user_page};
 
 static struct osd_object_id listed_object(const struct listing *listing, uint64_t id)
 {
@@ -70,8 +78,8 @@ static struct osd_object_id listed_object(const struct listing *listing, uint64_
 	return (struct osd_object_id){listing->request.in.partition_id, id};
 }
 
-/* The list's state in one number, so that a later call can tell whether anything has changed since.  It
- * counts all commits of the store: it may say "changed" too often, never too seldom. */
+/* The list's state in one number, so that a later call can tell whether anything has changed
+ * since.  It counts all commits of the store: it may say "changed" too often, never too seldom. */
 static uint32_t list_identifier(struct osd_objects *objects)
 {
 	struct osd_objects_stats stats;
@@ -82,7 +90,7 @@ static uint32_t list_identifier(struct osd_objects *objects)
 	return identifier ? identifier : 1;
 }
 
-/* ---- with attributes: id blocks ------------------------------------------------------------------- */
+/* ---- with attributes: id blocks -------------------------------------------------------------- */
 
 struct blocks {
 	struct osd_command_context *ctx;
@@ -111,12 +119,13 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 	if (status != OSD_OK)
 		return status;
 	length = osd_attr_writer_finish(&writer);
-	osd_list_writer_block(blocks->writer, id, (uint8_t)blocks->listing->type, blocks->entries, length);
+	osd_list_writer_block(blocks->writer, id, (uint8_t)blocks->listing->type, blocks->entries,
+			      length);
 	*ret_length = OSD_LIST_BLOCK + length;
 	return OSD_OK;
 }
 
-/* ---- both commands ---------------------------------------------------------------------------------- */
+/* ---- both commands --------------------------------------------------------------------------- */
 
 /* Id blocks until one does not fit.  *offered: ids tried; *length: bytes of the last block. */
 static enum osd_status put_blocks(struct osd_command_context *ctx, const struct listing *listing,
@@ -129,7 +138,8 @@ static enum osd_status put_blocks(struct osd_command_context *ctx, const struct 
 
 	if (!entries)
 		return OSD_E_NO_MEMORY;
-	for (*offered = 0; status == OSD_OK && *offered < count && !writer->first_left_out; ++*offered)
+	for (*offered = 0; status == OSD_OK && *offered < count && !writer->first_left_out;
+	     ++*offered)
 		status = put_block(&blocks, ids[*offered], length);
 	return status;
 }
@@ -162,7 +172,8 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 	return status;
 }
 
-/* Attributes of what contains the objects listed; of the objects themselves go into their blocks. */
+/* Attributes of what contains the objects listed; of the objects themselves go into their
+ * blocks. */
 static enum osd_status get_container_attributes(struct osd_command_context *ctx,
 						const struct listing *listing)
 {
@@ -202,7 +213,8 @@ static enum osd_status put_list(struct osd_command_context *ctx, const struct li
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 	uint32_t identifier = list_identifier(ctx->objects);
-	size_t capacity = (size_t)OSD_MIN(cdb->allocation_length, (uint64_t)request->data_in_capacity);
+	size_t capacity =
+		(size_t)OSD_MIN(cdb->allocation_length, (uint64_t)request->data_in_capacity);
 	bool header_only = capacity < OSD_LIST_DATA_HEADER;
 	uint8_t header[OSD_LIST_DATA_HEADER];
 	struct osd_list_writer writer;
@@ -214,11 +226,9 @@ static enum osd_status put_list(struct osd_command_context *ctx, const struct li
 	status = list_ids(ctx, listing, &writer);
 	if (status != OSD_OK)
 		return status;
-	placed = osd_list_writer_finish(&writer,
-					cdb->list_attr ? listing->format_with_attributes
-						       : listing->format,
-					identifier,
-					cdb->list_identifier && cdb->list_identifier != identifier);
+	placed = osd_list_writer_finish(
+		&writer, cdb->list_attr ? listing->format_with_attributes : listing->format,
+		identifier, cdb->list_identifier && cdb->list_identifier != identifier);
 	if (header_only)
 		osd_command_data_in(request, header, placed);
 	else

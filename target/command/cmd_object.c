@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_object.c -- life of user objects: CREATE, CREATE AND WRITE, REMOVE; and the commands that consist of
- * attributes only (osd2-wire 3.2, 3.7). */
+/* cmd_object.c -- life of user objects: CREATE, CREATE AND WRITE, REMOVE; and the commands that
+ * consist of attributes only (osd2-wire 3.2, 3.7). */
 #include <inttypes.h>
 
 #include "base/log.h"
@@ -79,19 +79,19 @@ void osd_command_undo_create(struct osd_command_context *ctx)
 
 	if (status != OSD_OK)
 		osd_error("cannot remove object 0x%" PRIx64 "/0x%" PRIx64
-			  " of a failed CREATE AND WRITE: %s", request->object.partition_id,
-			  request->object.object_id, osd_status_info(status)->meaning);
+			  " of a failed CREATE AND WRITE: %s",
+			  request->object.partition_id, request->object.object_id,
+			  osd_status_info(status)->meaning);
 	request->made_count = 0;
 	request->object = ctx->addressed;
 }
 
-/* Data calls need an object that exists for everybody, so the object is committed first and taken back
- * when the data or, in the dispatcher, the attributes fail.  A crash in between leaves an object that was
- * never acknowledged. */
+/* Data calls need an object that exists for everybody, so the object is committed first and
+ * taken back when the data or, in the dispatcher, the attributes fail.  A crash in between
+ * leaves an object that was never acknowledged. */
 enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 {
-	enum osd_status status =
-		osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, create_one, ctx);
+	enum osd_status status = osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, create_one, ctx);
 
 	if (status != OSD_OK)
 		return status;

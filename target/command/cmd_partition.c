@@ -23,8 +23,7 @@ enum osd_status osd_cmd_create_partition(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	uint64_t id;
-	enum osd_status status =
-		osd_partition_create(ctx->txn, request->decoded.partition_id, &id);
+	enum osd_status status = osd_partition_create(ctx->txn, request->decoded.partition_id, &id);
 
 	if (status != OSD_OK)
 		return status;

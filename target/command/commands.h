@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* commands.h -- the command functions, one for each supported service action; only table.c calls for
- * them by name. */
+/* commands.h -- the command functions, one for each supported service action; only table.c calls
+ * for them by name. */
 #ifndef OSD_COMMAND_COMMANDS_H
 #define OSD_COMMAND_COMMANDS_H
 

@@ -47,10 +47,10 @@ bool osd_status_keeps_data(enum osd_status status)
 	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 
-/* ---- log -------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
-/* An initiator that fails all the time must not fill the disk with log: after LOG_LINES_PER_SECOND lines
- * in one second the rest is counted. */
+/* An initiator that fails all the time must not fill the disk with log: after
+ * LOG_LINES_PER_SECOND lines in one second the rest is counted. */
 static bool may_log(unsigned *ret_suppressed)
 {
 	static time_t second;
@@ -94,7 +94,7 @@ static void log_failure(const struct osd_request *request, enum osd_status statu
 		osd_status_info(status)->meaning, field, attribute);
 }
 
-/* ---- sense data --------------------------------------------------------------------------------- */
+/* ---- sense data ------------------------------------------------------------------------------ */
 
 /* Where the sense data points when the failing function named no field. */
 static void default_field(struct osd_request *request, enum osd_status status)
@@ -125,11 +125,12 @@ static void default_field(struct osd_request *request, enum osd_status status)
 	osd_command_fail(request, status, field);
 }
 
-/* Failures that are found while looking for the object count as found before anything was initiated,
- * as real initiators expect of a missing object. */
+/* Failures that are found while looking for the object count as found before anything was
+ * initiated, as real initiators expect of a missing object. */
 static bool is_validation(const struct osd_request *request, enum osd_status status)
 {
-	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT || status == OSD_E_EXISTS ||
+	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT ||
+	       status == OSD_E_EXISTS ||
 	       (status == OSD_E_CDB_FIELD && !(request->completed & OSD_FN_COMMAND));
 }
 
@@ -179,13 +180,14 @@ static void set_status(struct osd_request *request, enum osd_status status)
 	}
 }
 
-/* ---- lengths ---------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
-/* Data-In is command data, a gap, retrieved attributes; the gap is uninitialised memory until now. */
+/* Data-In is command data, a gap, retrieved attributes; the gap is uninitialised memory until
+ * now. */
 static void set_data_in(struct osd_request *request)
 {
-	size_t command = (size_t)OSD_MIN(request->command_data_in,
-					 (uint64_t)request->data_in_capacity);
+	size_t command =
+		(size_t)OSD_MIN(request->command_data_in, (uint64_t)request->data_in_capacity);
 	uint64_t at = request->decoded.attributes.retrieved_offset;
 
 	request->data_in_length = command;
@@ -204,8 +206,8 @@ static void set_data_in(struct osd_request *request)
 static size_t data_out_used(const struct osd_request *request)
 {
 	const struct osd_cdb_attributes *a = &request->decoded.attributes;
-	uint64_t used = request->decoded.continuation_length +
-			osd_cdb_command_data_out(&request->decoded);
+	uint64_t used =
+		request->decoded.continuation_length + osd_cdb_command_data_out(&request->decoded);
 
 	if (a->get_list_length)
 		used = OSD_MAX(used, a->get_list_offset + a->get_list_length);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* complete.h -- how a command ends: SAM status, sense data, lengths, zeroed gaps, one log line for a failure. */
+/* complete.h -- how a command ends: SAM status, sense data, lengths, zeroed gaps, one log line
+ * for a failure. */
 #ifndef OSD_COMMAND_COMPLETE_H
 #define OSD_COMMAND_COMPLETE_H
 
@@ -7,8 +8,8 @@
 
 #include "command/request.h"
 
-/* Outcomes that are not OSD_OK yet deliver Data-In and process attributes: a short READ, a job that did not
- * end well or goes on. */
+/* Outcomes that are not OSD_OK yet deliver Data-In and process attributes: a short READ, a job
+ * that did not end well or goes on. */
 bool osd_status_keeps_data(enum osd_status status);
 /* Fills in the answer's part of the request. */
 void osd_complete(struct osd_request *request, enum osd_status status);

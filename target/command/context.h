@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* context.h -- what a command function gets: struct osd_command_context, the row that led to it, and
- * the contract between the dispatcher and osd_command_fn.
+/* context.h -- what a command function gets: struct osd_command_context, the row that led to it,
+ * and the contract between the dispatcher and osd_command_fn.
  *
- * The dispatcher has already checked everything the row's flags ask for (validate.c), the capability, and
- * copied every list out of Data-Out.  A command function does the work, once or more:
+ * The dispatcher has already checked everything the row's flags ask for (validate.c), the
+ * capability, and copied every list out of Data-Out.  A command function does the work, once or
+ * more:
  *
- *  - Rows with OSD_CMD_TXN run inside ctx->txn, which the dispatcher begins and commits.  On OSD_E_RETRY
- *    (from the function or from commit) everything is rolled back and the function runs again, so it
- *    must not leave anything behind but what the transaction or osd_txn_on_end undoes.
+ *  - Rows with OSD_CMD_TXN run inside ctx->txn, which the dispatcher begins and commits.  On
+ *    OSD_E_RETRY (from the function or from commit) everything is rolled back and the function
+ *    runs again, so it must not leave anything behind but what the transaction or osd_txn_on_end
+ *    undoes.
  *  - Other rows get txn NULL and use the data calls of object.h.
- *  - request->object and ->object_type are what the Current Command page and the sense data show:
- *    the object addressed, or the one made.
+ *  - request->object and ->object_type are what the Current Command page and the sense data
+ *    show: the object addressed, or the one made.
  *  - Command data goes to request->data_in at offset 0 through osd_command_data_in; never beyond
  *    data_in_capacity.
  *  - A failure returns its status with details in request->fault (osd_command_fail).
  *
- * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN): the dispatcher runs nothing more,
- * and its thread goes on.  Any thread then calls ctx->resume(request), exactly once, with request->fault.status
- * (and details) saying how the command ended and the command data in place.  Set and get attributes and the
- * completion of the request follow at once, in the thread that calls resume or, when that was before the
- * function had returned, in the dispatcher's.  The context itself is gone once the function has returned. */
+ * OSD_PENDING (only rows with OSD_CMD_MAY_PARK and without OSD_CMD_TXN): the dispatcher runs
+ * nothing more, and its thread goes on.  Any thread then calls ctx->resume(request), exactly
+ * once, with request->fault.status (and details) saying how the command ended and the command
+ * data in place.  Set and get attributes and the completion of the request follow at once, in
+ * the thread that calls resume or, when that was before the function had returned, in the
+ * dispatcher's.  The context itself is gone once the function has returned. */
 #ifndef OSD_COMMAND_CONTEXT_H
 #define OSD_COMMAND_CONTEXT_H
 
@@ -39,7 +42,7 @@ typedef enum osd_status osd_command_fn(struct osd_command_context *ctx);
 
 enum osd_command_flags {
 	OSD_CMD_TXN = 0x0001,          /* runs inside a transaction */
-	OSD_CMD_CHANGES = 0x0002,      /* changes the addressed object: refused on unfinished surrogates */
+	OSD_CMD_CHANGES = 0x0002,      /* changes the object: refused on unfinished surrogates */
 	OSD_CMD_RANGE = 0x0004,        /* STARTING BYTE ADDRESS + LENGTH must fit 64 bits */
 	OSD_CMD_DATA_OUT = 0x0008,     /* LENGTH bytes of Data-Out must be there */
 	OSD_CMD_CONTINUATION = 0x0010, /* may carry a CDB continuation segment */
@@ -54,7 +57,8 @@ enum osd_command_flags {
 	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
 };
 
-/* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type or'ed. */
+/* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type
+ * or'ed. */
 struct osd_command_def {
 	uint16_t service_action;
 	const char *name; /* the standard's spelling */
@@ -75,7 +79,7 @@ struct osd_command_context {
 	struct osd_continuation continuation; /* checked, over the dispatcher's own copy */
 	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
-	unsigned data_flags;         /* enum osd_data_flags for the data calls: FUA, timestamps, NOWAIT */
+	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 };
 
@@ -91,8 +95,8 @@ enum osd_status osd_command_fail(struct osd_request *request, enum osd_status st
 /* Records the attribute a failure is about; returns status. */
 enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
 					   uint32_t page, uint32_t number);
-/* Appends length bytes to the command data at Data-In offset 0, as far as Data-In reaches; request->
- * command_data_in counts all of them. */
+/* Appends length bytes to the command data at Data-In offset 0, as far as Data-In reaches;
+ * request->command_data_in counts all of them. */
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length);
 
 #endif

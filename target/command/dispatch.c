@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dispatch.c -- see dispatch.h.
  * Lives here: the order of phases, transactions with their retries, attributes before or after.
- * Not here: single checks (validate.c), attribute lists (attributes.c), FORMAT's quiescence (gate.c), the
- * answer's bytes (complete.c), what a command does (cmd_*.c). */
+ * Not here: single checks (validate.c), attribute lists (attributes.c), FORMAT's quiescence
+ * (gate.c), the answer's bytes (complete.c), what a command does (cmd_*.c). */
 #include "command/dispatch.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ struct osd_dispatcher {
 	struct osd_gate gate;
 };
 
-/* ---- the gate ----------------------------------------------------------------------------------- */
+/* ---- the gate -------------------------------------------------------------------------------- */
 
 static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
 {
@@ -54,7 +54,7 @@ static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_de
 		osd_gate_leave(&dispatcher->gate);
 }
 
-/* ---- before execution --------------------------------------------------------------------------- */
+/* ---- before execution ------------------------------------------------------------------------ */
 
 static void reset(struct osd_request *request)
 {
@@ -87,8 +87,8 @@ static enum osd_status decode(struct osd_request *request)
 
 	if (status == OSD_OK)
 		request->def = osd_command_find(request->decoded.service_action);
-	request->object = (struct osd_object_id){request->decoded.partition_id,
-						 request->decoded.object_id};
+	request->object =
+		(struct osd_object_id){request->decoded.partition_id, request->decoded.object_id};
 	if (status != OSD_OK)
 		return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
 	if (!request->def)
@@ -96,8 +96,8 @@ static enum osd_status decode(struct osd_request *request)
 	return OSD_OK;
 }
 
-/* Permissions the attributes parameters add to those of the row.  Reading the Current Command page needs
- * none (osd2-wire 6.3), but a list may name others too. */
+/* Permissions the attributes parameters add to those of the row.  Reading the Current Command
+ * page needs none (osd2-wire 6.3), but a list may name others too. */
 static uint16_t permissions_of(const struct osd_request *request)
 {
 	uint16_t permissions = request->def->permissions;
@@ -118,7 +118,9 @@ static enum osd_status authorise(struct osd_request *request)
 		.type = request->object_type,
 		.object = request->object,
 		.permissions = permissions_of(request),
-		.start = request->def->flags & OSD_CMD_RANGE ? request->decoded.starting_byte_address : 0,
+		.start = request->def->flags & OSD_CMD_RANGE
+				 ? request->decoded.starting_byte_address
+				 : 0,
 		.length = request->def->flags & OSD_CMD_RANGE ? request->decoded.length : 0,
 	};
 	uint16_t field = OSD_NO_FIELD;
@@ -143,7 +145,8 @@ static enum osd_status prepare(struct osd_request *request)
 	if (status == OSD_OK)
 		status = osd_attributes_load(request, &request->attributes);
 	if (status == OSD_OK) {
-		request->initiated = OSD_FN_VALIDATION | OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP;
+		request->initiated =
+			OSD_FN_VALIDATION | OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP;
 		request->completed = request->initiated;
 	}
 	return status;
@@ -191,7 +194,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		ctx->data_flags |= OSD_DATA_FUA;
 }
 
-/* ---- attributes around a command ---------------------------------------------------------------- */
+/* ---- attributes around a command ------------------------------------------------------------- */
 
 static unsigned txn_flags(const struct osd_request *request)
 {
@@ -231,7 +234,8 @@ static enum osd_status set_attributes(struct osd_request *request, struct osd_tx
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
 		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
 			return status;
-		status = osd_attributes_set(request, txn, request->object, status == OSD_E_JOB_IN_WAY);
+		status = osd_attributes_set(request, txn, request->object,
+					    status == OSD_E_JOB_IN_WAY);
 		if (status != OSD_OK)
 			return status;
 	}
@@ -275,7 +279,7 @@ static enum osd_status set_then_get(struct osd_request *request, struct osd_txn 
 	return status == OSD_OK ? get_attributes(request, txn) : status;
 }
 
-/* ---- execution ---------------------------------------------------------------------------------- */
+/* ---- execution ------------------------------------------------------------------------------- */
 
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
@@ -326,8 +330,8 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	return status == OSD_OK ? set_then_get(request, ctx->txn) : status;
 }
 
-/* One attempt.  What an earlier one left in the request is forgotten, and what a failed one leaves must not
- * be shown. */
+/* One attempt.  What an earlier one left in the request is forgotten, and what a failed one
+ * leaves must not be shown. */
 static enum osd_status attempt(void *arg, struct osd_txn *txn)
 {
 	struct osd_command_context *ctx = arg;
@@ -360,7 +364,8 @@ static enum osd_status set_then_get_in(void *arg, struct osd_txn *txn)
 }
 
 /* Set and get in a transaction of their own, after a command that had none or was parked. */
-static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher, struct osd_request *request)
+static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher,
+					struct osd_request *request)
 {
 	if (!request->attributes)
 		return OSD_OK;
@@ -414,8 +419,9 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 		request->capacity_change = (int64_t)(after - before);
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
 		status = attributes_phase(dispatcher, request);
+	/* Its attributes were refused: nothing must stay behind. */
 	if (status != OSD_OK && request->made_count)
-		osd_command_undo_create(ctx); /* its attributes were refused: nothing must stay behind */
+		osd_command_undo_create(ctx);
 	return status == OSD_OK ? outcome : status;
 }
 
@@ -432,7 +438,7 @@ static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request
 	return ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
 }
 
-/* ---- entry points ------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 static void finish(struct osd_request *request, enum osd_status status)
 {
@@ -441,7 +447,8 @@ static void finish(struct osd_request *request, enum osd_status status)
 	request->attributes = NULL;
 }
 
-enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request)
+enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
+				      struct osd_request *request)
 {
 	const struct osd_command_def *def;
 	enum osd_status status;
@@ -488,7 +495,8 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 		return OSD_E_RETRY;
 	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
 	if (status == OSD_OK)
-		status = osd_txn_begin(ctx->objects, txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
+		status =
+			osd_txn_begin(ctx->objects, txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
 	if (status != OSD_OK)
 		return OSD_E_RETRY;
 	status = attempt(ctx, txn);

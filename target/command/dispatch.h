@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dispatch.h -- the way of one request: decode, look up, authorise, validate, execute in a transaction
- * with deadlock retry, set and get attributes in the standard's order, status, sense and lengths.
+/* dispatch.h -- the way of one request: decode, look up, authorise, validate, execute in a
+ * transaction with deadlock retry, set and get attributes in the standard's order, status, sense
+ * and lengths.
  *
  * Any number of threads may dispatch at once, each its own request.  The dispatcher never calls
- * request->done: the engine does, when osd_dispatch or osd_dispatch_resumed says the request is finished. */
+ * request->done: the engine does, when osd_dispatch or osd_dispatch_resumed says the request is
+ * finished. */
 #ifndef OSD_COMMAND_DISPATCH_H
 #define OSD_COMMAND_DISPATCH_H
 
@@ -22,7 +24,7 @@ struct osd_dispatcher_config {
 enum osd_dispatch_result {
 	OSD_DISPATCH_DONE,   /* status, sense and lengths are set */
 	OSD_DISPATCH_PARKED, /* completes after config.resume and osd_dispatch_resumed */
-	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline only: would have to wait; nothing has happened */
+	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline: would have to wait; nothing has happened */
 };
 
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
@@ -31,9 +33,10 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 void osd_dispatcher_free(struct osd_dispatcher *dispatcher);
 
 /* May wait for locks and disks. */
-enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher, struct osd_request *request);
-/* Does not wait: finishes a small READ, or a GET ATTRIBUTES of an object, when what it needs is in memory
- * and free; else OSD_DISPATCH_QUEUE. */
+enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
+				      struct osd_request *request);
+/* Does not wait: finishes a small READ, or a GET ATTRIBUTES of an object, when what it needs is
+ * in memory and free; else OSD_DISPATCH_QUEUE. */
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
 /* A parked request was resumed: attributes, then completion. */

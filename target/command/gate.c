@@ -52,7 +52,8 @@ void osd_gate_return(struct osd_gate *gate)
 
 enum osd_status osd_gate_close(struct osd_gate *gate)
 {
-	return __atomic_exchange_n(&gate->closed, true, __ATOMIC_SEQ_CST) ? OSD_E_NOT_READY : OSD_OK;
+	return __atomic_exchange_n(&gate->closed, true, __ATOMIC_SEQ_CST) ? OSD_E_NOT_READY
+									  : OSD_OK;
 }
 
 void osd_gate_drain(struct osd_gate *gate)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* gate.h -- lets any number of commands in, or one that must be alone (FORMAT OSD).
  *
- * Who wants to be alone closes the gate and waits until nobody is inside; who comes meanwhile is refused, not
- * kept waiting (02/04/04).  Parked commands are outside: they leave when they park, and return later. */
+ * Who wants to be alone closes the gate and waits until nobody is inside; who comes meanwhile is
+ * refused, not kept waiting (02/04/04).  Parked commands are outside: they leave when they park,
+ * and return later. */
 #ifndef OSD_COMMAND_GATE_H
 #define OSD_COMMAND_GATE_H
 
@@ -12,9 +13,9 @@
 
 #include "base/status.h"
 
-/* active and closed are atomic.  "Enter, then look whether it is closed" against "close, then look whether
- * anyone is inside", both sequentially consistent, makes sure that not both sides go on.  The lock is for
- * waiting only. */
+/* active and closed are atomic.  "Enter, then look whether it is closed" against "close, then
+ * look whether anyone is inside", both sequentially consistent, makes sure that not both sides
+ * go on.  The lock is for waiting only. */
 struct osd_gate {
 	size_t active;
 	bool closed;

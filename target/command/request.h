@@ -46,7 +46,8 @@ struct osd_engine;
 struct osd_exec_wait;
 
 struct osd_request {
-	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until done(). */
+	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until
+	 * done(). */
 	const uint8_t *cdb;
 	size_t cdb_length;
 	const uint8_t *data_out;
@@ -78,7 +79,7 @@ struct osd_request {
 	uint64_t append_start;
 	int64_t capacity_change;
 	uint64_t command_data_in;  /* bytes of command data at Data-In offset 0, cut or not */
-	uint64_t retrieved_needed; /* the same of the retrieved attributes, up to their allocation */
+	uint64_t retrieved_needed; /* of the retrieved attributes, up to their allocation */
 	size_t retrieved_length;   /* what of them is in data_in */
 	uint32_t initiated, completed; /* command functions, wire/sense.h */
 

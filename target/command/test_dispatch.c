@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_dispatch.c -- requests through the dispatcher over a store in memory: order of attributes, lengths and
- * gaps, sense data, refusals before anything is done. */
+/* test_dispatch.c -- requests through the dispatcher over a store in memory: order of
+ * attributes, lengths and gaps, sense data, refusals before anything is done. */
 #include "base/test.h"
 #include "base/util.h"
 #include "command/dispatch.h"
@@ -62,7 +62,8 @@ static uint8_t run(struct call *call)
 	CHECK(call->request.attributes == NULL);
 	call->sense = (struct osd_sense){0};
 	if (call->request.sense_length)
-		CHECK(osd_sense_decode(call->request.sense, call->request.sense_length, &call->sense));
+		CHECK(osd_sense_decode(call->request.sense, call->request.sense_length,
+				       &call->sense));
 	return call->request.sam_status;
 }
 
@@ -99,7 +100,8 @@ static void add_set(struct call *call, uint32_t page, uint32_t number, const cha
 }
 
 /* Asks for one attribute, to be returned at Data-In byte at. */
-static void add_get(struct call *call, uint32_t page, uint32_t number, size_t at, uint32_t allocation)
+static void add_get(struct call *call, uint32_t page, uint32_t number, size_t at,
+		    uint32_t allocation)
 {
 	struct osd_attr_writer writer;
 	size_t out = (call->out_length + 7) & ~(size_t)7;
@@ -120,7 +122,8 @@ static void check_got(struct call *call, size_t at, const void *value, size_t le
 	struct osd_attr attr;
 
 	CHECK(call->request.data_in_length > at);
-	CHECK_EQ(osd_attr_retrieved_open(call->in + at, call->request.data_in_length - at, &list), OSD_OK);
+	CHECK_EQ(osd_attr_retrieved_open(call->in + at, call->request.data_in_length - at, &list),
+		 OSD_OK);
 	CHECK(osd_attr_list_next(&list, &attr));
 	CHECK_BYTES(attr.value, attr.length, value, length);
 }
@@ -149,7 +152,7 @@ static void write_text(uint64_t oid, uint64_t start, const char *text)
 	CHECK_EQ(call.request.data_out_used, call.out_length);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_before_execution(void)
 {
@@ -172,7 +175,8 @@ static void test_before_execution(void)
 	call.cdb.length = 100;
 	refused(&call, 0x2400, 32);
 
-	call.request = (struct osd_request){.cdb = cdb, .cdb_length = 16, .nexus = {.initiator_name = ""}};
+	call.request =
+		(struct osd_request){.cdb = cdb, .cdb_length = 16, .nexus = {.initiator_name = ""}};
 	CHECK_EQ(osd_dispatch(dispatcher, &call.request), OSD_DISPATCH_DONE);
 	CHECK_EQ(call.request.sam_status, OSD_SAM_CHECK_CONDITION);
 	CHECK_EQ(osd_get_be(call.request.sense + 2, 2), 0x2000);
@@ -190,7 +194,8 @@ static void test_read_write(void)
 	good(&call);
 	CHECK_BYTES(call.in, call.request.data_in_length, "hello", 5);
 
-	/* Past the end: what there is, recovered error, and attributes all the same, after a zeroed gap. */
+	/* Past the end: what there is, recovered error, and attributes all the same, after a
+	 * zeroed gap. */
 	call = make(OSD_SA_READ, PID, oid);
 	call.cdb.length = 16;
 	call.cdb.starting_byte_address = 2;
@@ -272,7 +277,8 @@ static void test_atomic_attributes(void)
 
 	osd_attr_writer_init(&writer, call.out, sizeof(call.out), OSD_LIST_SET);
 	osd_attr_writer_add(&writer, APP, 1, "x", 1);
-	osd_attr_writer_add(&writer, OSD_REL_TIMESTAMPS, OSD_TIME_CREATED, "123456", 6); /* read-only */
+	osd_attr_writer_add(&writer, OSD_REL_TIMESTAMPS, OSD_TIME_CREATED, "123456",
+			    6); /* read-only */
 	call.cdb.attributes.set_length = (uint32_t)osd_attr_writer_finish(&writer);
 	call.out_length = call.cdb.attributes.set_length;
 	refused(&call, 0x2600, -1);

@@ -22,7 +22,8 @@ static void check_row(const struct osd_command_def *def)
 	CHECK(def->execute != NULL);
 	CHECK(def->permissions != 0);
 	CHECK(def->object_types != 0);
-	CHECK(!(def->object_types & ~(OSD_ROOT | OSD_PARTITION | OSD_COLLECTION | OSD_USER_OBJECT)));
+	CHECK(!(def->object_types &
+		~(OSD_ROOT | OSD_PARTITION | OSD_COLLECTION | OSD_USER_OBJECT)));
 	/* A requested id is the id of one type. */
 	CHECK(!(flags & OSD_CMD_REQUESTED_ID) || one_type(def->object_types));
 	/* A parked command cannot hold a transaction. */

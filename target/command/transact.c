@@ -2,8 +2,8 @@
 /* transact.c -- see transact.h. */
 #include "command/transact.h"
 
-static enum osd_status try_once(struct osd_objects *objects, unsigned txn_flags, enum osd_commit how,
-				osd_transact_fn *fn, void *arg)
+static enum osd_status try_once(struct osd_objects *objects, unsigned txn_flags,
+				enum osd_commit how, osd_transact_fn *fn, void *arg)
 {
 	struct osd_txn *txn;
 	enum osd_status status = osd_txn_begin(objects, txn_flags, &txn);

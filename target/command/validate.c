@@ -13,9 +13,9 @@ enum {
 };
 
 #define ISOLATION_DEFAULT 0
-#define ISOLATION_NONE    1
+#define ISOLATION_NONE	  1
 #define ISOLATION_STRICT  2
-#define ISOLATION_RANGE   4
+#define ISOLATION_RANGE	  4
 
 /* Well-known collections have ids below the first ordinary one (osd2-wire 1.2). */
 static bool object_id_is_valid(uint64_t object_id, uint8_t types)

@@ -25,21 +25,25 @@ struct option {
 
 static const struct option options[] = {
 	{"dir", OPTION_TEXT, AT(directory), 1, 4000, NULL, "data directory"},
-	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second data directory, for heads of objects"},
+	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
-	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0", "bytes, 0: the file system's"},
-	{"cache", OPTION_SIZE, AT(cache_bytes), 0, UINT64_C(1) << 40, "0", "database cache, 0: 256 MiB"},
+	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",
+	 "bytes, 0: the file system's"},
+	{"cache", OPTION_SIZE, AT(cache_bytes), 0, UINT64_C(1) << 40, "0",
+	 "database cache, 0: 256 MiB"},
 	{"durability", OPTION_DURABILITY, AT(durability), 0, 0, "process",
 	 "process: acknowledged changes survive kill -9; sync: power loss too"},
 	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
 	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0", "refuse unassigned attribute pages 8h-7Fh"},
 	{"memory", OPTION_BOOL, AT(memory), 0, 1, "0", "keep everything in memory, for tests"},
-	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0", "the N-th store call fails, for tests"},
-	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0", "the process dies there instead, for tests"},
+	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0",
+	 "the N-th store call fails, for tests"},
+	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0",
+	 "the process dies there instead, for tests"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9, for tests"},
 };
@@ -84,15 +88,16 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 {
 	switch (option->kind) {
 	case OPTION_TEXT:
-		snprintf(message, 256, "option '%s' must be 1 to %" PRIu64 " bytes of text", option->name,
-			 option->max);
+		snprintf(message, 256, "option '%s' must be 1 to %" PRIu64 " bytes of text",
+			 option->name, option->max);
 		break;
 	case OPTION_BOOL:
-		snprintf(message, 256, "option '%s' must be 0 or 1, not '%.80s'", option->name, value);
+		snprintf(message, 256, "option '%s' must be 0 or 1, not '%.80s'", option->name,
+			 value);
 		break;
 	case OPTION_DURABILITY:
-		snprintf(message, 256, "option '%s' must be process or sync, not '%.80s'", option->name,
-			 value);
+		snprintf(message, 256, "option '%s' must be process or sync, not '%.80s'",
+			 option->name, value);
 		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
@@ -161,8 +166,8 @@ static enum osd_status parse_option(struct osd_config *config, char *text, char 
 	const struct option *option;
 
 	if (!value) {
-		snprintf(message, 256, "option '%.80s' has no value: write name=value, separated by ';'",
-			 text);
+		snprintf(message, 256,
+			 "option '%.80s' has no value: write name=value, separated by ';'", text);
 		return OSD_E_PARAM_FIELD;
 	}
 	option = find_option(text, (size_t)(value - text));

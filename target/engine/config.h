@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* config.h -- the option string of a logical unit or the harness ("dir=/srv/osd;workers=4") as a checked
- * structure.  tgtd cuts option strings at the first comma, so options are separated by ';'. */
+/* config.h -- the option string of a logical unit or the harness ("dir=/srv/osd;workers=4") as a
+ * checked structure.  tgtd cuts option strings at the first comma, so options are separated by
+ * ';'. */
 #ifndef OSD_ENGINE_CONFIG_H
 #define OSD_ENGINE_CONFIG_H
 
@@ -32,9 +33,10 @@ struct osd_config {
 	bool memory;          /* memory=1: nothing on disk */
 };
 
-/* Defaults, then options in order.  OSD_E_PARAM_FIELD: message says which option is wrong and what it
- * should be.  *ret_config needs osd_config_release. */
-enum osd_status osd_config_parse(const char *options, char message[256], struct osd_config *ret_config);
+/* Defaults, then options in order.  OSD_E_PARAM_FIELD: message says which option is wrong and
+ * what it should be.  *ret_config needs osd_config_release. */
+enum osd_status osd_config_parse(const char *options, char message[256],
+				 struct osd_config *ret_config);
 void osd_config_release(struct osd_config *config);
 /* One line per option: name, range or values, default, meaning. */
 void osd_config_help(FILE *out);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* engine.c -- see engine.h.
- * Lives here: the queue, the pool of workers, parking and resuming, the order of opening and closing.
+ * Lives here: the queue, the pool of workers, parking and resuming, the order of opening and
+ * closing.
  * Not here: what a request means (command/dispatch.c).
  *
- * Locks: engine->lock guards the queue, the pool and the counters and is held for a few instructions
- * only, never across a dispatch. */
+ * Locks: engine->lock guards the queue, the pool and the counters and is held for a few
+ * instructions only, never across a dispatch. */
 #include "engine/engine.h"
 
 #include <pthread.h>
@@ -38,11 +39,11 @@ struct osd_engine {
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_request *head, **tail; /* under lock; linked by request->next */
-	unsigned idle_workers;            /* under lock; waiting for work */
-	bool waking;                      /* under lock; one of them has been called and is on its way */
-	unsigned queued;                  /* changed under lock; atomic, read without it */
-	size_t outstanding;               /* under lock; submitted and not done, parked ones too */
-	unsigned wanted;                  /* under lock; workers with an index below stay */
+	unsigned idle_workers;		  /* under lock; waiting for work */
+	bool waking;	    /* under lock; one of them has been called and is on its way */
+	unsigned queued;    /* changed under lock; atomic, read without it */
+	size_t outstanding; /* under lock; submitted and not done, parked ones too */
+	unsigned wanted;    /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
 
 	/* Of the thread that calls osd_engine_try, which is one. */
@@ -57,10 +58,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- queue ------------------------------------------------------------------------------------ */
+/* ---- queue ----------------------------------------------------------------------------------- */
 
-/* Under lock.  Calls one worker, and it calls the next if it finds more than it takes: a burst costs the
- * submitter one wake-up, and no more workers run than there is work for. */
+/* Under lock.  Calls one worker, and it calls the next if it finds more than it takes: a burst
+ * costs the submitter one wake-up, and no more workers run than there is work for. */
 static void call_worker(struct osd_engine *engine)
 {
 	if (!engine->head || !engine->idle_workers || engine->waking)
@@ -101,9 +102,9 @@ static void finish(struct osd_engine *engine, struct osd_request *request)
 	pthread_mutex_unlock(&engine->lock);
 }
 
-/* A request is resumed when both its dispatcher has finished parking it and its resumer has called: the
- * second of the two goes on with it, at once, because every hand-over between threads costs the waiting
- * initiator a wake-up. */
+/* A request is resumed when both its dispatcher has finished parking it and its resumer has
+ * called: the second of the two goes on with it, at once, because every hand-over between
+ * threads costs the waiting initiator a wake-up. */
 static void park_vote(struct osd_request *request)
 {
 	struct osd_engine *engine = request->engine;
@@ -123,7 +124,7 @@ static void run(struct osd_engine *engine, struct osd_request *request)
 	}
 }
 
-/* ---- workers ---------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
 {
@@ -228,7 +229,7 @@ static void stop_workers(struct osd_engine *engine)
 	}
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 {
@@ -278,7 +279,7 @@ uint64_t osd_engine_capacity(struct osd_engine *engine)
 	return stats.capacity_bytes;
 }
 
-/* ---- open and close --------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static enum osd_status open_objects(struct osd_engine *engine, const struct osd_config *config,
 				    char message[256])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* engine.h -- who works on what, when: one opened store with its dispatcher, a queue of requests and an
- * elastic pool of worker threads.
+/* engine.h -- who works on what, when: one opened store with its dispatcher, a queue of requests
+ * and an elastic pool of worker threads.
  *
- * Order: osd_engine_open; then from any thread osd_engine_submit (or _try, then _submit); every request
- * submitted gets its done() call exactly once, from a worker; osd_engine_close last, when no request is
- * submitted any more: it waits for those under way.
+ * Order: osd_engine_open; then from any thread osd_engine_submit (or _try, then _submit); every
+ * request submitted gets its done() call exactly once, from a worker; osd_engine_close last,
+ * when no request is submitted any more: it waits for those under way.
  *
  * Worker threads block all signals, are asked to stop and joined, never cancelled (design D3). */
 #ifndef OSD_ENGINE_ENGINE_H
@@ -20,8 +20,8 @@ struct osd_engine;
 
 #define OSD_WORKERS_MAX 64
 
-/* Opens the store (recovery included) and starts the workers.  On failure message tells a person what to
- * do. */
+/* Opens the store (recovery included) and starts the workers.  On failure message tells a person
+ * what to do. */
 enum osd_status osd_engine_open(const struct osd_config *config, char message[256],
 				struct osd_engine **ret_engine);
 /* Waits for every request, stops the workers, closes the store.  NULL is fine. */
@@ -32,17 +32,18 @@ uint64_t osd_engine_capacity(struct osd_engine *engine);
 
 /* Queues the request; returns at once. */
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request);
-/* For a master thread that must not wait: true when the request was finished at once, on this thread,
- * without a done() call (at most 50 us of such work in any 100 us); false: submit it. */
+/* For a master thread that must not wait: true when the request was finished at once, on this
+ * thread, without a done() call (at most 50 us of such work in any 100 us); false: submit it. */
 bool osd_engine_try(struct osd_engine *engine, struct osd_request *request);
 
 /* A parked request goes on; any thread, exactly once per parking (command/context.h). */
 void osd_engine_resume(struct osd_request *request);
-/* A task management function covers the request, which was submitted and is not done yet: a waiting EXEC
- * completes at once with TASK ABORTED (design D15); anything else runs to its end. */
+/* A task management function covers the request, which was submitted and is not done yet: a
+ * waiting EXEC completes at once with TASK ABORTED (design D15); anything else runs to its end. */
 void osd_engine_abort(struct osd_engine *engine, struct osd_request *request);
 
-/* Changes the number of workers, 1..OSD_WORKERS_MAX, while requests run; returns what is in force. */
+/* Changes the number of workers, 1..OSD_WORKERS_MAX, while requests run; returns what is in
+ * force. */
 unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers);
 
 #endif

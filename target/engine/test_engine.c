@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_engine.c -- many requests from several threads over a store in memory, while the pool grows and
- * shrinks: each is answered once, writes and reads of one object do not mix, FORMAT OSD waits for what
- * runs and refuses what comes, close waits for everything.  Runs under the thread sanitizer. */
+/* test_engine.c -- many requests from several threads over a store in memory, while the pool
+ * grows and shrinks: each is answered once, writes and reads of one object do not mix, FORMAT
+ * OSD waits for what runs and refuses what comes, close waits for everything.  Runs under the
+ * thread sanitizer. */
 #include "engine/engine.h"
 
 #include <pthread.h>
@@ -9,11 +10,11 @@
 #include "base/test.h"
 #include "wire/cursor.h"
 
-#define PID        UINT64_C(0x10000)
-#define CLIENTS    4
-#define ROUNDS     200
-#define BLOCK      512u
-#define NOT_READY  0x0404
+#define PID	  UINT64_C(0x10000)
+#define CLIENTS	  4
+#define ROUNDS	  200
+#define BLOCK	  512u
+#define NOT_READY 0x0404
 
 struct client {
 	pthread_t thread;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osd_harness.c -- front end 2: OSD requests on stdin, answers on stdout.  For tests, fuzzing and
- * benchmarks of everything below the transport.
+/* osd_harness.c -- front end 2: OSD requests on stdin, answers on stdout.  For tests, fuzzing
+ * and benchmarks of everything below the transport.
  *
  *   osd_harness OPTION-STRING         serve until end of input, then close the store and exit 0
  *   osd_harness --list-commands       the command table, tab separated
  *   osd_harness --help
  *
- * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32 Data-In
- * capacity, then CDB and Data-Out.  Answer frame: be32 4F534441h "OSDA", be64 tag, SAM status, 3 zero
- * bytes, be32 sense length, be32 Data-In length, then sense data and Data-In.  Many requests may be
- * outstanding; answers come in any order.  A frame that is no frame ends the harness with exit 2.
+ * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32
+ * Data-In capacity, then CDB and Data-Out.  Answer frame: be32 4F534441h "OSDA", be64 tag, SAM
+ * status, 3 zero bytes, be32 sense length, be32 Data-In length, then sense data and Data-In.
+ * Many requests may be outstanding; answers come in any order.  A frame that is no frame ends
+ * the harness with exit 2.
  *
  * Every buffer is allocated at its exact size, so that a sanitizer sees one byte too far. */
 #include <errno.h>
@@ -28,7 +29,7 @@
 #define ANSWER_MAGIC   0x4f534441u
 #define REQUEST_HEADER 24u
 #define ANSWER_HEADER  24u
-#define CDB_MAX        4096u
+#define CDB_MAX	       4096u
 
 enum { EXIT_FRAME = 2, EXIT_START = 3, EXIT_OUTPUT = 4 };
 
@@ -55,7 +56,7 @@ static void harness_request_freep(struct harness_request **item)
 	harness_request_free(*item);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void write_all(struct iovec *iov, int count)
 {
@@ -87,19 +88,19 @@ static void answer(struct osd_request *request)
 			       {request->sense, request->sense_length},
 			       {item->data_in, request->data_in_length}};
 
-	osd_wr_be(&w, ANSWER_MAGIC, 4);			 /* 0-3 */
-	osd_wr_be(&w, item->tag, 8);			 /* 4-11 */
-	osd_wr_be(&w, request->sam_status, 1);		 /* 12 */
-	osd_wr_zero(&w, 3);				 /* 13-15 */
-	osd_wr_be(&w, request->sense_length, 4);	 /* 16-19 */
-	osd_wr_be(&w, request->data_in_length, 4);	 /* 20-23 */
+	osd_wr_be(&w, ANSWER_MAGIC, 4);		   /* 0-3 */
+	osd_wr_be(&w, item->tag, 8);		   /* 4-11 */
+	osd_wr_be(&w, request->sam_status, 1);	   /* 12 */
+	osd_wr_zero(&w, 3);			   /* 13-15 */
+	osd_wr_be(&w, request->sense_length, 4);   /* 16-19 */
+	osd_wr_be(&w, request->data_in_length, 4); /* 20-23 */
 	pthread_mutex_lock(&output_lock);
 	write_all(iov, OSD_ARRAY_SIZE(iov));
 	pthread_mutex_unlock(&output_lock);
 	harness_request_free(item);
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* 1: read it all; 0: end of input before the first byte; -1: cut short or failed. */
 static int read_all(void *buffer, size_t length)
@@ -144,11 +145,11 @@ static int read_request(struct harness_request **ret_item)
 
 	if (!item || got <= 0)
 		return got <= 0 ? got : -1;
-	magic = (uint32_t)osd_rd_be(&r, 4);		   /* 0-3 */
-	item->tag = osd_rd_be(&r, 8);			   /* 4-11 */
-	item->request.cdb_length = osd_rd_be(&r, 4);	   /* 12-15 */
-	item->request.data_out_length = osd_rd_be(&r, 4);  /* 16-19 */
-	capacity = osd_rd_be(&r, 4);			   /* 20-23 */
+	magic = (uint32_t)osd_rd_be(&r, 4);		  /* 0-3 */
+	item->tag = osd_rd_be(&r, 8);			  /* 4-11 */
+	item->request.cdb_length = osd_rd_be(&r, 4);	  /* 12-15 */
+	item->request.data_out_length = osd_rd_be(&r, 4); /* 16-19 */
+	capacity = osd_rd_be(&r, 4);			  /* 20-23 */
 	if (magic != REQUEST_MAGIC || item->request.cdb_length > CDB_MAX ||
 	    item->request.data_out_length > OSD_TRANSFER_MAX || capacity > OSD_TRANSFER_MAX)
 		return -1;

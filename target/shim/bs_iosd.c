@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bs_iosd.c -- the module as stock tgtd sees it: registration, opening and closing of logical units, INQUIRY
- * identity.  Works both ways: loaded from tgtd's backing-store directory (register_bs_module) and preloaded
- * (the constructor).  One logical unit is one store with its own engine.
+/* bs_iosd.c -- the module as stock tgtd sees it: registration, opening and closing of logical
+ * units, INQUIRY identity.  Works both ways: loaded from tgtd's backing-store directory
+ * (register_bs_module) and preloaded (the constructor).  One logical unit is one store with its
+ * own engine.
  *
- * In the constructor tgtd has no event loop yet and may still fork: threads and descriptors start at
- * bs_open.  tgtd calls bs_close and bs_exit only when a unit is deleted, never when it is killed: the store
- * does not count on them. */
+ * In the constructor tgtd has no event loop yet and may still fork: threads and descriptors
+ * start at bs_open.  tgtd calls bs_close and bs_exit only when a unit is deleted, never when it
+ * is killed: the store does not count on them. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ enum { VPD_OSD_INFORMATION = 0xb0, VPD_SECURITY_TOKEN = 0xb1, VPD_UNUSED = 0xb2 
 
 #define OSD_INFORMATION_BYTES 8u
 #define SECURITY_TOKEN_BYTES  16u
-#define VPD_ROOM              0x3cu /* tgtd writes into the first bytes of page B0h when told to tune it */
+#define VPD_ROOM	      0x3cu /* tgtd writes into page B0h when told to tune it */
 
 static struct shim_lu *units; /* main thread only */
 
@@ -39,7 +40,7 @@ struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
 	return unit;
 }
 
-/* ---- INQUIRY identity --------------------------------------------------------------------------- */
+/* ---- INQUIRY identity ------------------------------------------------------------------------ */
 
 static void keep_page(struct tgt_lu *lu, void *data)
 {
@@ -47,7 +48,8 @@ static void keep_page(struct tgt_lu *lu, void *data)
 	(void)data;
 }
 
-/* Replaces a page tgtd has filled for block devices.  Never leaves NULL: tgtd follows the pointers. */
+/* Replaces a page tgtd has filled for block devices.  Never leaves NULL: tgtd follows the
+ * pointers. */
 static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, uint16_t length)
 {
 	struct tgt_vpd *vpd = alloc_vpd(VPD_ROOM);
@@ -91,7 +93,7 @@ static bool set_identity(struct tgt_lu *lu)
 	return set_security_pages(lu);
 }
 
-/* ---- logical units -------------------------------------------------------------------------------- */
+/* ---- logical units --------------------------------------------------------------------------- */
 
 /* Is this the structure we believe it is?  All of it is what tgtd itself has just filled in. */
 static bool layout_is_ours(const struct tgt_lu *lu)
@@ -122,8 +124,9 @@ static int shim_init(struct tgt_lu *lu, char *bsopts)
 	struct shim_lu *unit;
 
 	if (lu->bst != &shim_backing_store || lu->attrs.device_type != TGT_DEVICE_TYPE_OSD) {
-		osd_error("not an OSD unit, or structures that differ from those of " TGT_ABI_VERSIONS
-			  ": create the unit with --device-type osd --bstype iosd");
+		osd_error(
+			"not an OSD unit, or structures that differ from those of " TGT_ABI_VERSIONS
+			": create the unit with --device-type osd --bstype iosd");
 		return TGTADM_INVALID_REQUEST;
 	}
 	if (!layout_is_ours(lu)) {
@@ -223,10 +226,10 @@ struct tgt_backing_store shim_backing_store = {
 	.bs_cmd_submit = shim_cmd_submit,
 };
 
-/* ---- registration --------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
-/* tgtd allocates and frees the data buffer of every command; without this glibc maps and unmaps each large
- * one, which costs a third of the throughput at 4 MiB. */
+/* tgtd allocates and frees the data buffer of every command; without this glibc maps and unmaps
+ * each large one, which costs a third of the throughput at 4 MiB. */
 static void tune_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -236,7 +239,8 @@ static void tune_malloc(void)
 
 static bool symbols_resolve(void)
 {
-	return target_cmd_io_done && tgt_event_add && tgt_event_del && alloc_vpd && iscsi_transportid;
+	return target_cmd_io_done && tgt_event_add && tgt_event_del && alloc_vpd &&
+	       iscsi_transportid;
 }
 
 static void register_once(void)

@@ -31,13 +31,14 @@ struct shim_command {
 	struct shim_lu *lu;
 	struct tgt_cmd *cmd;
 	struct shim_command *next; /* in the done list, or among free ones */
-	struct shim_command *watch_next, **watch_at; /* among waiting EXECs; watch_at NULL: not there */
+	struct shim_command *watch_next, **watch_at; /* among waiting EXECs, or NULL */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[256];
 };
 
 /* tgt_cmd.c */
-/* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with async set. */
+/* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with
+ * async set. */
 int shim_cmd_submit(struct tgt_cmd *cmd);
 /* Hands the answer to tgtd and frees the command. */
 void shim_cmd_finish(struct shim_command *command);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tgt_abi.h -- the little of tgt's interface the module uses, declared by ourselves, because tgt installs no
- * headers.  x86-64; the layout is the same in tgt 1.0.60 to 1.0.97 (offsets compared with its sources).
- * Fields not used are padding; static asserts pin the others, and a test compares this file with the headers
- * of the distribution's source package.
+/* tgt_abi.h -- the little of tgt's interface the module uses, declared by ourselves, because tgt
+ * installs no headers.  x86-64; the layout is the same in tgt 1.0.60 to 1.0.97 (offsets compared
+ * with its sources).  Fields not used are padding; static asserts pin the others, and a test
+ * compares this file with the headers of the distribution's source package.
  *
  * At run time the module checks what it can see of the layout before it trusts it (bs_iosd.c). */
 #ifndef OSD_SHIM_TGT_ABI_H
@@ -113,7 +113,8 @@ struct tgt_cmd { /* scsi_cmd */
 	uint8_t unused_nexus[16];
 };
 
-#define PIN(type, member, at) _Static_assert(offsetof(struct type, member) == (at), #type "." #member)
+#define PIN(type, member, at)                                                                      \
+	_Static_assert(offsetof(struct type, member) == (at), #type "." #member)
 
 PIN(tgt_vpd, update, 8);
 PIN(tgt_vpd, data, 16);
@@ -163,8 +164,8 @@ _Static_assert(sizeof(struct tgt_cmd) == 480, "scsi_cmd");
 
 #undef PIN
 
-/* What tgtd exports.  Weak: the module checks all of them before it registers, and says what is missing
- * instead of failing to load. */
+/* What tgtd exports.  Weak: the module checks all of them before it registers, and says what is
+ * missing instead of failing to load. */
 #define TGT_IMPORT __attribute__((weak, visibility("default")))
 TGT_IMPORT int register_backingstore_template(struct tgt_backing_store *bst);
 TGT_IMPORT void target_cmd_io_done(struct tgt_cmd *cmd, int result);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tgt_cmd.c -- scsi_cmd to osd_request and back: checks of what tgtd hands over, buffers, status, sense data
- * and residuals.
+/* tgt_cmd.c -- scsi_cmd to osd_request and back: checks of what tgtd hands over, buffers,
+ * status, sense data and residuals.
  *
- * tgtd's buffers come uninitialised and, by default, count as wholly transferred: every way out of here sets
- * both residuals, also after an error, or another session's memory would be sent. */
+ * tgtd's buffers come uninitialised and, by default, count as wholly transferred: every way out
+ * of here sets both residuals, also after an error, or another session's memory would be sent. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,11 +17,11 @@
 #define FREE_COMMANDS_MAX   256u
 #define TRANSPORT_ID_NAME   4 /* where the name begins in an iSCSI TransportID */
 
-#define ASC_INVALID_OPCODE       0x2000
-#define ASC_INVALID_FIELD_IN_CDB 0x2400
+#define ASC_INVALID_OPCODE	   0x2000
+#define ASC_INVALID_FIELD_IN_CDB   0x2400
 #define ASC_LOGICAL_UNIT_NOT_READY 0x0400
 
-/* ---- answers -------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void set_transferred(struct tgt_data_buffer *buffer, uint64_t actual)
 {
@@ -29,13 +29,14 @@ static void set_transferred(struct tgt_data_buffer *buffer, uint64_t actual)
 		buffer->resid = (int32_t)(buffer->length - (uint32_t)actual);
 		buffer->transfer_len = (uint32_t)actual;
 	} else {
-		buffer->resid = (int32_t)-(int64_t)OSD_MIN(actual - buffer->length,
-							   (uint64_t)INT32_MAX);
+		buffer->resid =
+			(int32_t) - (int64_t)OSD_MIN(actual - buffer->length, (uint64_t)INT32_MAX);
 		buffer->transfer_len = buffer->length;
 	}
 }
 
-/* Data-In that was never produced was cut to what the buffer holds: the difference is the overflow. */
+/* Data-In that was never produced was cut to what the buffer holds: the difference is the
+ * overflow. */
 static int put_answer(struct tgt_cmd *cmd, const struct osd_request *request)
 {
 	set_transferred(&cmd->in_sdb, request->data_in_needed);
@@ -62,7 +63,7 @@ static int refuse(struct tgt_cmd *cmd, enum osd_sense_key key, uint16_t asc_ascq
 	return SAM_CHECK_CONDITION;
 }
 
-/* ---- commands ------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static struct shim_command *command_get(struct shim_lu *lu)
 {
@@ -126,9 +127,8 @@ static void fill_request(struct shim_command *command)
 	request->data_out_length = writes ? cmd->out_sdb.length : 0;
 	request->data_in = reads ? (uint8_t *)(uintptr_t)cmd->in_sdb.buffer : NULL;
 	request->data_in_capacity = reads ? cmd->in_sdb.length : 0;
-	request->nexus = (struct osd_nexus){.id = cmd->cmd_itn_id,
-					    .initiator_name = command->initiator_name,
-					    .address = ""};
+	request->nexus = (struct osd_nexus){
+		.id = cmd->cmd_itn_id, .initiator_name = command->initiator_name, .address = ""};
 	request->task_tag = cmd->tag;
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
@@ -146,8 +146,8 @@ static bool buffer_is_sound(const struct tgt_data_buffer *buffer, bool used)
 /* What tgtd does not check itself.  0: fine. */
 static uint16_t check_cmd(const struct tgt_cmd *cmd)
 {
-	if (!cmd->scb || cmd->scb_len < 10 || cmd->scb_len > SHIM_CDB_MAX || cmd->scb[0] != OSD_OPCODE ||
-	    cmd->scb_len < 8 + cmd->scb[7])
+	if (!cmd->scb || cmd->scb_len < 10 || cmd->scb_len > SHIM_CDB_MAX ||
+	    cmd->scb[0] != OSD_OPCODE || cmd->scb_len < 8 + cmd->scb[7])
 		return ASC_INVALID_OPCODE;
 	if (cmd->data_dir < TGT_DATA_NONE || cmd->data_dir > TGT_DATA_BIDIRECTIONAL ||
 	    !buffer_is_sound(&cmd->in_sdb, cmd->data_dir & TGT_DATA_READ) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tgt_complete.c -- finished requests go from workers to tgtd's loop: a list and one eventfd, written only when
- * the list was empty, so that many completions share a wake-up.
+/* tgt_complete.c -- finished requests go from workers to tgtd's loop: a list and one eventfd,
+ * written only when the list was empty, so that many completions share a wake-up.
  *
- * Also the watch over waiting synchronous EXECs: tgtd tells a module nothing of task management, but leaves
- * its request at the command it waits for (mreq).  A timer in tgtd's loop looks every 20 ms, only while any
- * such command waits (design D15). */
+ * Also the watch over waiting synchronous EXECs: tgtd tells a module nothing of task management,
+ * but leaves its request at the command it waits for (mreq).  A timer in tgtd's loop looks every
+ * 20 ms, only while any such command waits (design D15). */
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -21,10 +21,10 @@ struct shim_completions {
 	int event_fd, timer_fd;
 	pthread_mutex_t lock;
 	struct shim_command *head, **tail; /* under lock */
-	struct shim_command *watched;      /* main thread only */
+	struct shim_command *watched;	   /* main thread only */
 };
 
-/* ---- done ------------------------------------------------------------------------------------------ */
+/* ---- done ------------------------------------------------------------------------------------ */
 
 void shim_done(struct osd_request *request)
 {
@@ -37,7 +37,8 @@ void shim_done(struct osd_request *request)
 	command->next = NULL;
 	*completions->tail = command;
 	completions->tail = &command->next;
-	/* Under the lock: once it is dropped the loop may finish the command, and close the unit. */
+	/* Under the lock: once it is dropped the loop may finish the command, and close the
+	 * unit. */
 	if (was_empty && eventfd_write(completions->event_fd, 1) != 0)
 		osd_error("cannot wake tgtd's loop: %m");
 	pthread_mutex_unlock(&completions->lock);
@@ -76,7 +77,7 @@ static void on_event(int fd, int events, void *data)
 		drain(data);
 }
 
-/* ---- watch ----------------------------------------------------------------------------------------- */
+/* ---- watch ----------------------------------------------------------------------------------- */
 
 static void set_timer(struct shim_completions *completions, long interval_ns)
 {
@@ -127,7 +128,7 @@ void shim_unwatch(struct shim_command *command)
 		set_timer(completions, 0);
 }
 
-/* ---- open and close --------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static bool add_events(struct shim_completions *completions)
 {
