@@ -189,6 +189,7 @@ static void set_data_in(struct osd_request *request)
 	size_t command =
 		(size_t)OSD_MIN(request->command_data_in, (uint64_t)request->data_in_capacity);
 	uint64_t at = request->decoded.attributes.retrieved_offset;
+	size_t end;
 
 	request->data_in_length = command;
 	request->data_in_needed = request->command_data_in;
@@ -200,6 +201,12 @@ static void set_data_in(struct osd_request *request)
 	if (at > command)
 		memset(request->data_in + command, 0, (size_t)at - command);
 	request->data_in_length = (size_t)at + request->retrieved_length;
+	/* A list that was cut ends before an entry that had no room to begin; what was promised is sent. */
+	end = (size_t)OSD_MIN(request->data_in_needed, (uint64_t)request->data_in_capacity);
+	if (request->data_in_length < end) {
+		memset(request->data_in + request->data_in_length, 0, end - request->data_in_length);
+		request->data_in_length = end;
+	}
 }
 
 /* Data-Out the CDB makes use of; what lies behind is surplus, which real initiators do send. */
