@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pages every object has: Current Command, information, directory, timestamps, quotas
+(osd2-wire 5.6-5.19)."""
+
+from __future__ import annotations
+
+import struct
+import time
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.attributes import ALL, Page
+from pyosd.cdb import AttributeLists, AttributePage, Request
+from pyosd.commands import Commands
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from tests.conftest import MakeHarness
+from tests.expect import LIST_FIELD, OK, QUOTA, check
+
+SKEW_MS = 5000
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+# ---- Current Command ----
+
+
+def current(osd: Commands, request: Request) -> tuple[bytes, int, int, int, int, int]:
+    """ICV, type, partition, object, append start, capacity change: the page in page form."""
+    page = check(osd.reply(request), OK).page
+    assert page is not None
+    assert (page.page, page.length, len(page.body)) == (Page.CURRENT_COMMAND, 0x44, 0x44)
+    fields: tuple[bytes, int, int, int, int, int] = struct.unpack(">32sB3xQQQq", page.body)
+    return fields
+
+
+ASK = AttributePage(Page.CURRENT_COMMAND, 76)
+
+
+def test_current_command_of_each_kind(osd: Commands, obj: ObjectRef, collection: ObjectRef) -> None:
+    kinds = {
+        ROOT: ObjectType.ROOT,
+        ref(obj.partition_id): ObjectType.PARTITION,
+        collection: ObjectType.COLLECTION,
+        obj: ObjectType.USER_OBJECT,
+    }
+    for each, kind in kinds.items():
+        fields = current(osd, rq.get_attributes(each, attributes=ASK))
+        assert fields == (bytes(32), kind, each.partition_id, each.object_id, 0, 0)
+
+
+def test_current_command_of_append(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, b"12345")
+    assert current(osd, rq.append(obj, b"x", attributes=ASK))[4] == 5
+
+
+def test_change_in_used_capacity(osd: Commands, obj: ObjectRef) -> None:
+    grown = current(osd, rq.write(obj, 0, b"x" * (256 << 10), attributes=ASK))[5]
+    assert grown >= 256 << 10
+    assert current(osd, rq.read(obj, 0, 1, attributes=ASK))[5] == 0
+
+
+def test_current_command_in_list_format(osd: Commands, obj: ObjectRef) -> None:
+    lists = AttributeLists((AttributeId(Page.CURRENT_COMMAND, ALL),), (), 4096)
+    reply = check(osd.reply(rq.get_attributes(obj, attributes=lists)), OK)
+    lengths = {each.number: len(each.value) for each in reply.attributes}
+    assert lengths == {0: 40, 1: 32, 2: 1, 3: 8, 4: 8, 5: 8, 6: 8}
+    name = reply.attribute(AttributeId(Page.CURRENT_COMMAND, 0)).value
+    assert name.startswith(b"INCITS  T10 Current Command")
+
+
+@pytest.mark.parametrize("allocation", [8, 12, 60, 75, 76, 100])
+def test_current_command_truncated(osd: Commands, obj: ObjectRef, allocation: int) -> None:
+    request = rq.get_attributes(obj, attributes=AttributePage(Page.CURRENT_COMMAND, allocation))
+    reply = check(osd.reply(request), OK)
+    assert reply.page is not None
+    assert reply.page.length == 0x44
+    assert reply.response.data_in.nbytes == min(allocation, 76)
+
+
+# ---- root ----
+
+LINUX_READS = {
+    0x4: 8,
+    0x5: 16,
+    0x6: 32,
+    0x7: 4,
+    0x8: 64,
+    0x9: 64,
+    0x80: 8,
+    0x81: 8,
+    0xC0: 8,
+    0x100: 6,
+    0x3: 20,
+}
+"""Root Information as Linux reads it on attach, in this order, with the room it leaves."""
+MAY_BE_SHORTER = {0x8, 0x9}
+
+
+def test_root_information_as_linux_reads_it(osd: Commands) -> None:
+    """Linux gives each answer exactly its slot, and falls back to OSD-1 if the command fails."""
+    wanted = tuple(AttributeId(Page.ROOT_INFORMATION, number) for number in LINUX_READS)
+    room = 8 + sum(16 + (length + 7 & ~7) for length in LINUX_READS.values())
+    lists = AttributeLists(wanted, (), room)
+    reply = check(osd.reply(rq.get_attributes(ROOT, attributes=lists)), OK)
+    assert reply.retrieved.complete
+    assert [each.id for each in reply.attributes] == list(wanted)
+    for each in reply.attributes:
+        length = LINUX_READS[each.number]
+        if each.number in MAY_BE_SHORTER:
+            assert len(each.value) <= length
+        else:
+            assert len(each.value) == length, f"{each.number:#x} has {len(each.value)} bytes"
+    by_number = {each.number: each for each in reply.attributes}
+    for number in (0x4, 0x5, 0x6, 0x7):
+        text = by_number[number].value.rstrip(b"\0 ")
+        assert text and text.isascii()
+    assert by_number[0x80].uint > 0
+    assert by_number[0x81].uint <= by_number[0x80].uint
+    assert abs(by_number[0x100].uint - now_ms()) < SKEW_MS
+
+
+def test_root_information_as_in_the_appendix(osd: Commands) -> None:
+    """Appendix A.1: vendor and number of partitions, byte by byte."""
+    lists = AttributeLists((AttributeId(0x9000_0001, 4), AttributeId(0x9000_0001, 0xC0)), (), 0x38)
+    reply = check(osd.reply(rq.get_attributes(ROOT, attributes=lists)), OK)
+    data = bytes(reply.response.data_in)
+    assert len(data) == 56
+    assert data[:8] == bytes.fromhex("0900000000000030")
+    assert data[8:24] == bytes.fromhex("90000001 00000004 000000000000 0008")
+    assert data[32:48] == bytes.fromhex("90000001 000000C0 000000000000 0008")
+
+
+def test_number_of_partitions(osd: Commands, pid: int) -> None:
+    count = osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0xC0)
+    assert int.from_bytes(count, "big") == len(osd.list_partitions())
+
+
+def test_osd_name(osd: Commands) -> None:
+    name = AttributeValue(Page.ROOT_INFORMATION, 0x9, b"shelf 3")
+    before = osd.get_attribute(ROOT, name.page, name.number)
+    osd.set_attributes(ROOT, [name])
+    assert osd.get_attribute(ROOT, name.page, name.number) == b"shelf 3"
+    osd.set_attributes(ROOT, [AttributeValue(name.page, name.number, before)])
+
+
+def test_osd_name_longer_than_linux_has_room_for(osd: Commands) -> None:
+    name = AttributeValue(Page.ROOT_INFORMATION, 0x9, b"x" * 65)
+    reply = osd.reply(rq.set_attributes(ROOT, attributes=AttributeLists((), (name,))))
+    check(reply, LIST_FIELD, name.id)
+
+
+def test_what_we_do_not_have_is_empty(osd: Commands) -> None:
+    """Clones, snapshots and duplication: length 0 (osd2-wire 3.14)."""
+    numbers = [0x1C1, 0x1C2, 0x1CC, 0x200, 0x2FF, 0x300, 0x310, 0x311]
+    wanted = [AttributeId(Page.ROOT_INFORMATION, number) for number in numbers]
+    assert [each.value for each in osd.get_attributes(ROOT, wanted)] == [b""] * len(numbers)
+
+
+def test_exec_root_page_says_what_exec_can_do(osd: Commands) -> None:
+    """Design D13: page B000_0001h."""
+    action = osd.get_attribute(ROOT, Page.EXEC_ROOT, 1)
+    if action:
+        assert int.from_bytes(action, "big") == 0x8F81
+
+
+# ---- partition, collection, user object ----
+
+
+def test_partition_information(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    osd.create_collection(pid)
+    page = Page.PARTITION_INFORMATION
+    assert osd.get_attribute(ref(pid), page, 1) == pid.to_bytes(8, "big")
+    assert len(osd.get_attribute(ref(pid), page, 0x81)) == 8
+    count = int.from_bytes(osd.get_attribute(ref(pid), page, 0xC1), "big")
+    assert count == len(osd.list_objects(pid)) + len(osd.list_collections(pid))
+
+
+def test_user_object_information(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, b"x" * 10_000)
+    page = Page.USER_INFORMATION
+    assert osd.get_attribute(obj, page, 1) == obj.partition_id.to_bytes(8, "big")
+    assert osd.get_attribute(obj, page, 2) == obj.object_id.to_bytes(8, "big")
+    assert osd.get_attribute(obj, page, 0x82) == (10_000).to_bytes(8, "big")
+    used = int.from_bytes(osd.get_attribute(obj, page, 0x81), "big")
+    assert used >= 10_000
+
+
+@pytest.mark.parametrize("kind", ["partition", "collection", "user object"])
+def test_username(osd: Commands, obj: ObjectRef, collection: ObjectRef, kind: str) -> None:
+    where, page = {
+        "partition": (ref(obj.partition_id), Page.PARTITION_INFORMATION),
+        "collection": (collection, Page.COLLECTION_INFORMATION),
+        "user object": (obj, Page.USER_INFORMATION),
+    }[kind]
+    name = AttributeValue(page, 0x9, "Zoë".encode())
+    osd.set_attributes(where, [name])
+    assert osd.get_attribute(where, page, 0x9) == name.value
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        (Page.ROOT_INFORMATION, b"T10 Root Information"),
+        (Page.ROOT_DIRECTORY, b"T10 Root Directory"),
+        (Page.PARTITION_INFORMATION, b"T10 Partition Information"),
+        (Page.COLLECTION_INFORMATION, b"T10 Collection Information"),
+        (Page.USER_INFORMATION, b"T10 User Object Information"),
+        (Page.USER_DIRECTORY, b"T10 User Object Directory"),
+    ],
+)
+def test_page_identification(
+    osd: Commands, obj: ObjectRef, collection: ObjectRef, page: int, name: bytes
+) -> None:
+    base = page & 0xF000_0000
+    where = {0: obj, 0x3000_0000: ref(obj.partition_id), 0x6000_0000: collection}.get(base, ROOT)
+    identification = osd.get_attribute(where, page, 0)
+    assert len(identification) == 40
+    assert identification.startswith(b"INCITS  ")
+    assert identification[8:].rstrip(b"\0 ") == name
+
+
+def test_directory_names_the_pages(osd: Commands, obj: ObjectRef) -> None:
+    found = osd.get_attributes(obj, [AttributeId(Page.USER_DIRECTORY, ALL)])
+    names = {each.number: each.value[8:].rstrip(b"\0 ") for each in found}
+    assert names[Page.USER_INFORMATION] == b"T10 User Object Information"
+    assert names[Page.USER_TIMESTAMPS] == b"T10 User Object Timestamps"
+    osd.set_attributes(obj, [AttributeValue(0x1_0000, 0, b"ACME    " + b"mine".ljust(32, b"\0"))])
+    assert osd.get_attribute(obj, Page.USER_DIRECTORY, 0x1_0000).startswith(b"ACME    mine")
+
+
+# ---- timestamps ----
+
+
+def stamps(osd: Commands, obj: ObjectRef) -> dict[int, int]:
+    wanted = [AttributeId(Page.USER_TIMESTAMPS, number) for number in range(1, 6)]
+    found = osd.get_attributes(obj, wanted)
+    assert {len(each.value) for each in found} == {6}
+    return {each.number: each.uint for each in found}
+
+
+def test_timestamps_of_a_new_object(osd: Commands, obj: ObjectRef) -> None:
+    assert abs(stamps(osd, obj)[1] - now_ms()) < SKEW_MS
+
+
+def test_timestamps_follow_what_happens(osd: Commands, obj: ObjectRef) -> None:
+    start = stamps(osd, obj)
+    osd.write(obj, 0, b"x")
+    written = stamps(osd, obj)
+    assert written[5] >= max(start[5], start[1])
+    assert written[1] == start[1]
+    osd.set_attributes(obj, [AttributeValue(Page.APPLICATION, 1, b"x")])
+    assert stamps(osd, obj)[3] >= written[5]
+
+
+def test_timestamps_page_form(osd: Commands, obj: ObjectRef) -> None:
+    page = osd.get_page(obj, Page.USER_TIMESTAMPS)
+    assert page.length == 0x1E
+    values = [int.from_bytes(page.body[at : at + 6], "big") for at in range(0, 30, 6)]
+    assert values[0] == stamps(osd, obj)[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "page", "length"),
+    [
+        ("root", Page.ROOT_TIMESTAMPS, 0x0D),
+        ("partition", Page.PARTITION_TIMESTAMPS, 0x1F),
+        ("collection", Page.COLLECTION_TIMESTAMPS, 0x1E),
+    ],
+)
+def test_timestamps_elsewhere(
+    osd: Commands, collection: ObjectRef, kind: str, page: int, length: int
+) -> None:
+    where = {"root": ROOT, "partition": ref(collection.partition_id), "collection": collection}
+    assert osd.get_page(where[kind], page).length == length
+
+
+# ---- quotas ----
+
+
+def quota(osd: Commands, where: ObjectRef, page: int, number: int, limit: int, width: int) -> None:
+    osd.set_attributes(where, [AttributeValue(page, number, limit.to_bytes(width, "big"))])
+
+
+def test_quota_pages_have_their_forms(osd: Commands, obj: ObjectRef) -> None:
+    assert osd.get_page(ROOT, Page.ROOT_QUOTAS).length == 0x24
+    assert osd.get_page(ref(obj.partition_id), Page.PARTITION_QUOTAS).length == 0x1C
+    assert osd.get_page(obj, Page.USER_QUOTAS).length == 8
+
+
+def test_object_length_quota(osd: Commands, obj: ObjectRef) -> None:
+    quota(osd, obj, Page.USER_QUOTAS, 1, 1000, 8)
+    osd.write(obj, 0, b"x" * 1000)
+    for request in (
+        rq.write(obj, 999, b"xy"),
+        rq.append(obj, b"y"),
+        rq.clear(obj, 1000, 1),
+        rq.write(obj, 1 << 30, b"y"),
+    ):
+        check(osd.reply(request), QUOTA)
+    assert bytes(osd.read(obj, 0, 2000)) == b"x" * 1000
+
+
+def test_object_count_quota(osd: Commands, pid: int) -> None:
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0002, 3, 8)
+    osd.create_many(pid, 3)
+    check(osd.reply(rq.create(pid)), QUOTA)
+    check(osd.reply(rq.create_and_write(pid, 0, 0, b"x")), QUOTA)
+    osd.remove(ref(pid, 0x10000))
+    check(osd.reply(rq.create(pid, 0, 2)), QUOTA)
+    osd.create(pid)
+
+
+def test_partition_capacity_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0001, 4 << 20, 8)
+    osd.write(obj, 0, b"x" * (1 << 20))
+    check(osd.reply(rq.write(obj, 1 << 20, b"x" * (8 << 20))), QUOTA)
+    assert bytes(osd.read(obj, (1 << 20) - 1, 10)) == b"x"
+    osd.remove(obj)
+    osd.write(osd.create(pid), 0, b"x" * (2 << 20))
+
+
+def test_new_objects_inherit_the_quota(osd: Commands, pid: int) -> None:
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 1, 100, 8)
+    obj = osd.create(pid)
+    assert osd.get_attribute(obj, Page.USER_QUOTAS, 1) == (100).to_bytes(8, "big")
+    check(osd.reply(rq.write(obj, 100, b"x")), QUOTA)
+
+
+def test_collections_per_object_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0081, 1, 4)
+    one, two = osd.create_collection(pid), osd.create_collection(pid)
+    osd.set_attributes(obj, [AttributeValue(4, 1, one.object_id.to_bytes(8, "big"))])
+    second = AttributeValue(4, 2, two.object_id.to_bytes(8, "big"))
+    reply = osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), (second,))))
+    check(reply, QUOTA)
+    assert osd.list_members(two) == []
+
+
+def test_capacity_of_the_whole_store(make_harness: MakeHarness) -> None:
+    osd = make_harness(capacity="8MiB").osd
+    obj = osd.create(osd.create_partition())
+    check(osd.reply(rq.write(obj, 0, b"x" * (16 << 20))), QUOTA)
+    osd.write(obj, 0, b"x" * (1 << 20))
+    assert bytes(osd.read(obj, 0, 10)) == b"x" * 10

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fixtures shared by all tests: they own processes and folders, and fail a test that leaks one.
+
+Lives here: the harness in its builds and stores, options of the test run, the leak check.
+Not here: a target with tgtd and sandboxes (tests/serving.py, tests/e2e/conftest.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# ruff: noqa: E402 -- what follows imports modules whose asserts pytest shall explain
+pytest.register_assert_rewrite("tests.expect", "tests.command", "tests.harness", "tests.oracle")
+
+import pyosd
+from pyosd.commands import Commands
+from pyosd.types import ObjectRef
+from tests.harness import Harness, build_sanitized, program
+from tests.processes import children_of_this, long_lived
+from tests.serving import Serving, arguments, missing
+
+MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--crash-rounds", type=int, default=30, help="rounds of kill -9")
+    parser.addoption("--seed", type=int, default=None, help="repeat a run's random choices")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--seed")
+    config.stash[SEED] = random.SystemRandom().getrandbits(32) if given is None else int(given)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.stash[SEED]} (--seed={config.stash[SEED]} repeats its choices)"
+
+
+SEED = pytest.StashKey[int]()
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """Where every random choice of this run comes from."""
+    return request.config.stash[SEED]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of what a stock tgtd does itself, or dies of, are not run through it."""
+
+    def through_tgtd(item: pytest.Item) -> bool:
+        parameters = getattr(item, "callspec", None)
+        return parameters is not None and parameters.params.get("logical_unit") == "iscsi"
+
+    out = [item for item in items if item.get_closest_marker("core") and through_tgtd(item)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "crash_round" in metafunc.fixturenames:
+        metafunc.parametrize("crash_round", range(metafunc.config.getoption("--crash-rounds")))
+
+
+def unavailable(layer: str, why: str) -> None:
+    """Skip a test whose layer this machine lacks; in the gate, where it must run, fail it."""
+    if layer in MUST_RUN:
+        pytest.fail(f"{why} (OSD_TESTS_MUST_RUN={layer})")
+    pytest.skip(why)
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """A test leaves no process and no thread behind, but those of longer-lived fixtures."""
+    threads = set(threading.enumerate())
+    yield
+    left = children_of_this() - long_lived
+    assert not left, f"processes left behind: {sorted(left)}"
+    late = [each for each in threading.enumerate() if each not in threads and not each.daemon]
+    assert not late, f"threads left behind: {late}"
+
+
+# ---- the harness ----
+
+
+@pytest.fixture(scope="session")
+def sanitized_program() -> Path:
+    """osd_harness built with AddressSanitizer and UndefinedBehaviorSanitizer."""
+    return build_sanitized()
+
+
+MakeHarness = Callable[..., Harness]
+
+
+@pytest.fixture
+def make_harness(tmp_path: Path) -> Iterator[MakeHarness]:
+    """Start harnesses: keyword arguments are options; dir defaults to one folder of the test."""
+    started: list[Harness] = []
+
+    def make(build: Path | None = None, **options: object) -> Harness:
+        if not options.get("memory"):
+            options.setdefault("dir", tmp_path / "store")
+        harness = Harness(build or program(), options, tmp_path / f"harness{len(started)}.log")
+        started.append(harness)
+        return harness
+
+    yield make
+    failures = []
+    for each in started:
+        try:
+            each.finish()
+        except AssertionError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+WIRE = pytest.param("iscsi", marks=pytest.mark.tgtd)
+
+
+@pytest.fixture(scope="session", params=["bdb", "memory", "sanitized", WIRE])
+def logical_unit(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Commands]:
+    """A logical unit for many tests, each of which works in partitions of its own: the harness on
+    both stores and with sanitizers, and a stock tgtd over iSCSI."""
+    if request.param == "iscsi":
+        with request.getfixturevalue("serving").connect() as session:
+            yield session
+        return
+    folder = tmp_path_factory.mktemp(f"harness-{request.param}")
+    build = program()
+    options: dict[str, object] = {"dir": folder / "store"}
+    if request.param == "memory":
+        options = {"memory": 1}
+    elif request.param == "sanitized":
+        build = request.getfixturevalue("sanitized_program")
+    harness = Harness(build, options, folder / "log")
+    long_lived.add(harness.pid)
+    yield harness.osd
+    harness.finish()
+    long_lived.discard(harness.pid)
+
+
+@pytest.fixture
+def osd(logical_unit: Commands) -> Commands:
+    """Commands to a logical unit that other tests use too."""
+    return logical_unit
+
+
+@pytest.fixture
+def pid(osd: Commands) -> Iterator[int]:
+    """A partition of the test's own."""
+    partition_id = osd.create_partition()
+    yield partition_id
+    if partition_id in osd.list_partitions():
+        osd.remove_partition(partition_id, contents=True)
+
+
+@pytest.fixture
+def obj(osd: Commands, pid: int) -> ObjectRef:
+    """An empty user object in the test's partition."""
+    return osd.create(pid)
+
+
+@pytest.fixture
+def collection(osd: Commands, pid: int) -> ObjectRef:
+    """An empty linked collection in the test's partition."""
+    return osd.create_collection(pid)
+
+
+# ---- a whole target ----
+
+
+@pytest.fixture(scope="session")
+def serving() -> Iterator[Serving]:
+    """One target with tgtd for many tests."""
+    why = missing()
+    if why:
+        unavailable("tgtd", why)
+    with Serving(*arguments()) as served:
+        long_lived.add(served.process.pid)
+        yield served
+    long_lived.discard(served.process.pid)
+
+
+@pytest.fixture
+def target(serving: Serving) -> Iterator[pyosd.Target]:
+    """A session with the shared target."""
+    with serving.connect() as session:
+        yield session

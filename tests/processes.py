@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What runs: children of the test run, descendants of a process, and waiting for their end."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+long_lived: set[int] = set()
+"""Processes of fixtures that outlive one test."""
+
+
+def parents() -> dict[int, int]:
+    """Parent of every process that is no zombie."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if after_name[0] != "Z":
+            found[int(entry.name)] = int(after_name[1])
+    return found
+
+
+def descendants(root: int) -> set[int]:
+    """Processes below root, root excluded."""
+    parent = parents()
+    below: set[int] = set()
+    while True:
+        more = {pid for pid, up in parent.items() if up == root or up in below} - below
+        if not more:
+            return below
+        below |= more
+
+
+def children_of_this() -> set[int]:
+    """Children of the test run that still run."""
+    return {pid for pid, up in parents().items() if up == os.getpid()}
+
+
+def running(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    return pid in parents()
+
+
+def wait_gone(pids: set[int], timeout: float = 10.0) -> set[int]:
+    """Wait for processes that need not be our children to end; returns those that did not."""
+    deadline = time.monotonic() + timeout
+    left = set()
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            wait = max(0.0, deadline - time.monotonic())
+            if not select.select([descriptor], [], [], wait)[0]:
+                left.add(pid)
+        finally:
+            os.close(descriptor)
+    return left

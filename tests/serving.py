@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole target in the foreground of the tests: `osd target serve`, what it says, how it ends.
+
+Stock tgtd with our module, and iosd-sandboxd where it is built; tgtd runs unprivileged, as it does
+for people, on a port of the kernel's choice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyosd
+from scheduler import paths
+from tests.harness import SOURCE
+from tests.processes import descendants, wait_gone
+
+START_S = 60.0
+STOP_S = 30.0
+SERVE = "from scheduler.commands import serve; serve()"
+
+
+def missing() -> str | None:
+    """Why no target can be served here; None: it can."""
+    try:
+        paths.find_program("tgtd", "tgt")
+        paths.find_component(paths.MODULE)
+    except paths.MissingComponent as error:
+        return str(error)
+    return None
+
+
+def sandboxes_missing() -> str | None:
+    """Why no script can run here; None: it can."""
+    try:
+        paths.find_component(paths.SANDBOXD)
+        paths.python_dir()
+    except paths.MissingComponent as error:
+        return str(error)
+    return None
+
+
+class Serving:
+    """A target that serves; a context manager that ends it and sees that nothing is left.
+
+    Args: arguments: further arguments of `osd target serve`.  data: the store, kept; None: one of
+    its own, removed at the end.
+    """
+
+    def __init__(
+        self, *arguments: str, data: Path | None = None, environment: dict[str, str] | None = None
+    ) -> None:
+        # Not below pytest's folders: tgtd's user cannot look into those.
+        self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+        self.folder.chmod(0o755)
+        self.data = data or self.folder / "store"
+        self.log = self.folder / "log"
+        command = [sys.executable, "-c", SERVE, "--data", str(self.data), "-o", "json"]
+        command += ["--portal", "127.0.0.1:0", *arguments]
+        with self.log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                command,
+                cwd=SOURCE,
+                env=os.environ | (environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.seen: set[int] = set()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        try:
+            ready = self.event("ready", START_S)
+        except AssertionError:
+            self.stop(check=False)
+            raise
+        self.url: str = ready["url"]
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.stop(check=kind is None)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with contextlib.suppress(ValueError):
+                self.events.put(json.loads(line))
+        self.events.put(None)
+
+    def event(self, name: str, timeout: float) -> dict[str, Any]:
+        """Wait for an event; the pids it names are remembered."""
+        while True:
+            try:
+                found = self.events.get(timeout=timeout)
+            except queue.Empty:
+                found = None
+            if found is None:
+                raise AssertionError(f"no '{name}' from the target:\n{self.text()[-4000:]}")
+            self.pids: dict[str, int] = {k: v for k, v in found["pids"].items() if v}
+            self.isolation: str | None = found["isolation"]
+            if found["event"] == name:
+                return found
+
+    def text(self) -> str:
+        """What it logged so far."""
+        return self.log.read_text(errors="replace")
+
+    def connect(self, **options: Any) -> pyosd.Target:
+        """A session of its own."""
+        return pyosd.connect(self.url, **options)
+
+    def everything(self) -> set[int]:
+        """All processes of the target: daemons, zygote, sandboxes."""
+        now = descendants(self.process.pid)
+        self.seen |= now
+        return now
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL to parts, all before any of them can tell; `restarted` waits for them."""
+        for name in names:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pids[name], signal.SIGKILL)
+
+    def restarted(self, times: int = 1) -> None:
+        """Wait until so many parts have been started again."""
+        for _ in range(times):
+            self.event("restarted", START_S)
+
+    def stop(self, check: bool = True) -> None:
+        """SIGTERM; exit 0 and no process left.  May be repeated."""
+        if self.process.poll() is None:
+            self.everything()
+            self.process.terminate()
+        try:
+            code = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        self.reader.join(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        left = wait_gone(self.seen)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        text = self.text()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if check:
+            assert not left, f"left running: {left}"
+            assert code == 0, f"osd target serve ended with {code}:\n{text[-4000:]}"
+
+
+def arguments(extra: Sequence[str] = ()) -> list[str]:
+    """What to serve with here: sandboxes where they are built, at the level the host can give."""
+    if sandboxes_missing():
+        return ["--no-sandboxes", *extra]
+    return ["--isolation", "best", *extra]
