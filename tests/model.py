@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a store should hold: objects with data and attributes, partitions, collections.
+
+Pure; knows nothing of commands or bytes on the wire.  Used by the property tests (the answers must
+be the model's) and by the crash tests (what was acknowledged must be there afterwards).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FIRST_ID = 0x10000
+
+Attributes = dict[tuple[int, int], bytes]
+
+
+@dataclass
+class ObjectModel:
+    """A user object: its bytes, its attributes by (page, number), its collections by number."""
+
+    data: bytearray = field(default_factory=bytearray)
+    attributes: Attributes = field(default_factory=dict)
+    memberships: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> ObjectModel:
+        return ObjectModel(bytearray(self.data), dict(self.attributes), dict(self.memberships))
+
+    def extend(self, length: int) -> None:
+        """Zeros up to length, if it is not that long yet."""
+        if len(self.data) < length:
+            self.data.extend(bytes(length - len(self.data)))
+
+    def write(self, start: int, data: bytes) -> None:
+        if data:
+            self.extend(start + len(data))
+            self.data[start : start + len(data)] = data
+
+    def append(self, data: bytes) -> int:
+        """Returns where it went."""
+        start = len(self.data)
+        self.data += data
+        return start
+
+    def clear(self, start: int, length: int) -> None:
+        self.write(start, bytes(length))
+
+    def punch(self, start: int, length: int) -> bool:
+        """Returns whether it may be done: start is not beyond the end."""
+        if start > len(self.data):
+            return False
+        del self.data[start : start + length]
+        return True
+
+    def truncate(self, length: int) -> None:
+        self.extend(length)
+        del self.data[length:]
+
+    def set(self, page: int, number: int, value: bytes) -> None:
+        """An empty value undefines."""
+        if value:
+            self.attributes[page, number] = value
+        else:
+            self.attributes.pop((page, number), None)
+
+
+@dataclass
+class PartitionModel:
+    """A partition: user objects and collections share one name space of ids."""
+
+    objects: dict[int, ObjectModel] = field(default_factory=dict)
+    collections: set[int] = field(default_factory=set)
+    next_id: int = FIRST_ID
+
+    def taken(self, object_id: int) -> bool:
+        return object_id in self.objects or object_id in self.collections
+
+    def give_id(self, requested: int, count: int = 1) -> int:
+        """Id of the (first) new object; ids of removed ones are not given again."""
+        first = requested or self.next_id
+        self.next_id = max(self.next_id, first + count)
+        return first
+
+    def members(self, collection: int) -> list[int]:
+        return sorted(
+            oid for oid, obj in self.objects.items() if collection in obj.memberships.values()
+        )
+
+    def empty(self) -> bool:
+        return not self.objects and not self.collections
+
+
+@dataclass
+class StoreModel:
+    """Everything."""
+
+    partitions: dict[int, PartitionModel] = field(default_factory=dict)
+    next_id: int = FIRST_ID
+
+    def give_id(self, requested: int) -> int:
+        given = requested or self.next_id
+        self.next_id = max(self.next_id, given + 1)
+        return given
