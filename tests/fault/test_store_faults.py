@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A store that cannot be opened, fills up, or fails at its n-th call."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists, Request
+from pyosd.commands import Commands
+from pyosd.errors import OSDError, Unreachable
+from pyosd.types import AttributeValue, ObjectRef, ref
+from tests.conftest import MakeHarness, unavailable
+from tests.expect import QUOTA, check
+from tests.harness import Harness, StartFailed, program
+
+NOBODY = 65534
+DISK_MIB = 768
+LARGE = 16 << 20
+GREEN = AttributeValue(Page.APPLICATION, 1, b"green")
+
+
+def says(error: pytest.ExceptionInfo[StartFailed], *words: str) -> None:
+    """The message is one a person can act on."""
+    text = str(error.value)
+    for word in words:
+        assert word in text, text
+    assert "assert" not in text.lower()
+
+
+# ---- opening ----
+
+
+def test_second_opener_is_refused(make_harness: MakeHarness, tmp_path: Path) -> None:
+    first = make_harness()
+    obj = first.osd.create_and_write(first.osd.create_partition(), b"still there")
+    with pytest.raises(StartFailed) as error:
+        make_harness()
+    says(error, str(tmp_path / "store"))
+    assert bytes(first.osd.read(obj, 0, 20)) == b"still there"
+    first.restart()
+    assert bytes(first.osd.read(obj, 0, 20)) == b"still there"
+
+
+def test_absent_directory_is_made_or_refused(make_harness: MakeHarness, tmp_path: Path) -> None:
+    with pytest.raises(StartFailed) as error:
+        make_harness(dir=tmp_path / "no" / "such" / "place")
+    says(error, "no/such/place")
+
+
+def test_empty_directory_is_not_formatted_against_our_will(
+    make_harness: MakeHarness, tmp_path: Path
+) -> None:
+    (tmp_path / "store").mkdir()
+    with pytest.raises(StartFailed) as error:
+        make_harness(create=0)
+    says(error, str(tmp_path / "store"))
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_directory_is_a_file(make_harness: MakeHarness, tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("not a folder")
+    with pytest.raises(StartFailed) as error:
+        make_harness()
+    says(error, str(tmp_path / "store"))
+
+
+def test_somebody_elses_directory(make_harness: MakeHarness, tmp_path: Path) -> None:
+    """A folder with files that are not ours is never touched."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "thesis.tex").write_text("years of work")
+    with pytest.raises(StartFailed) as error:
+        make_harness()
+    says(error, str(tmp_path / "store"))
+    assert [each.name for each in (tmp_path / "store").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become nobody")
+def test_unreadable_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir(mode=0o700)
+    done = subprocess.run(
+        [str(shutil.copy(program(), "/tmp/osd_harness.nobody")), f"dir={folder}"],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    Path("/tmp/osd_harness.nobody").unlink()
+    assert done.returncode == 3
+    assert str(folder) in done.stderr or "store" in done.stderr
+    assert "ermission" in done.stderr
+
+
+def superblock(folder: Path) -> Path:
+    """The one small file of the store beside its database."""
+    found = [each for each in folder.iterdir() if each.is_file() and each.stat().st_size]
+    assert found, sorted(folder.iterdir())
+    return min(found, key=lambda each: each.stat().st_size)
+
+
+def test_damaged_superblock(make_harness: MakeHarness, tmp_path: Path) -> None:
+    make_harness().finish()
+    path = superblock(tmp_path / "store")
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(StartFailed) as error:
+        make_harness()
+    says(error, str(tmp_path / "store"))
+
+
+def test_foreign_database(make_harness: MakeHarness, tmp_path: Path) -> None:
+    """The database was replaced by something that is none."""
+    make_harness().finish()
+    databases = [p for p in (tmp_path / "store").rglob("*.db") if p.is_file()]
+    assert databases
+    for each in databases:
+        each.write_bytes(b"SQLite format 3\0" + bytes(8192))
+    with pytest.raises(StartFailed) as error:
+        make_harness()
+    says(error, str(tmp_path / "store"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": 0}, {"workers": "many"}, {"no_such": 1}, {"cache": "12XiB"}, {"durability": "x"}],
+    ids=lambda options: next(iter(options)),
+)
+def test_bad_options(make_harness: MakeHarness, options: dict[str, object]) -> None:
+    with pytest.raises(StartFailed) as error:
+        make_harness(**options)
+    says(error, next(iter(options)))
+
+
+# ---- a full disk ----
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is soon full, with room for the ballast."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", folder]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        unavailable("tgtd", "cannot mount a small tmpfs")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def fill(osd: Commands, pid: int) -> list[ObjectRef]:
+    """Objects of LARGE bytes until there is no room for another."""
+    filled = []
+    data = b"f" * LARGE
+    for _ in range(DISK_MIB):
+        obj = osd.create(pid)
+        reply = osd.reply(rq.write(obj, 0, data))
+        if reply.error:
+            check(reply, QUOTA)
+            return filled
+        filled.append(obj)
+    raise AssertionError("more went onto the disk than it holds")
+
+
+def check_filled(osd: Commands, filled: list[ObjectRef]) -> None:
+    for each in filled:
+        assert osd.read(each, 0, LARGE) == b"f" * LARGE
+
+
+def until_there_is_room(osd: Commands, request: Request) -> None:
+    """Removed objects give their blocks back soon, not within the REMOVE."""
+    deadline = time.monotonic() + 10
+    while (reply := osd.reply(request)).error:
+        check(reply, QUOTA)
+        assert time.monotonic() < deadline, "two objects removed, and still no room"
+
+
+def test_disk_full(small_disk: Path, make_harness: MakeHarness) -> None:
+    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    osd = harness.osd
+    pid = osd.create_partition()
+    filled = fill(osd, pid)
+    assert len(filled) > 5
+    check_filled(osd, filled)
+    osd.remove(filled.pop())
+    osd.remove(filled.pop())
+    until_there_is_room(osd, rq.set_attributes(filled[0], attributes=AttributeLists((), (GREEN,))))
+    obj = osd.create_and_write(pid, b"room again" * 1000)
+    assert bytes(osd.read(obj, 0, 10)) == b"room again"
+    harness.restart()
+    assert harness.osd.get_attribute(filled[0], GREEN.page, GREEN.number) == b"green"
+
+
+def test_recovery_when_clients_filled_the_disk(small_disk: Path, make_harness: MakeHarness) -> None:
+    """The ballast is what recovery needs."""
+    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    filled = fill(harness.osd, harness.osd.create_partition())
+    harness.kill()
+    harness.start()
+    check_filled(harness.osd, filled)
+
+
+def test_recovery_when_others_filled_the_disk(small_disk: Path, make_harness: MakeHarness) -> None:
+    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    osd = harness.osd
+    pid = osd.create_partition()
+    filled = fill(osd, pid)
+    acknowledged = 0
+    for number in range(20_000):
+        value = AttributeValue(Page.APPLICATION, number % 1000 + 1, bytes([number % 256]) * 500)
+        request = rq.set_attributes(filled[0], attributes=AttributeLists((), (value,)))
+        reply = osd.reply(request)
+        if reply.error:
+            check(reply, QUOTA)
+            break
+        acknowledged += 1
+    stuffing = small_disk / "stuffing"
+    with stuffing.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(65536))
+    harness.kill()
+    with pytest.raises(StartFailed) as error:
+        harness.start()
+    says(error, "full", str(small_disk / "store"))
+    stuffing.unlink()
+    harness.start()
+    osd = harness.osd
+    check_filled(osd, filled)
+    for number in range(max(0, acknowledged - 1000), acknowledged):
+        got = osd.get_attribute(filled[0], Page.APPLICATION, number % 1000 + 1)
+        assert got == bytes([number % 256]) * 500
+    osd.remove(filled[1])
+    osd.write(filled[0], 0, b"writable again")
+
+
+# ---- the n-th call of the store fails ----
+
+
+STEPS = 12
+
+
+def history(osd: Commands) -> Iterator[None]:
+    """One of every kind of change; yields after each so that the caller sees where it failed."""
+    pid = osd.create_partition(0x5_0000)
+    yield
+    collection = osd.create_collection(pid, 0x9_0000)
+    yield
+    obj = osd.create(pid, 0x1_0000, attributes=[GREEN])
+    yield
+    osd.write(obj, 0, b"w" * 100_000)
+    yield
+    joined = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
+    osd.set_attributes(obj, [joined, AttributeValue(Page.APPLICATION, 2, b"two")])
+    yield
+    osd.append(obj, b"a" * 5000)
+    yield
+    osd.clear(obj, 10, 4096)
+    yield
+    osd.punch(obj, 50_000, 1000)
+    yield
+    osd.create_and_write(pid, b"second", requested_id=0x1_0001)
+    yield
+    osd.remove(ref(pid, 0x1_0001))
+    yield
+    osd.remove_collection(collection, with_members=True)
+    yield
+    osd.flush_partition(pid)
+    yield
+
+
+def consistent(osd: Commands) -> None:
+    """Whatever happened: lists, counts and attributes agree, and everything can be read."""
+    for pid in osd.list_partitions():
+        objects, collections = osd.list_objects(pid), osd.list_collections(pid)
+        count = osd.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0xC1)
+        assert int.from_bytes(count, "big") == len(objects) + len(collections)
+        members = {each: osd.list_members(each) for each in collections}
+        for obj in objects:
+            length = int.from_bytes(osd.get_attribute(obj, Page.USER_INFORMATION, 0x82), "big")
+            assert len(osd.read(obj, 0, length + 1)) == length
+            cid = osd.get_attribute(obj, Page.USER_COLLECTIONS, 1)
+            inside = [c.object_id.to_bytes(8, "big") for c, who in members.items() if obj in who]
+            assert inside == ([cid] if cid else [])
+
+
+SENSE_KEYS = {0x3, 0x4, 0x7}
+"""MEDIUM ERROR, HARDWARE ERROR, DATA PROTECT: what a failing store may be reported as."""
+
+
+SPENT = 20
+"""Calls of the store that looking at it makes, before and after the history; about."""
+
+
+STRIDE = 4
+"""On disk, where each n opens the store twice, a run tries every fourth; which, the seed says."""
+
+
+def numbers(seed: int, stride: int) -> Iterator[int]:
+    """Which calls to fail."""
+    return itertools.count(1 + seed % stride, stride)
+
+
+@pytest.mark.parametrize("backend", ["memory", "bdb"])
+def test_nth_call_fails(make_harness: MakeHarness, tmp_path: Path, seed: int, backend: str) -> None:
+    """For n = 1, 2, ... until nothing fires: an error with the right key, no harm done."""
+    fired_late = 0
+    for n in numbers(seed, 1 if backend == "memory" else STRIDE):
+        options: dict[str, object] = {"memory": 1}
+        if backend == "bdb":
+            options = {"dir": tmp_path / f"store{n}"}
+        try:
+            harness = make_harness(fault=n, **options)
+        except StartFailed as error:
+            assert "device" in str(error)
+            continue
+        failed = run_history(harness)
+        if failed:
+            fired_late = n
+        try:
+            consistent(harness.osd)
+        except OSDError as error:
+            assert not failed and error.sense_key in SENSE_KEYS, error
+            consistent(harness.osd)  # it fires once
+        harness.kill()
+        if backend == "bdb":
+            again = make_harness(**options)
+            consistent(again.osd)
+            again.kill()
+            shutil.rmtree(tmp_path / f"store{n}")
+        if not failed and n > fired_late + SPENT:
+            break
+        assert n < 2000, "the faults never end"
+    assert fired_late > 50, "hardly a call was made to fail"
+
+
+def test_killed_at_nth_call(make_harness: MakeHarness, tmp_path: Path, seed: int) -> None:
+    """The process dies inside its n-th call of the store: what was answered is there."""
+    for n in numbers(seed, STRIDE):
+        done = 0
+        with contextlib.suppress(StartFailed):
+            harness = make_harness(fault=n, fault_kill=1, dir=tmp_path / f"store{n}")
+            with contextlib.suppress(Unreachable):
+                for _ in history(harness.osd):
+                    done += 1
+            harness.kill()
+        again = make_harness(dir=tmp_path / f"store{n}")
+        consistent(again.osd)
+        acknowledged(again.osd, done)
+        again.kill()
+        shutil.rmtree(tmp_path / f"store{n}")
+        if done == STEPS:
+            break
+    assert n > 50
+
+
+def acknowledged(osd: Commands, done: int) -> None:
+    """After so many steps of the history."""
+    pid, obj = 0x5_0000, ref(0x5_0000, 0x1_0000)
+    assert done < 1 or pid in osd.list_partitions()
+    if 2 <= done < 11:
+        assert ref(pid, 0x9_0000) in osd.list_collections(pid)
+    if done >= 3:
+        assert osd.get_attribute(obj, GREEN.page, GREEN.number) == b"green"
+    if done >= 4:
+        length = int.from_bytes(osd.get_attribute(obj, Page.USER_INFORMATION, 0x82), "big")
+        assert length in {
+            4: (100_000, 105_000),
+            5: (100_000, 105_000),
+            6: (105_000,),
+            7: (105_000, 104_000),
+        }.get(done, (104_000,))
+    if done >= 5:
+        assert osd.get_attribute(obj, GREEN.page, 2) == b"two"
+    if done >= 10:
+        assert ref(pid, 0x1_0001) not in osd.list_objects(pid)
+
+
+def run_history(harness: Harness) -> bool:
+    """Run the history; returns whether a command failed, which must be told in the right words."""
+    try:
+        for _ in history(harness.osd):
+            pass
+    except Unreachable:
+        raise AssertionError(f"the harness died:\n{harness.log.read_text()}") from None
+    except OSDError as error:
+        assert error.sense_key in SENSE_KEYS, error
+        return True
+    return False
