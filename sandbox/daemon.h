@@ -49,6 +49,7 @@ struct osd_daemon {
 	/* options, constant after start */
 	const char *socket_path, *package, *cgroup_parent;
 	const struct osd_level *level;
+	unsigned layers;   /* the level's; and users of their own wherever we may give them */
 	char missing[512]; /* why the level is not full, "" when it is */
 	unsigned max, uid_base, rotate_after;
 	const uid_t *uids; /* who may connect, beside ourselves and root */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* layers.h -- the layers of isolation, and the levels made of them (design D21).
  *
- * A level is exactly its list of layers, no more: `minimal` asked for by name runs what a host without
- * namespaces would run, so that path is tested on every host.  `best` is the first level of the table
+ * A level is exactly its list of layers, no more (but that a daemon which is root never runs a script as
+ * root): `minimal` asked for by name runs what a host without namespaces would run, so that path is tested
+ * on every host.  `best` is the first level of the table
  * whose layers are all there. */
 #ifndef OSD_SANDBOX_LAYERS_H
 #define OSD_SANDBOX_LAYERS_H

@@ -165,7 +165,10 @@ static bool choose_level(struct osd_daemon *daemon, const struct options *option
 			  options->isolation, daemon->missing);
 		return false;
 	}
-	if (!(daemon->level->layers & OSD_LAYERS_CGROUP))
+	daemon->layers = daemon->level->layers;
+	if (!states->error[OSD_LAYER_INDEX_UID])
+		daemon->layers |= OSD_LAYER_UID; /* never as root, whatever the level */
+	if (!(daemon->layers & OSD_LAYERS_CGROUP))
 		osd_cgroups_close(&daemon->cgroups);
 	return true;
 }

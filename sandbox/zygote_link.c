@@ -41,7 +41,7 @@ struct launch {
 
 static void become_root_inside(const struct osd_daemon *daemon)
 {
-	if (!(daemon->level->layers & OSD_LAYER_USERNS))
+	if (!(daemon->layers & OSD_LAYER_USERNS))
 		return;
 	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		_exit(126);
@@ -72,10 +72,10 @@ static void launch(const struct launch *launch)
 		_exit(126); /* the daemon is gone */
 	become_root_inside(daemon);
 	lay_out_descriptors(launch, &program);
-	snprintf(layers, sizeof(layers), "%x", daemon->level->layers);
+	snprintf(layers, sizeof(layers), "%x", daemon->layers);
 	snprintf(slots, sizeof(slots), "%u", daemon->max);
 	snprintf(uid_base, sizeof(uid_base), "%u",
-		 daemon->level->layers & OSD_LAYER_USERNS ? 0 : daemon->uid_base);
+		 daemon->layers & OSD_LAYER_USERNS ? 0 : daemon->uid_base);
 	syscall(SYS_execveat, program, "", argv, zygote_environment, AT_EMPTY_PATH);
 	_exit(127);
 }
@@ -103,7 +103,7 @@ static int map_ids(const struct osd_daemon *daemon, pid_t pid)
 {
 	int error;
 
-	if (!(daemon->level->layers & OSD_LAYER_USERNS))
+	if (!(daemon->layers & OSD_LAYER_USERNS))
 		return 0;
 	error = write_map(daemon, pid, "uid_map");
 	return error ? error : write_map(daemon, pid, "gid_map");
@@ -112,7 +112,7 @@ static int map_ids(const struct osd_daemon *daemon, pid_t pid)
 static pid_t clone_into_namespaces(const struct osd_daemon *daemon)
 {
 	struct clone_args args = {
-		.flags = osd_layers_clone_flags(daemon->level->layers),
+		.flags = osd_layers_clone_flags(daemon->layers),
 		.exit_signal = SIGCHLD,
 	};
 
