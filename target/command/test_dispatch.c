@@ -350,6 +350,52 @@ static void test_overlap(void)
 	refused(&call, 0x2400, 64);
 }
 
+/* The same CDB on the caller's thread: DONE with the answer, or QUEUE and nothing has happened. */
+static enum osd_dispatch_result run_inline(struct call *call)
+{
+	uint8_t cdb[OSD_CDB_LENGTH];
+
+	CHECK(osd_cdb_encode(&call->cdb, cdb));
+	call->request.cdb = cdb;
+	call->request.cdb_length = sizeof(cdb);
+	call->request.data_out = call->out;
+	call->request.data_out_length = call->out_length;
+	call->request.data_in = call->in;
+	call->request.data_in_capacity = call->in_capacity;
+	call->request.nexus = (struct osd_nexus){1, "iqn.test", NULL, ""};
+	return osd_dispatch_inline(dispatcher, &call->request);
+}
+
+static void test_inline(void)
+{
+	uint64_t oid = create();
+	struct call call = make(OSD_SA_READ, PID, oid);
+
+	write_text(oid, 0, "hello");
+	call.cdb.length = 5;
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_DONE);
+	CHECK_EQ(call.request.sam_status, OSD_SAM_GOOD);
+	CHECK_BYTES(call.in, call.request.data_in_length, "hello", 5);
+
+	call = make(OSD_SA_GET_ATTRIBUTES, PID, oid);
+	add_get(&call, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH, 0, 64);
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_DONE);
+	check_got(&call, 0, "\0\0\0\0\0\0\0\5", 8);
+
+	add_set(&call, APP, 1, "x"); /* changes something */
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
+	CHECK(call.request.attributes == NULL);
+	call = make(OSD_SA_GET_ATTRIBUTES, PID, oid);
+	add_get(&call, OSD_PAGE_ALL, OSD_NUMBER_ALL, 0, 64); /* may be long */
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
+	call = make(OSD_SA_READ, PID, 0x77777); /* not in memory: a worker says that it is absent */
+	call.cdb.length = 5;
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
+	call = make(OSD_SA_READ, PID, oid);
+	call.cdb.length = 1u << 20;
+	CHECK_EQ(run_inline(&call), OSD_DISPATCH_QUEUE);
+}
+
 static void test_format(void)
 {
 	struct call call = make(OSD_SA_FORMAT_OSD, 0, 0);
@@ -384,6 +430,7 @@ int main(void)
 	test_create_many();
 	test_truncated_answer();
 	test_overlap();
+	test_inline();
 	test_format();
 	osd_dispatcher_free(dispatcher);
 	osd_objects_close(objects);
