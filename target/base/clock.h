@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* clock.h -- the two clocks: monotonic microseconds for durations and deadlines, milliseconds since 1970
- * for what people and attributes see. */
+/* clock.h -- the two clocks: monotonic microseconds for durations and deadlines, milliseconds since
+ * 1970 for what people and attributes see. */
 #ifndef OSD_BASE_CLOCK_H
 #define OSD_BASE_CLOCK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sha256.h -- SHA-256 (FIPS 180-4): fingerprints of job code and content.  Not for keys or signatures:
- * nothing here runs in constant time. */
+/* sha256.h -- SHA-256 (FIPS 180-4): fingerprints of job code and content.  Not for keys or
+ * signatures: nothing here runs in constant time. */
 #ifndef OSD_BASE_SHA256_H
 #define OSD_BASE_SHA256_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_exec.c -- EXEC (design D11, D15): decodes the parameters, hands the job over to exec/, and turns the
- * end of a waited-for job into command data and sense.  Not here: jobs. */
+/* cmd_exec.c -- EXEC (design D11, D15): decodes the parameters, hands the job over to exec/, and
+ * turns the end of a waited-for job into command data and sense.  Not here: jobs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +16,16 @@ enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24, FIELD_CODE_LENGTH = 32 };
 
 #define RESULT_PIECE (256u << 10) /* of a result that lies in an object */
 
-/* A synchronous EXEC whose job has been accepted: what its end needs, the context being gone by then. */
+/* A synchronous EXEC whose job has been accepted: what its end needs, the context being gone by
+ * then. */
 struct waiting {
 	struct osd_request *request;
 	struct osd_objects *objects;
 	void (*resume)(struct osd_request *request);
 };
 
-static enum osd_status decode_params(struct osd_command_context *ctx, struct osd_exec_params *params)
+static enum osd_status decode_params(struct osd_command_context *ctx,
+				     struct osd_exec_params *params)
 {
 	struct osd_descriptor descriptor;
 	const char *why = "";
@@ -40,12 +42,14 @@ static enum osd_status decode_params(struct osd_command_context *ctx, struct osd
 }
 
 /* Command data at Data-In 0, as far as RESULT ALLOCATION LENGTH goes. */
-static void return_bytes(struct osd_request *request, uint64_t at, const uint8_t *bytes, size_t length)
+static void return_bytes(struct osd_request *request, uint64_t at, const uint8_t *bytes,
+			 size_t length)
 {
 	uint64_t allocation = request->decoded.result_allocation_length;
 
 	if (at < allocation)
-		osd_command_data_in(request, bytes, (size_t)OSD_MIN((uint64_t)length, allocation - at));
+		osd_command_data_in(request, bytes,
+				    (size_t)OSD_MIN((uint64_t)length, allocation - at));
 }
 
 static void return_object(struct waiting *waiting, struct osd_object_id id)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec.c -- opening and closing, what other commands ask and tell, figures.  Not here: acceptance (submit.c),
- * running (proxy.c), ends (job_end.c). */
+/* exec.c -- opening and closing, what other commands ask and tell, figures.  Not here: acceptance
+ * (submit.c), running (proxy.c), ends (job_end.c). */
 #include "exec/exec.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@
 
 #define FORMAT_WAIT_SEC 2
 
-/* ---- opening and closing --------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void init_locks(struct osd_exec *exec)
 {
@@ -48,7 +48,8 @@ static enum osd_status make_poll(int *ret_epoll, int *ret_wake)
 
 	*ret_epoll = epoll_create1(EPOLL_CLOEXEC);
 	*ret_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (*ret_epoll < 0 || *ret_wake < 0 || epoll_ctl(*ret_epoll, EPOLL_CTL_ADD, *ret_wake, &event) < 0)
+	if (*ret_epoll < 0 || *ret_wake < 0 ||
+	    epoll_ctl(*ret_epoll, EPOLL_CTL_ADD, *ret_wake, &event) < 0)
 		return OSD_E_NO_MEMORY;
 	return OSD_OK;
 }
@@ -123,7 +124,8 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	if (!exec)
 		return OSD_E_NO_MEMORY;
 	exec->monitor_usec = OSD_NEVER;
-	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll = exec->output_wake = -1;
+	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
+		exec->output_wake = -1;
 	init_locks(exec);
 	status = open_parts(exec, config);
 	if (status != OSD_OK) {
@@ -201,7 +203,7 @@ void osd_exec_close(struct osd_exec *exec)
 	free(exec);
 }
 
-/* ---- what other commands ask and tell ------------------------------------------------------------------------------ */
+/* ---- what other commands ask and tell -------------------------------------------------------- */
 
 struct in_partition {
 	uint64_t partition_id;
@@ -235,7 +237,8 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 	return OSD_E_JOB_IN_WAY;
 }
 
-enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id)
+enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
+					struct osd_object_id id)
 {
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
@@ -274,7 +277,8 @@ static bool gather(void *arg, const struct osd_job_record *record)
 	return true;
 }
 
-static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn, uint64_t partition_id)
+static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn,
+				      uint64_t partition_id)
 {
 	struct gathered gathered = {.partition_id = partition_id};
 	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
@@ -287,7 +291,8 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 	return status;
 }
 
-enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn, uint64_t partition_id)
+enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
+					   uint64_t partition_id)
 {
 	return forget_records(exec, txn, partition_id);
 }
@@ -349,7 +354,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 	return status;
 }
 
-/* ---- figures ----------------------------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec.h -- code next to data: jobs are accepted, wait in a fair queue, run in sandboxes, and leave a
- * surrogate object that says how they ended (design D11-D22).
+/* exec.h -- code next to data: jobs are accepted, wait in a fair queue, run in sandboxes, and leave
+ * a surrogate object that says how they ended (design D11-D22).
  *
- * Order: osd_exec_open right after osd_objects_open, before any other thread uses the objects (it adds
- * attribute pages); osd_exec_quiesce when no new command comes; osd_exec_close when no command is under way
- * any more, before osd_objects_close.  Everything in between from any thread.
+ * Order: osd_exec_open right after osd_objects_open, before any other thread uses the objects (it
+ * adds attribute pages); osd_exec_quiesce when no new command comes; osd_exec_close when no command
+ * is under way any more, before osd_objects_close.  Everything in between from any thread.
  *
  * Without iosd-sandboxd jobs are accepted and queued, and synchronous ones are refused as BUSY. */
 #ifndef OSD_EXEC_EXEC_H
@@ -26,10 +26,11 @@ struct osd_exec_wait;
 
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
-	const char *sandboxd;        /* socket of iosd-sandboxd; NULL: none */
-	const char *isolation;       /* least level: full, no-cgroup, no-userns, minimal; best: any */
-	unsigned slots;              /* jobs at a time, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
-	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May be NULL. */
+	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
+	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
+	unsigned slots; /* jobs at a time, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
+	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
+	 * be NULL. */
 	unsigned (*commands_queued)(void *context);
 	void *context;
 };
@@ -42,11 +43,12 @@ void osd_exec_quiesce(struct osd_exec *exec);
 /* Jobs still running are treated as after a crash when the store is opened again.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
 
-/* ---- submitting ------------------------------------------------------------------------------------ */
+/* ---- submitting ------------------------------------------------------------------------------ */
 
 /* How a synchronous EXEC ended; borrowed during the call. */
 struct osd_exec_outcome {
-	enum osd_status status; /* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
+	/* OSD_OK: COMPLETED; OSD_E_STILL_RUNNING, OSD_E_TASK_ABORTED, OSD_E_JOB_* */
+	enum osd_status status;
 	struct osd_object_id job;
 	uint16_t reason;
 	const uint8_t *result; /* NULL when there is none, or it is in result_object */
@@ -55,14 +57,15 @@ struct osd_exec_outcome {
 };
 
 struct osd_exec_submission {
-	struct osd_object_id zone; /* 0/0, partition/0, partition/collection, partition/user object */
+	/* 0/0, partition/0, partition/collection, partition/user object */
+	struct osd_object_id zone;
 	const char *principal; /* who is counted and shares fairly (security/security.h) */
 	const uint8_t *code;   /* copied */
 	size_t code_length;
 	const struct osd_exec_params *params; /* zeroed: a bare EXEC */
-	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING, from any
-	 * thread, possibly before osd_exec_submit has returned.  *wait_slot is set before done can be called
-	 * and is for osd_exec_abort. */
+	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
+	 * from any thread, possibly before osd_exec_submit has returned.  *wait_slot is set before
+	 * done can be called and is for osd_exec_abort. */
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
 	void *arg;
 	struct osd_exec_wait **wait_slot;
@@ -75,33 +78,38 @@ struct osd_exec_refusal { /* for the sense data */
 };
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
- * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_JOB_KEY_CLASH,
- * OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a parameter is not supported), ...:
- * nothing was made. */
+ * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION,
+ * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
+ * parameter is not supported), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
-				struct osd_object_id *ret_job, struct osd_exec_refusal *ret_refusal);
-/* The waiting command was aborted: done is called with OSD_E_TASK_ABORTED unless it has been called; the
- * job goes on unless it was submitted to end with its command.  Safe as long as the slot that was given
- * at submission is alive. */
+				struct osd_object_id *ret_job,
+				struct osd_exec_refusal *ret_refusal);
+/* The waiting command was aborted: done is called with OSD_E_TASK_ABORTED unless it has been
+ * called; the job goes on unless it was submitted to end with its command.  Safe as long as the
+ * slot that was given at submission is alive. */
 void osd_exec_abort(struct osd_exec *exec, struct osd_exec_wait **wait_slot);
 
-/* ---- what other commands must ask or tell ------------------------------------------------------------ */
+/* ---- what other commands must ask or tell ---------------------------------------------------- */
 
 /* REMOVE PARTITION, before: OSD_E_JOB_IN_WAY with the first unfinished job that stands in it. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
 /* In the transaction that removes a partition with its contents: forgets its finished jobs. */
-enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn, uint64_t partition_id);
-/* In the transaction that removes a user object: forgets its job, if it was a finished one's surrogate. */
-enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id);
+enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
+					   uint64_t partition_id);
+/* In the transaction that removes a user object: forgets its job, if it was a finished one's
+ * surrogate. */
+enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
+					struct osd_object_id id);
 /* After a collection is gone: ends the jobs whose zone it was (FAILED 605). */
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id);
 /* FORMAT OSD, before: ends all jobs (CANCELLED 106), waits for them up to 2 s. */
 void osd_exec_end_jobs(struct osd_exec *exec);
-/* FORMAT OSD, after, whether it succeeded (then forgets all jobs) or not: jobs may be submitted again. */
+/* FORMAT OSD, after, whether it succeeded (then forgets all jobs) or not: jobs may be submitted
+ * again. */
 enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded);
 
-/* ---- figures ------------------------------------------------------------------------------------------ */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct osd_exec_stats {
 	size_t queued, held, running, sandboxes_ready;

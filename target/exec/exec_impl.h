@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_impl.h -- what the files of exec/ share: struct osd_exec, struct osd_job, and who may touch what.
+/* exec_impl.h -- what the files of exec/ share: struct osd_exec, struct osd_job, and who may touch
+ * what.
  *
- * Threads: any number of callers (commands), one proxy per slot (proxy.c), the monitor (monitor.c), the
- * output thread (job_output.c).
+ * Threads: any number of callers (commands), one proxy per slot (proxy.c), the monitor (monitor.c),
+ * the output thread (job_output.c).
  *
  * Lock order, outermost first: a transaction or a data call of object/ > struct osd_output's lock >
- * exec->lock.  So nothing of object/ is called while holding exec->lock; page providers, which run inside
- * transactions, may take it.  exec->lock guards everything below unless a comment says otherwise. */
+ * exec->lock.  So nothing of object/ is called while holding exec->lock; page providers, which run
+ * inside transactions, may take it.  exec->lock guards everything below unless a comment says
+ * otherwise. */
 #ifndef OSD_EXEC_EXEC_IMPL_H
 #define OSD_EXEC_EXEC_IMPL_H
 
@@ -21,8 +23,8 @@
 
 struct osd_run;
 
-/* A synchronous EXEC that waits.  In exec->waits until its end is decided; whoever takes it out there calls
- * done and frees it. */
+/* A synchronous EXEC that waits.  In exec->waits until its end is decided; whoever takes it out
+ * there calls done and frees it. */
 struct osd_exec_wait {
 	struct osd_exec_wait *next;
 	struct osd_object_id job;
@@ -39,20 +41,21 @@ struct osd_job {
 	struct osd_job_record record;
 	unsigned references; /* the table, a proxy, a pending change */
 	bool in_table;
-	uint8_t *content;    /* arguments and code, kept while waiting when small; else read when it starts */
+	uint8_t *content; /* arguments and code, if small; else read when it starts */
 	uint64_t accepted_usec, started_usec; /* monotonic */
-	struct osd_job *next_delayed;         /* waiting for another attempt until not_before_usec */
+	struct osd_job *next_delayed; /* waiting for another attempt until not_before_usec */
 	uint64_t not_before_usec;
-	uint16_t end_reason;        /* asked to end: decided before COMPLETING, 0 if not */
-	struct osd_run *run;        /* while a proxy has it */
-	/* A control change inside a transaction that has not ended: the job is out of the queue meanwhile,
-	 * and only that transaction sees the new state. */
+	uint16_t end_reason; /* asked to end: decided before COMPLETING, 0 if not */
+	struct osd_run *run; /* while a proxy has it */
+	/* A control change inside a transaction that has not ended: the job is out of the queue
+	 * meanwhile, and only that transaction sees the new state. */
 	struct {
 		struct osd_txn *txn; /* NULL: none */
 		uint8_t state;
 		uint16_t reason;
 	} pending;
-	/* Progress not yet shown, because the last update is less than OSD_JOB_PROGRESS_USEC old. */
+	/* Progress not yet shown, because the last update is less than OSD_JOB_PROGRESS_USEC
+	 * old. */
 	bool progress_waits;
 	uint16_t progress_next;
 	char message_next[OSD_JOB_MESSAGE_MAX + 1];
@@ -61,11 +64,11 @@ struct osd_job {
 
 struct osd_exec {
 	pthread_mutex_t lock;
-	pthread_cond_t work;    /* a proxy may find something to do */
-	pthread_cond_t changed; /* a sandbox or a job changed state */
+	pthread_cond_t work;	       /* a proxy may find something to do */
+	pthread_cond_t changed;	       /* a sandbox or a job changed state */
 	struct osd_exec_config config; /* constant after open, strings owned */
 	struct osd_objects *objects;   /* constant */
-	unsigned slots;                /* constant */
+	unsigned slots;		       /* constant */
 
 	struct osd_job_table table;
 	struct osd_fair_queue queue;
@@ -73,14 +76,14 @@ struct osd_exec {
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits; /* at most 64 */
 	struct osd_exec_wait *late;  /* over by the clock; the output thread delivers them */
-	uint64_t monitor_usec;       /* when the monitor looks around again by itself */
+	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
 	uint64_t accepted, finished, lost;
 	bool quiescing, stopping, formatting;
 
 	struct osd_sandbox_pool pool;
 	int monitor_epoll, monitor_wake; /* constant */
-	int output_epoll, output_wake;   /* constant */
+	int output_epoll, output_wake;	 /* constant */
 	pthread_t monitor_thread, output_thread;
 	pthread_t proxies[OSD_EXEC_SLOTS_MAX];
 	unsigned proxy_count;
@@ -94,7 +97,7 @@ struct osd_exec {
 	struct osd_page_provider pages[4]; /* constant */
 };
 
-/* ---- jobs in memory (job_memory.c); exec->lock held unless said otherwise ----------------------------- */
+/* ---- jobs in memory (job_memory.c); exec->lock held unless said otherwise -------------------- */
 
 /* A job with one reference, not in the table.  NULL: no memory.  No lock needed. */
 struct osd_job *osd_job_create(const struct osd_job_record *record);
@@ -110,8 +113,10 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
 /* Puts it there after so long. */
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec);
-/* Applies a permitted transition to the record in memory; a refused one is a bug, logged and ignored. */
-bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event, uint16_t reason);
+/* Applies a permitted transition to the record in memory; a refused one is a bug, logged and
+ * ignored. */
+bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event,
+		   uint16_t reason);
 /* A visible change. */
 static inline void osd_job_touch(struct osd_job *job)
 {
@@ -122,22 +127,26 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 /* Shows progress that has waited long enough. */
 void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force);
 
-/* ---- waits (exec_wait.c) ------------------------------------------------------------------------------- */
+/* ---- waits (exec_wait.c) --------------------------------------------------------------------- */
 
-/* Take out of exec->waits, exec->lock held: those of a job (NULL: all), those whose time is over.  The
- * latter lowers *deadline to the earliest of the others.  Then, without the lock, osd_exec_deliver. */
+/* Take out of exec->waits, exec->lock held: those of a job (NULL: all), those whose time is over.
+ * The latter lowers *deadline to the earliest of the others.  Then, without the lock,
+ * osd_exec_deliver. */
 struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct osd_job *job);
-struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline);
+struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec,
+					       uint64_t *deadline);
 /* Calls done of each, with its own job's id, and frees them; no lock held. */
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
-/* A place among the waits, exec->lock held: OSD_E_BUSY when there is none.  Started once the job has an id,
- * or dropped. */
-enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_exec_submission *submission,
+/* A place among the waits, exec->lock held: OSD_E_BUSY when there is none.  Started once the job
+ * has an id, or dropped. */
+enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
+				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait);
-void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait, struct osd_object_id job);
+void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
+			 struct osd_object_id job);
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait);
 
-/* ---- ends (job_end.c); no lock held ----------------------------------------------------------------------- */
+/* ---- ends (job_end.c); no lock held ---------------------------------------------------------- */
 
 /* What the script left behind, for the terminal transaction. */
 struct osd_job_remains {
@@ -147,38 +156,41 @@ struct osd_job_remains {
 
 /* Fills in the terminal fields (state, reason, end, expiry) of a record. */
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason);
-/* Writes everything about a finished job in the caller's transaction: record, payloads, expiry; drops its
- * code and unmarks the surrogate. */
+/* Writes everything about a finished job in the caller's transaction: record, payloads, expiry;
+ * drops its code and unmarks the surrogate. */
 enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record,
 				  const struct osd_job_remains *remains);
 /* The same in a transaction of its own, with retries; then memory, waits, table. */
-void osd_exec_finish(struct osd_exec *exec, struct osd_job *job, const struct osd_job_record *record,
-		     const struct osd_job_remains *remains);
+void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
+		     const struct osd_job_record *record, const struct osd_job_remains *remains);
 /* Ends one job if it has not started, or asks it to end. */
 void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason);
-/* Ends jobs that have not started, for which pick says so, with this reason; asks started ones to end. */
-void osd_exec_end_matching(struct osd_exec *exec, bool (*pick)(const struct osd_job *job, const void *arg),
+/* Ends jobs that have not started, for which pick says so, with this reason; asks started ones to
+ * end. */
+void osd_exec_end_matching(struct osd_exec *exec,
+			   bool (*pick)(const struct osd_job *job, const void *arg),
 			   const void *arg, uint16_t reason);
-/* Runs fn in transactions until it and the commit succeed, or fail for another reason than OSD_E_RETRY. */
+/* Runs fn in transactions until it and the commit succeed, or fail for another reason than
+ * OSD_E_RETRY. */
 enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
 				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg);
 
 /* submit.c: what a BUSY tells the client to wait; exec->lock held. */
 uint32_t osd_exec_retry_after(const struct osd_exec *exec);
 
-/* ---- the rest ------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
-/* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs partition
- * and collection it needs; sets record->id. */
-enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
-				     struct osd_job_record *record);
+/* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs
+ * partition and collection it needs; sets record->id. */
+enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
+				     uint64_t requested_id, struct osd_job_record *record);
 /* job_pages.c: pages 2000_0001h, 2000_0002h, 2000_0003h and B000_0001h. */
 void osd_job_pages_add(struct osd_exec *exec);
 /* job_control.c: one control byte set inside a transaction. */
 enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t control);
-enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
-				   uint64_t expiry_msec);
+enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, uint64_t expiry_msec);
 /* recover.c: jobs of the last run, before any thread starts; expired records, now and then. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
 void osd_exec_sweep(struct osd_exec *exec);

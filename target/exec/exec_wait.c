@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_wait.c -- synchronous EXECs that wait for a job (design D15): added by a submission, ended by the
- * job, the clock, an abort or shutdown, whichever detaches the wait first under exec->lock. */
+/* exec_wait.c -- synchronous EXECs that wait for a job (design D15): added by a submission, ended
+ * by the job, the clock, an abort or shutdown, whichever detaches the wait first under
+ * exec->lock. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -11,12 +12,13 @@ static uint64_t wait_usec(const struct osd_exec_params *params)
 {
 	const struct osd_exec_limit_info *limit = &osd_exec_limits[OSD_LIMIT_SYNC_WAIT];
 
-	return osd_exec_has(params, OSD_EXEC_PARAM_SYNC_WAIT) ?
-		       OSD_MIN(params->sync_wait_usec, limit->maximum) :
-		       limit->standard;
+	return osd_exec_has(params, OSD_EXEC_PARAM_SYNC_WAIT)
+		       ? OSD_MIN(params->sync_wait_usec, limit->maximum)
+		       : limit->standard;
 }
 
-enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_exec_submission *submission,
+enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
+				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait)
 {
 	struct osd_exec_wait *wait;
@@ -38,7 +40,8 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_ex
 	return OSD_OK;
 }
 
-void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait, struct osd_object_id job)
+void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
+			 struct osd_object_id job)
 {
 	wait->job = job;
 	if (exec->quiescing)
@@ -87,7 +90,8 @@ struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct os
 	return taken;
 }
 
-struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline)
+struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec,
+					       uint64_t *deadline)
 {
 	struct osd_exec_wait *taken = NULL;
 

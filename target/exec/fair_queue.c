@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fair_queue.c -- see fair_queue.h.  A principal's entries are a binary heap in an array; the few active
- * principals are searched one by one. */
+/* fair_queue.c -- see fair_queue.h.  A principal's entries are a binary heap in an array; the few
+ * active principals are searched one by one. */
 #include "exec/fair_queue.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/util.h"
 
 #define BUCKETS 256
-#define STEP    UINT64_C(1000000) /* virtual time of one job at weight 1 */
+#define STEP	UINT64_C(1000000) /* virtual time of one job at weight 1 */
 
 struct osd_fair_principal {
 	struct osd_fair_principal *next_in_bucket;
@@ -120,7 +120,7 @@ void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entr
 	forget_if_idle(queue, principal);
 }
 
-/* ---- the heap of one principal --------------------------------------------------------------------- */
+/* ---- the heap of one principal --------------------------------------------------------------- */
 
 static bool before(const struct osd_fair_entry *a, const struct osd_fair_entry *b)
 {
@@ -181,8 +181,8 @@ enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fai
 
 	if (principal->count == principal->capacity) {
 		size_t capacity = principal->capacity ? principal->capacity * 2 : 16;
-		struct osd_fair_entry **heap = realloc(principal->heap,
-						       capacity * sizeof(struct osd_fair_entry *));
+		struct osd_fair_entry **heap =
+			realloc(principal->heap, capacity * sizeof(struct osd_fair_entry *));
 
 		if (!heap)
 			return OSD_E_NO_MEMORY;
@@ -236,7 +236,8 @@ struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
 	return entry;
 }
 
-enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *name, unsigned weight)
+enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *name,
+					  unsigned weight)
 {
 	struct osd_fair_principal *principal;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fair_queue.h -- which job runs next (design D16): weighted fair over principals, inside a principal by
- * priority, then by order of acceptance.  Pure: no locks, no I/O, no clock; the caller serialises.
+/* fair_queue.h -- which job runs next (design D16): weighted fair over principals, inside a
+ * principal by priority, then by order of acceptance.  Pure: no locks, no I/O, no clock; the caller
+ * serialises.
  *
- * Each principal has a virtual time, advanced by 1/weight for every job taken; the principal that is
- * furthest behind goes next.  One that comes back after a pause starts at the present virtual time: being
- * idle earns no credit.
+ * Each principal has a virtual time, advanced by 1/weight for every job taken; the principal that
+ * is furthest behind goes next.  One that comes back after a pause starts at the present virtual
+ * time: being idle earns no credit.
  *
- * Places (osd_fair_queue_reserve) are counted apart from entries, since a job has its place from acceptance
- * to its start, held or waiting for another attempt as well. */
+ * Places (osd_fair_queue_reserve) are counted apart from entries, since a job has its place from
+ * acceptance to its start, held or waiting for another attempt as well. */
 #ifndef OSD_EXEC_FAIR_QUEUE_H
 #define OSD_EXEC_FAIR_QUEUE_H
 
@@ -20,10 +21,10 @@
 struct osd_fair_principal;
 
 struct osd_fair_entry {
-	int16_t priority;  /* higher first */
-	uint64_t sequence; /* lower first */
+	int16_t priority;		      /* higher first */
+	uint64_t sequence;		      /* lower first */
 	struct osd_fair_principal *principal; /* set by reserve */
-	size_t position;   /* in the principal's heap; the queue's */
+	size_t position;		      /* in the principal's heap; the queue's */
 	bool queued;
 };
 
@@ -40,10 +41,10 @@ enum osd_status osd_fair_queue_init(struct osd_fair_queue *queue, size_t place_m
 /* Entries are the caller's; none may be queued. */
 void osd_fair_queue_release(struct osd_fair_queue *queue);
 
-/* Takes a place for one job; OSD_E_BUSY when the queue or the principal has none left.  force ignores the
- * caps (jobs found at restart).  On OSD_OK entry->principal is set. */
-enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal, bool force,
-				       struct osd_fair_entry *entry);
+/* Takes a place for one job; OSD_E_BUSY when the queue or the principal has none left.  force
+ * ignores the caps (jobs found at restart).  On OSD_OK entry->principal is set. */
+enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal,
+				       bool force, struct osd_fair_entry *entry);
 /* Gives the place back; the entry must not be queued. */
 void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 

@@ -4,10 +4,10 @@
 
 #include "base/util.h"
 
-#define STATE_0              0
-#define STATE_FAILED         OSD_STATE_FAILED
-#define STATE_CANCELLED      OSD_STATE_CANCELLED
-#define STATE_TIMEOUT        OSD_STATE_TIMEOUT
+#define STATE_0		     0
+#define STATE_FAILED	     OSD_STATE_FAILED
+#define STATE_CANCELLED	     OSD_STATE_CANCELLED
+#define STATE_TIMEOUT	     OSD_STATE_TIMEOUT
 #define STATE_OUT_OF_MEMORY  OSD_STATE_OUT_OF_MEMORY
 #define STATE_LIMIT_EXCEEDED OSD_STATE_LIMIT_EXCEEDED
 #define STATE_SANDBOX_LOST   OSD_STATE_SANDBOX_LOST
@@ -29,8 +29,13 @@ const struct osd_job_reason_info *osd_job_reason_info(unsigned reason)
 enum osd_status osd_job_reason_status(unsigned reason)
 {
 	static const enum osd_status blocks[] = {
-		OSD_OK,          OSD_E_JOB_QUEUE,   OSD_E_JOB_SCRIPT,   OSD_E_JOB_LIMIT,
-		OSD_E_JOB_SANDBOX, OSD_E_JOB_STORAGE, OSD_E_JOB_SECURITY,
+		OSD_OK,
+		OSD_E_JOB_QUEUE,
+		OSD_E_JOB_SCRIPT,
+		OSD_E_JOB_LIMIT,
+		OSD_E_JOB_SANDBOX,
+		OSD_E_JOB_STORAGE,
+		OSD_E_JOB_SECURITY,
 	};
 	unsigned block = reason / 100;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job.h -- what a job is: its states, the reasons it ends or waits for, its limits, and the record that
- * says everything about it (design D13, D14).  Plain data; the numbers are seen by clients and stored on
- * disk: rows are only added, numbers never reused.
+/* job.h -- what a job is: its states, the reasons it ends or waits for, its limits, and the record
+ * that says everything about it (design D13, D14).  Plain data; the numbers are seen by clients and
+ * stored on disk: rows are only added, numbers never reused.
  *
- * Reason blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage,
- * 6xx security, 9xx internal. */
+ * Reason blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage, 6xx
+ * security, 9xx internal. */
 #ifndef OSD_EXEC_JOB_H
 #define OSD_EXEC_JOB_H
 
@@ -52,14 +52,18 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	X(103, HELD, 0, "held on request", "release the job to let it run")                        \
 	X(104, WAITS_FOR_RETRY, 0, "waiting for another attempt",                                  \
 	  "the last attempt lost its sandbox; the next one starts by itself")                      \
-	X(105, CANCELLED, CANCELLED, "cancelled before it started", "submit it again if it is still wanted") \
-	X(106, FORMATTED, CANCELLED, "the device was formatted", "store the data and submit the job again") \
-	X(107, KILLED, CANCELLED, "killed on request", "what the script had written stays written") \
+	X(105, CANCELLED, CANCELLED, "cancelled before it started",                                \
+	  "submit it again if it is still wanted")                                                 \
+	X(106, FORMATTED, CANCELLED, "the device was formatted",                                   \
+	  "store the data and submit the job again")                                               \
+	X(107, KILLED, CANCELLED, "killed on request",                                             \
+	  "what the script had written stays written")                                             \
 	X(108, CLIENT_GONE, CANCELLED, "the waiting command was aborted",                          \
-	  "the job was submitted to end with its command; submit it without that flag to let it go on") \
+	  "it was submitted to end with its command; submit it without that flag instead")         \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
-	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0", "see exit code and stderr") \
+	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
+	  "see exit code and stderr")                                                              \
 	X(203, SIGNAL, FAILED, "the script's process died by a signal",                            \
 	  "a crash in native code, or recursion beyond the stack; stderr may say more")            \
 	X(204, NO_FINISH, FAILED, "the script's process ended without a word",                     \
@@ -80,7 +84,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "write large results to an object and return its id")                                    \
 	X(401, SANDBOX_DIED, SANDBOX_LOST, "the sandbox was lost",                                 \
 	  "not the script's fault; it was tried as often as allowed, submit it again")             \
-	X(402, LOST_AFTER_WRITE, SANDBOX_LOST, "the sandbox was lost after the script had written", \
+	X(402, LOST_AFTER_WRITE, SANDBOX_LOST,                                                     \
+	  "the sandbox was lost after the script had written",                                     \
 	  "check what was written, then submit it again; mark jobs that may run twice idempotent") \
 	X(403, SERVICE_LOST, SANDBOX_LOST, "the sandbox service died",                             \
 	  "see the log of iosd-sandboxd; submit the job again")                                    \
@@ -90,12 +95,16 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "submit it again; mark jobs that may run twice idempotent")                              \
 	X(406, NO_SANDBOX, SANDBOX_LOST, "no sandbox could be made",                               \
 	  "the limits asked for may be more than the host gives; see the log of iosd-sandboxd")    \
-	X(501, NO_SPACE, FAILED, "no space left for output or result", "free space or raise the quota, then submit again") \
-	X(502, STORAGE, FAILED, "output or result could not be stored", "see the log of the target") \
+	X(501, NO_SPACE, FAILED, "no space left for output or result",                             \
+	  "free space or raise the quota, then submit again")                                      \
+	X(502, STORAGE, FAILED, "output or result could not be stored",                            \
+	  "see the log of the target")                                                             \
 	X(601, REVOKED, FAILED, "the capability was revoked while the job ran",                    \
 	  "ask for a new capability and submit again")                                             \
-	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed", "submit it again for another zone") \
-	X(901, INTERNAL, FAILED, "internal failure of the target", "the cause is in the target's log")
+	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed",                                 \
+	  "submit it again for another zone")                                                      \
+	X(901, INTERNAL, FAILED, "internal failure of the target",                                 \
+	  "the cause is in the target's log")
 
 enum osd_job_reason {
 #define X(number, symbol, state, label, hint) OSD_REASON_##symbol = number,
@@ -116,7 +125,7 @@ const struct osd_job_reason_info *osd_job_reason_info(unsigned reason);
 enum osd_status osd_job_reason_status(unsigned reason);
 const char *osd_job_state_name(unsigned state);
 
-/* ---- limits ------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* field, row of wire/exec_limits.h; in the order of attribute 2000_0001h #21h. */
 #define OSD_JOB_LIMITS(X)                                                                          \
@@ -141,7 +150,7 @@ struct osd_job_limits {
 bool osd_job_limits_settle(struct osd_job_limits *limits);
 
 #define OSD_JOB_NAME_MAX      128
-#define OSD_JOB_KEY_MAX       64
+#define OSD_JOB_KEY_MAX	      64
 #define OSD_JOB_TAGS_MAX      2304 /* 16 lines of 128 bytes, and some */
 #define OSD_JOB_MESSAGE_MAX   256
 #define OSD_JOB_PRINCIPAL_MAX 511
@@ -151,9 +160,9 @@ bool osd_job_limits_settle(struct osd_job_limits *limits);
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
 #define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
-#define OSD_JOB_ATTEMPTS_MAX  3     /* the first one and two after system faults */
+#define OSD_JOB_ATTEMPTS_MAX  3	    /* the first one and two after system faults */
 
-/* ---- the record ---------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 /* Where a job may act (design D12). */
 struct osd_zone {
@@ -171,19 +180,20 @@ enum osd_job_flags {
 	OSD_JOB_RESULT_JSON = 0x20,
 };
 
-/* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms since 1970
- * (0: not yet), durations in microseconds. */
+/* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms
+ * since 1970 (0: not yet), durations in microseconds. */
 struct osd_job_record {
 	struct osd_object_id id; /* the surrogate */
-	uint64_t sequence;       /* order of acceptance */
-	uint64_t generation;     /* +1 on every change seen */
-	uint8_t state;           /* enum osd_job_state */
+	uint64_t sequence;	 /* order of acceptance */
+	uint64_t generation;	 /* +1 on every change seen */
+	uint8_t state;		 /* enum osd_job_state */
 	uint16_t reason;
 	uint32_t exit_code;
 	uint8_t signal;
 	uint16_t attempt;
 	uint16_t progress;
-	uint64_t submitted_msec, started_msec, ended_msec, expiry_msec; /* expiry: 0 until it ends */
+	uint64_t submitted_msec, started_msec, ended_msec,
+		expiry_msec; /* expiry: 0 until it ends */
 	uint64_t queue_usec, run_usec;
 	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;
 	uint64_t bytes_read, bytes_written, calls;

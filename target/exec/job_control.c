@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* job_control.c -- control page 2000_0003h: cancel, kill, hold, release, expiry (design D13, D14).
  *
- * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES: the job leaves
- * the queue when it is asked for and takes its new state, or its old place, when the transaction ends.
- * Killing a started job is no change to the store; it begins at once.  What is not possible in the job's
- * state does nothing: the caller reads the state that won. */
+ * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES: the job
+ * leaves the queue when it is asked for and takes its new state, or its old place, when the
+ * transaction ends. Killing a started job is no change to the store; it begins at once.  What is
+ * not possible in the job's state does nothing: the caller reads the state that won. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
@@ -56,8 +56,8 @@ static void change_ended(void *arg, bool committed)
 	} else {
 		if (committed && job->pending.state != job->record.state)
 			osd_job_apply(exec, job,
-				      job->pending.state == OSD_STATE_HELD ? OSD_JOB_EVENT_HOLD :
-									   OSD_JOB_EVENT_RELEASE,
+				      job->pending.state == OSD_STATE_HELD ? OSD_JOB_EVENT_HOLD
+									   : OSD_JOB_EVENT_RELEASE,
 				      job->pending.reason);
 		settle_queue(exec, job);
 	}
@@ -68,9 +68,10 @@ static void change_ended(void *arg, bool committed)
 	free(change);
 }
 
-/* exec->lock held.  True: the job waits, the transaction owns the change, which is in job->pending. */
-static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_txn *txn, uint8_t control,
-			 bool *ret_first)
+/* exec->lock held.  True: the job waits, the transaction owns the change, which is in
+ * job->pending. */
+static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_txn *txn,
+			 uint8_t control, bool *ret_first)
 {
 	enum osd_job_state state = job->pending.txn ? job->pending.state : job->record.state, to;
 
@@ -145,8 +146,8 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 	return write_change(exec, txn, job);
 }
 
-enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
-				   uint64_t expiry_msec)
+enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, uint64_t expiry_msec)
 {
 	struct osd_job_record record;
 	struct osd_job *job;
@@ -156,7 +157,8 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn, s
 	if (expiry_msec == 0 ||
 	    expiry_msec > osd_wall_msec() + osd_exec_limits[OSD_LIMIT_EXPIRY].maximum / 1000)
 		return OSD_E_PARAM_FIELD;
-	/* Memory first: a job that ends meanwhile takes it from there, one that has ended is in the store. */
+	/* Memory first: a job that ends meanwhile takes it from there, one that has ended is in the
+	 * store. */
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job) {

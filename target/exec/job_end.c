@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_end.c -- how a job ends: one transaction with everything, then memory, then those who wait.  Whoever
- * reads a terminal state reads everything (design D14). */
+/* job_end.c -- how a job ends: one transaction with everything, then memory, then those who wait.
+ * Whoever reads a terminal state reads everything (design D14). */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define END_TRIES     5 /* of the terminal transaction, on failures that may pass */
+#define END_TRIES      5 /* of the terminal transaction, on failures that may pass */
 #define END_PAUSE_USEC 20000
 
 enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
@@ -33,7 +33,8 @@ void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state,
 	uint64_t now = osd_wall_msec();
 
 	if (record->attempt == 0) /* it has only waited */
-		record->queue_usec = now > record->submitted_msec ? (now - record->submitted_msec) * 1000 : 0;
+		record->queue_usec =
+			now > record->submitted_msec ? (now - record->submitted_msec) * 1000 : 0;
 	record->state = state;
 	record->reason = reason;
 	record->ended_msec = now;
@@ -101,8 +102,8 @@ static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 	return status;
 }
 
-void osd_exec_finish(struct osd_exec *exec, struct osd_job *job, const struct osd_job_record *record,
-		     const struct osd_job_remains *remains)
+void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
+		     const struct osd_job_record *record, const struct osd_job_remains *remains)
 {
 	struct ending ending = {record, remains};
 	struct osd_exec_outcome outcome = {
@@ -114,7 +115,8 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job, const struct os
 	enum osd_status status = store_end(exec, &ending);
 
 	if (status != OSD_OK) {
-		osd_error("job %#llx/%#llx: cannot store how it ended (%s); decided again at the next start",
+		osd_error("job %#llx/%#llx: cannot store how it ended (%s); decided again at the "
+			  "next start",
 			  (unsigned long long)record->id.partition_id,
 			  (unsigned long long)record->id.object_id, osd_status_info(status)->name);
 		outcome.status = status;
@@ -133,7 +135,8 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job, const struct os
 	osd_exec_deliver(waits, outcome);
 }
 
-/* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to end. */
+/* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to
+ * end. */
 static bool claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
 	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
@@ -195,7 +198,8 @@ static bool claim_if_picked(void *arg, struct osd_job_node *node)
 	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
 }
 
-void osd_exec_end_matching(struct osd_exec *exec, bool (*pick)(const struct osd_job *job, const void *arg),
+void osd_exec_end_matching(struct osd_exec *exec,
+			   bool (*pick)(const struct osd_job *job, const void *arg),
 			   const void *arg, uint16_t reason)
 {
 	struct matching matching = {.exec = exec, .pick = pick, .arg = arg, .reason = reason};

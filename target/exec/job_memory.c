@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_memory.c -- jobs in memory: references, table, queue, transitions, requests to end.  The caller holds
- * exec->lock.  Not here: anything that reaches the store. */
+/* job_memory.c -- jobs in memory: references, table, queue, transitions, requests to end.  The
+ * caller holds exec->lock.  Not here: anything that reaches the store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,8 @@ void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 
 	/* A job that had started has given up its place: it gets one again whatever the caps. */
 	if (!job->entry.principal)
-		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true, &job->entry);
+		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true,
+						&job->entry);
 	if (status == OSD_OK)
 		status = osd_fair_queue_push(&exec->queue, &job->entry);
 	if (status == OSD_OK)
@@ -104,14 +105,16 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	osd_job_unref(job);
 }
 
-bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event, uint16_t reason)
+bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_event event,
+		   uint16_t reason)
 {
 	enum osd_job_state from = job->record.state, to;
 
 	if (!osd_job_transition(from, event, &to)) {
 		osd_error("job %#llx/%#llx: event %u is not permitted in state %s",
 			  (unsigned long long)job->record.id.partition_id,
-			  (unsigned long long)job->record.id.object_id, event, osd_job_state_name(from));
+			  (unsigned long long)job->record.id.object_id, event,
+			  osd_job_state_name(from));
 		return false;
 	}
 	if (from == OSD_STATE_HELD)
@@ -126,7 +129,8 @@ bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_even
 
 void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
-	if (job->end_reason || (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
+	if (job->end_reason ||
+	    (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
 		return;
 	job->end_reason = reason;
 	osd_wake(exec->monitor_wake);
@@ -134,7 +138,8 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 
 void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force)
 {
-	if (!job->progress_waits || (!force && now_usec - job->progress_usec < OSD_JOB_PROGRESS_USEC))
+	if (!job->progress_waits ||
+	    (!force && now_usec - job->progress_usec < OSD_JOB_PROGRESS_USEC))
 		return;
 	job->progress_waits = false;
 	job->progress_usec = now_usec;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_output.c -- see job_output.h; and the output thread, which does what else may wait for the store: ends
- * waits whose time is over, and sweeps expired records. */
+/* job_output.c -- see job_output.h; and the output thread, which does what else may wait for the
+ * store: ends waits whose time is over, and sweeps expired records. */
 #include "exec/job_output.h"
 
 #include <errno.h>
@@ -20,11 +20,13 @@
 #define SWEEP_USEC     UINT64_C(60000000)
 #define EVENTS_AT_ONCE 32
 
-void osd_output_init(struct osd_output *output, struct osd_objects *objects, struct osd_object_id surrogate,
-		     uint64_t stdout_limit)
+void osd_output_init(struct osd_output *output, struct osd_objects *objects,
+		     struct osd_object_id surrogate, uint64_t stdout_limit)
 {
-	*output = (struct osd_output){
-		.objects = objects, .surrogate = surrogate, .stdout_limit = stdout_limit, .status = OSD_OK};
+	*output = (struct osd_output){.objects = objects,
+				      .surrogate = surrogate,
+				      .stdout_limit = stdout_limit,
+				      .status = OSD_OK};
 	pthread_mutex_init(&output->lock, NULL);
 }
 
@@ -36,7 +38,7 @@ void osd_output_release(struct osd_output *output)
 	pthread_mutex_unlock(&output->lock);
 }
 
-/* ---- reading; output->lock held ------------------------------------------------------------------------------ */
+/* ---- reading; output->lock held -------------------------------------------------------------- */
 
 static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
@@ -48,9 +50,11 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 	if (fits == 0 || output->status != OSD_OK)
 		return;
 	if (!output->object)
-		output->status = osd_object_get(output->objects, output->surrogate, &output->object);
+		output->status =
+			osd_object_get(output->objects, output->surrogate, &output->object);
 	if (output->status == OSD_OK)
-		output->status = osd_object_write(output->object, at, bytes, fits, OSD_DATA_RESERVE);
+		output->status =
+			osd_object_write(output->object, at, bytes, fits, OSD_DATA_RESERVE);
 	if (output->status == OSD_OK)
 		atomic_store(&output->stdout_length, at + fits);
 }
@@ -65,7 +69,9 @@ static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t
 	if (!output->errors)
 		return;
 	for (size_t piece; length > 0; at += piece, bytes += piece, length -= piece) {
-		uint64_t ring = at < OSD_JOB_STDERR_HEAD ? 0 : (at - OSD_JOB_STDERR_HEAD) % OSD_JOB_STDERR_TAIL;
+		uint64_t ring = at < OSD_JOB_STDERR_HEAD
+					? 0
+					: (at - OSD_JOB_STDERR_HEAD) % OSD_JOB_STDERR_TAIL;
 
 		if (at < OSD_JOB_STDERR_HEAD) {
 			piece = (size_t)OSD_MIN((uint64_t)length, OSD_JOB_STDERR_HEAD - at);
@@ -79,7 +85,8 @@ static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t
 
 /* False: nothing there now. */
 static bool read_piece(struct osd_output *output, int fd,
-		       void (*store)(struct osd_output *output, const uint8_t *bytes, size_t length))
+		       void (*store)(struct osd_output *output, const uint8_t *bytes,
+				     size_t length))
 {
 	uint8_t bytes[PIECE_BYTES];
 	ssize_t length = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
@@ -97,7 +104,8 @@ static bool drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 	for (int i = 0; i < PIECES_AT_ONCE && more; i++) {
 		more = read_piece(output, stdout_fd, store_stdout);
 		more = read_piece(output, stderr_fd, store_stderr) || more;
-		/* Beyond its limit the job is being ended: what it prints is not wanted any more. */
+		/* Beyond its limit the job is being ended: what it prints is not wanted any
+		 * more. */
 		if (atomic_load(&output->over_limit))
 			break;
 	}
@@ -119,7 +127,8 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
 	pthread_mutex_lock(&output->lock);
 	/* A process left behind could write for ever; the limit ends that. */
-	while (!output->closed && drain(output, stdout_fd, stderr_fd) && !atomic_load(&output->over_limit))
+	while (!output->closed && drain(output, stdout_fd, stderr_fd) &&
+	       !atomic_load(&output->over_limit))
 		;
 	output->closed = true;
 	pthread_mutex_unlock(&output->lock);
@@ -144,7 +153,7 @@ size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer)
 	return OSD_JOB_PAYLOAD_MAX;
 }
 
-/* ---- the output thread --------------------------------------------------------------------------------------------- */
+/* ---- the output thread ----------------------------------------------------------------------- */
 
 static void watch(struct osd_exec *exec, int fd, uint64_t id)
 {
@@ -239,7 +248,8 @@ void *osd_output_main(void *arg)
 	bool stopping = false;
 
 	while (!stopping) {
-		int count = epoll_wait(exec->output_epoll, events, EVENTS_AT_ONCE, busy.count ? 0 : 10000);
+		int count = epoll_wait(exec->output_epoll, events, EVENTS_AT_ONCE,
+				       busy.count ? 0 : 10000);
 
 		before = busy;
 		busy.count = 0;

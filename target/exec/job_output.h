@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_output.h -- what a script prints: its stdout pipe goes into the surrogate's data while it runs, its
- * stderr pipe into memory (the first 20 and the last 40 KiB), both read by the output thread and, at the end,
- * by the proxy (design D13, D17). */
+/* job_output.h -- what a script prints: its stdout pipe goes into the surrogate's data while it
+ * runs, its stderr pipe into memory (the first 20 and the last 40 KiB), both read by the output
+ * thread and, at the end, by the proxy (design D13, D17). */
 #ifndef OSD_EXEC_JOB_OUTPUT_H
 #define OSD_EXEC_JOB_OUTPUT_H
 
@@ -20,23 +20,25 @@ struct osd_output {
 	struct osd_object *object; /* opened at the first byte */
 	uint64_t stdout_limit;
 	enum osd_status status; /* first failure to store */
-	bool closed;            /* no more reading: the job is over */
-	uint8_t *errors;        /* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
+	bool closed;		/* no more reading: the job is over */
+	uint8_t *errors;	/* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
 	_Atomic uint64_t stdout_length; /* stored */
 	_Atomic uint64_t stderr_length; /* seen */
 	_Atomic bool over_limit;
 };
 
-void osd_output_init(struct osd_output *output, struct osd_objects *objects, struct osd_object_id surrogate,
-		     uint64_t stdout_limit);
-/* After finish.  The lock stays, for the output thread to find the output closed; its owner destroys it. */
+void osd_output_init(struct osd_output *output, struct osd_objects *objects,
+		     struct osd_object_id surrogate, uint64_t stdout_limit);
+/* After finish.  The lock stays, for the output thread to find the output closed; its owner
+ * destroys it. */
 void osd_output_release(struct osd_output *output);
 
 /* Reads what is in both pipes now, at most about 1 MiB; true: there may be more. */
 bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd);
 /* Reads to the end of what is there and lets no other thread read any more. */
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
-/* The stored part of stderr into buffer (OSD_JOB_PAYLOAD_MAX); returns its length.  After finish. */
+/* The stored part of stderr into buffer (OSD_JOB_PAYLOAD_MAX); returns its length.  After
+ * finish. */
 size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer);
 
 /* The output thread watches the sandbox's pipes from now on, or no longer. */

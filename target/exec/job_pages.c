@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_pages.c -- attribute pages of jobs: status 2000_0001h, payload 2000_0002h and control 2000_0003h of a
- * surrogate, EXEC 9000-range page B000_0001h of the root (design D13).  An unfinished job's status comes
- * from memory, a finished one's from its record. */
+/* job_pages.c -- attribute pages of jobs: status 2000_0001h, payload 2000_0002h and control
+ * 2000_0003h of a surrogate, EXEC 9000-range page B000_0001h of the root (design D13).  An
+ * unfinished job's status comes from memory, a finished one's from its record. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,9 +19,7 @@ struct view {
 	size_t ahead;
 };
 
-/* ---- status ----------------------------------------------------------------------------------------- */
-
-#define NUMBER(w, v, field, width) osd_wr_be(w, (v)->record.field, width)
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static void put_text(struct osd_wr *w, const char *text)
 {
@@ -50,9 +48,9 @@ static void put_limits(struct osd_wr *w, const struct view *v)
 
 static void put_zone(struct osd_wr *w, const struct view *v)
 {
-	NUMBER(w, v, zone.type, 1);
-	NUMBER(w, v, zone.id.partition_id, 8);
-	NUMBER(w, v, zone.id.object_id, 8);
+	osd_wr_be(w, v->record.zone.type, 1);
+	osd_wr_be(w, v->record.zone.id.partition_id, 8);
+	osd_wr_be(w, v->record.zone.id.object_id, 8);
 }
 
 /* What to do about it: the reason's sentence, with figures where they help. */
@@ -71,58 +69,139 @@ static void put_hint(struct osd_wr *w, const struct view *v)
 	put_text(w, text);
 }
 
-/* One attribute of the status page; nothing written: undefined. */
-static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
+static void put_version(struct osd_wr *w, const struct view *v)
 {
-	switch (number) {
-	case 0x01: osd_wr_be(w, STATUS_VERSION, 2); break;
-	case 0x02: NUMBER(w, v, generation, 8); break;
-	case 0x03: NUMBER(w, v, state, 1); break;
-	case 0x04: NUMBER(w, v, reason, 2); break;
-	case 0x05: NUMBER(w, v, exit_code, 4); break;
-	case 0x06: NUMBER(w, v, signal, 1); break;
-	case 0x07: NUMBER(w, v, attempt, 2); break;
-	case 0x08: NUMBER(w, v, progress, 2); break;
-	case 0x09: put_text(w, v->record.message); break;
-	case 0x0a: NUMBER(w, v, submitted_msec, 6); break;
-	case 0x0b: NUMBER(w, v, started_msec, 6); break;
-	case 0x0c: NUMBER(w, v, ended_msec, 6); break;
-	case 0x0d: NUMBER(w, v, queue_usec, 8); break;
-	case 0x0e: NUMBER(w, v, run_usec, 8); break;
-	case 0x0f: osd_wr_be(w, v->ahead, 4); break;
-	case 0x10: put_poll(w, v); break;
-	case 0x11: NUMBER(w, v, cpu_user_usec, 8); break;
-	case 0x12: NUMBER(w, v, cpu_system_usec, 8); break;
-	case 0x13: NUMBER(w, v, peak_bytes, 8); break;
-	case 0x14: NUMBER(w, v, bytes_read, 8); break;
-	case 0x15: NUMBER(w, v, bytes_written, 8); break;
-	case 0x16: NUMBER(w, v, calls, 8); break;
-	case 0x17: NUMBER(w, v, result_length, 8); break;
-	case 0x18: NUMBER(w, v, stdout_length, 8); break;
-	case 0x19: NUMBER(w, v, stderr_length, 8); break;
-	case 0x1a: NUMBER(w, v, flags, 4); break;
-	case 0x1b: NUMBER(w, v, result_object, 8); break;
-	case 0x1c: osd_wr_bytes(w, v->record.code_sha256, 32); break;
-	case 0x1d: put_zone(w, v); break;
-	case 0x1e: put_text(w, "default"); break;
-	case 0x1f: NUMBER(w, v, sandbox_id, 8); break;
-	case 0x20: put_text(w, "python"); break;
-	case 0x21: put_limits(w, v); break;
-	case 0x22: osd_wr_bytes(w, v->record.key, v->record.key_length); break;
-	case 0x23: NUMBER(w, v, expiry_msec, 6); break;
-	case 0x24: put_text(w, osd_job_reason_info(v->record.reason)->label); break;
-	case 0x25: put_hint(w, v); break;
-	case 0x26: put_text(w, v->record.name); break;
-	case 0x27: osd_wr_zero(w, 16); break; /* no job names a predecessor yet */
-	default: break;
+	(void)v;
+	osd_wr_be(w, STATUS_VERSION, 2);
+}
+
+static void put_message(struct osd_wr *w, const struct view *v)
+{
+	put_text(w, v->record.message);
+}
+
+static void put_position(struct osd_wr *w, const struct view *v)
+{
+	osd_wr_be(w, v->ahead, 4);
+}
+
+static void put_digest(struct osd_wr *w, const struct view *v)
+{
+	osd_wr_bytes(w, v->record.code_sha256, sizeof(v->record.code_sha256));
+}
+
+static void put_pool(struct osd_wr *w, const struct view *v)
+{
+	(void)v;
+	put_text(w, "default");
+}
+
+static void put_engine(struct osd_wr *w, const struct view *v)
+{
+	(void)v;
+	put_text(w, "python");
+}
+
+static void put_key(struct osd_wr *w, const struct view *v)
+{
+	osd_wr_bytes(w, v->record.key, v->record.key_length);
+}
+
+static void put_label(struct osd_wr *w, const struct view *v)
+{
+	put_text(w, osd_job_reason_info(v->record.reason)->label);
+}
+
+static void put_name(struct osd_wr *w, const struct view *v)
+{
+	put_text(w, v->record.name);
+}
+
+/* No job names a predecessor in this release. */
+static void put_predecessor(struct osd_wr *w, const struct view *v)
+{
+	(void)v;
+	osd_wr_zero(w, 16);
+}
+
+/* The status page by number, from 1: a number of the record shown in so many bytes, or a
+ * function. */
+static const struct status_row {
+	uint16_t offset;
+	uint8_t size, shown;
+	void (*put)(struct osd_wr *w, const struct view *v);
+} status_rows[] = {
+#define NUMBER(member, bytes)                                                                      \
+	{                                                                                          \
+		offsetof(struct osd_job_record, member),                                           \
+			sizeof(((struct osd_job_record *)0)->member), bytes, NULL                  \
+	}
+#define FUNCTION(function)                                                                         \
+	{                                                                                          \
+		0, 0, 0, function                                                                  \
+	}
+	FUNCTION(put_version),	   NUMBER(generation, 8),      NUMBER(state, 1),
+	NUMBER(reason, 2),	   NUMBER(exit_code, 4),       NUMBER(signal, 1),
+	NUMBER(attempt, 2),	   NUMBER(progress, 2),	       FUNCTION(put_message),
+	NUMBER(submitted_msec, 6), NUMBER(started_msec, 6),    NUMBER(ended_msec, 6),
+	NUMBER(queue_usec, 8),	   NUMBER(run_usec, 8),	       FUNCTION(put_position),
+	FUNCTION(put_poll), /* 10h */
+	NUMBER(cpu_user_usec, 8),  NUMBER(cpu_system_usec, 8), NUMBER(peak_bytes, 8),
+	NUMBER(bytes_read, 8),	   NUMBER(bytes_written, 8),   NUMBER(calls, 8),
+	NUMBER(result_length, 8),  NUMBER(stdout_length, 8),   NUMBER(stderr_length, 8),
+	NUMBER(flags, 4),	   NUMBER(result_object, 8),   FUNCTION(put_digest),
+	FUNCTION(put_zone),	   FUNCTION(put_pool),	       NUMBER(sandbox_id, 8),
+	FUNCTION(put_engine), /* 20h */
+	FUNCTION(put_limits),	   FUNCTION(put_key),	       NUMBER(expiry_msec, 6),
+	FUNCTION(put_label),	   FUNCTION(put_hint),	       FUNCTION(put_name),
+	FUNCTION(put_predecessor),
+#undef NUMBER
+#undef FUNCTION
+};
+
+static uint64_t record_number(const struct osd_job_record *record, const struct status_row *row)
+{
+	const uint8_t *at = (const uint8_t *)record + row->offset;
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (row->size) {
+	case 1:
+		return *at;
+	case 2:
+		memcpy(&two, at, sizeof(two));
+		return two;
+	case 4:
+		memcpy(&four, at, sizeof(four));
+		return four;
+	default:
+		memcpy(&eight, at, sizeof(eight));
+		return eight;
 	}
 }
 
-#define STATUS_LAST 0x27
-#define STATUS_TAGS 0x28 /* key=value lines; not in struct view */
+/* One attribute of the status page; nothing written: undefined. */
+static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
+{
+	const struct status_row *row;
+
+	if (number < 1 || number > OSD_ARRAY_SIZE(status_rows))
+		return;
+	row = &status_rows[number - 1];
+	if (row->put)
+		row->put(w, v);
+	else
+		osd_wr_be(w, record_number(&v->record, row), row->shown);
+}
+
+#define STATUS_LAST   OSD_ARRAY_SIZE(status_rows)
+#define STATUS_EXPIRY 0x23
+#define STATUS_TAGS   0x28 /* key=value lines; not in struct view */
 
 /* exec->lock held. */
-static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn, struct view *v)
+static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
+		      struct view *v)
 {
 	uint64_t now = osd_monotonic_usec();
 
@@ -157,8 +236,9 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	return job ? OSD_OK : osd_job_record_get(txn, id, &v->record);
 }
 
-static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
-				   uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id,
+				   enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				   size_t *ret_length)
 {
 	enum osd_status status = osd_job_payload_get(txn, id, kind, buffer, capacity, ret_length);
 
@@ -168,8 +248,9 @@ static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id,
 	return OSD_OK;
 }
 
-static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				  uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length)
 {
 	struct osd_wr w = osd_wr_init(buffer, capacity);
 	struct view v;
@@ -187,8 +268,8 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	return OSD_OK;
 }
 
-static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				   osd_attr_fn *fn, void *arg)
+static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg)
 {
 	uint8_t value[OSD_JOB_TAGS_MAX];
 	size_t length = 0;
@@ -211,17 +292,19 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 	return status;
 }
 
-static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				 uint32_t number, const uint8_t *value, size_t length)
+static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,
+				 uint32_t page, uint32_t number, const uint8_t *value,
+				 size_t length)
 {
 	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
 	return OSD_E_PARAM_FIELD;
 }
 
-/* ---- payload ------------------------------------------------------------------------------------------ */
+/* ---- payload --------------------------------------------------------------------------------- */
 
-static enum osd_status payload_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				   uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				   size_t *ret_length)
 {
 	(void)context, (void)page;
 	*ret_length = 0;
@@ -236,27 +319,30 @@ static enum osd_status payload_each(void *context, struct osd_txn *txn, struct o
 	OSD_CLEANUP_FREE uint8_t *value = malloc(OSD_JOB_PAYLOAD_MAX);
 	enum osd_status status = value ? OSD_OK : OSD_E_NO_MEMORY;
 
-	for (uint32_t number = OSD_PAYLOAD_RESULT; number <= OSD_PAYLOAD_TRACEBACK && status == OSD_OK;
-	     number++) {
+	for (uint32_t number = OSD_PAYLOAD_RESULT;
+	     number <= OSD_PAYLOAD_TRACEBACK && status == OSD_OK; number++) {
 		size_t length = 0;
 
-		status = payload_get(context, txn, id, page, number, value, OSD_JOB_PAYLOAD_MAX, &length);
+		status = payload_get(context, txn, id, page, number, value, OSD_JOB_PAYLOAD_MAX,
+				     &length);
 		if (status == OSD_OK && length)
 			status = fn(arg, page, number, value, length);
 	}
 	return status;
 }
 
-/* ---- control -------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 #define CONTROL_ACTION 1
 #define CONTROL_EXPIRY 2
 
-static enum osd_status control_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				   uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status control_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				   size_t *ret_length)
 {
 	if (number == CONTROL_EXPIRY)
-		return status_get(context, txn, id, page, 0x23, buffer, capacity, ret_length);
+		return status_get(context, txn, id, page, STATUS_EXPIRY, buffer, capacity,
+				  ret_length);
 	*ret_length = 0;
 	return OSD_OK;
 }
@@ -266,16 +352,17 @@ static enum osd_status control_each(void *context, struct osd_txn *txn, struct o
 {
 	uint8_t value[8];
 	size_t length = 0;
-	enum osd_status status = control_get(context, txn, id, page, CONTROL_EXPIRY, value, sizeof(value),
-					     &length);
+	enum osd_status status =
+		control_get(context, txn, id, page, CONTROL_EXPIRY, value, sizeof(value), &length);
 
 	if (status == OSD_OK && length)
 		status = fn(arg, page, CONTROL_EXPIRY, value, length);
 	return status;
 }
 
-static enum osd_status control_set(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				   uint32_t number, const uint8_t *value, size_t length)
+static enum osd_status control_set(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, uint32_t number, const uint8_t *value,
+				   size_t length)
 {
 	struct view v;
 	enum osd_status status = get_view(context, txn, id, &v);
@@ -290,7 +377,7 @@ static enum osd_status control_set(void *context, struct osd_txn *txn, struct os
 	return OSD_E_PARAM_FIELD;
 }
 
-/* ---- the root's page ---------------------------------------------------------------------------------------- */
+/* ---- the root's page ------------------------------------------------------------------------- */
 
 #define ROOT_LAST 7
 
@@ -313,23 +400,37 @@ static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 
 	osd_exec_stats(exec, &stats);
 	switch (number) {
-	case 1: osd_wr_be(w, OSD_SA_EXEC, 2); break;
-	case 2: put_text(w, "python"); break;
-	case 3: put_limit_table(w); break; /* lines: name, unit, default, maximum */
+	case 1:
+		osd_wr_be(w, OSD_SA_EXEC, 2);
+		break;
+	case 2:
+		put_text(w, "python");
+		break;
+	case 3:
+		put_limit_table(w);
+		break; /* lines: name, unit, default, maximum */
 	case 4:
 		osd_wr_be(w, STATUS_VERSION, 2);
 		osd_wr_be(w, OSD_EXEC_PARAMS_VERSION, 2);
 		osd_wr_be(w, OSD_PROXY_VERSION, 2);
 		break;
-	case 5: osd_wr_be(w, stats.queued + stats.held, 4); break;
-	case 6: osd_wr_be(w, stats.retry_after_msec, 4); break;
-	case 7: put_text(w, stats.isolation); break;
-	default: break;
+	case 5:
+		osd_wr_be(w, stats.queued + stats.held, 4);
+		break;
+	case 6:
+		osd_wr_be(w, stats.retry_after_msec, 4);
+		break;
+	case 7:
+		put_text(w, stats.isolation);
+		break;
+	default:
+		break;
 	}
 }
 
-static enum osd_status root_get(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length)
+static enum osd_status root_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				size_t *ret_length)
 {
 	struct osd_wr w = osd_wr_init(buffer, capacity);
 
@@ -339,8 +440,8 @@ static enum osd_status root_get(void *context, struct osd_txn *txn, struct osd_o
 	return OSD_OK;
 }
 
-static enum osd_status root_each(void *context, struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-				 osd_attr_fn *fn, void *arg)
+static enum osd_status root_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				 uint32_t page, osd_attr_fn *fn, void *arg)
 {
 	uint8_t value[4096];
 	enum osd_status status = OSD_OK;
@@ -359,11 +460,14 @@ void osd_job_pages_add(struct osd_exec *exec)
 {
 	struct osd_page_provider pages[] = {
 		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec},
-		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", payload_get, payload_each, read_only, exec},
-		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set, exec},
+		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", payload_get, payload_each, read_only,
+		 exec},
+		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
+		 exec},
 		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", root_get, root_each, read_only, exec},
 	};
 
+	_Static_assert(OSD_ARRAY_SIZE(status_rows) == 0x27, "design D13");
 	_Static_assert(sizeof(pages) == sizeof(exec->pages), "one provider per page");
 	memcpy(exec->pages, pages, sizeof(pages));
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(exec->pages); i++)

@@ -9,7 +9,7 @@
 #include "wire/cursor.h"
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
-#define KEY_MAX     32
+#define KEY_MAX	    32
 
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
 
@@ -132,7 +132,7 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	return OSD_OK;
 }
 
-/* ---- keys ----------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 struct key {
 	uint8_t bytes[KEY_MAX];
@@ -175,14 +175,15 @@ static struct key expiry_key(struct osd_object_id id, uint64_t msec)
 	return key;
 }
 
-static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table, const struct key *key)
+static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table,
+				       const struct key *key)
 {
 	enum osd_status status = osd_txn_record_delete(txn, table, key->bytes, key->length);
 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* ---- records -------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 enum osd_status osd_job_record_put(struct osd_txn *txn, const struct osd_job_record *record)
 {
@@ -199,8 +200,8 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 	struct key key = make_key(KEY_RECORD, id);
 	uint8_t bytes[OSD_JOB_RECORD_MAX];
 	size_t length = 0;
-	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes,
-						    sizeof(bytes), &length);
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
+						    bytes, sizeof(bytes), &length);
 
 	if (status != OSD_OK)
 		return status;
@@ -228,7 +229,8 @@ static bool each_record(void *arg, const uint8_t *key, size_t key_length, const 
 }
 
 enum osd_status osd_job_record_each(struct osd_txn *txn,
-				    bool (*fn)(void *arg, const struct osd_job_record *record), void *arg)
+				    bool (*fn)(void *arg, const struct osd_job_record *record),
+				    void *arg)
 {
 	struct each each = {fn, arg, OSD_OK};
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_record, &each);
@@ -249,16 +251,17 @@ static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const
 
 	(void)value;
 	(void)length;
-	if (key_length != 25 || key[0] != KEY_EXPIRY || osd_get_be(key + 1, 8) > expired->now_msec ||
-	    expired->count == expired->capacity)
+	if (key_length != 25 || key[0] != KEY_EXPIRY ||
+	    osd_get_be(key + 1, 8) > expired->now_msec || expired->count == expired->capacity)
 		return false;
 	expired->ids[expired->count++] =
 		(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
 	return true;
 }
 
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, struct osd_object_id *ids,
-				       size_t capacity, size_t *ret_count)
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+				       struct osd_object_id *ids, size_t capacity,
+				       size_t *ret_count)
 {
 	struct expired expired = {now_msec, ids, capacity, 0};
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, &expired);
@@ -282,7 +285,7 @@ enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_re
 	return osd_txn_record_put(txn, OSD_TABLE_JOBS, new_key.bytes, new_key.length, "", 1);
 }
 
-/* ---- code and payloads ------------------------------------------------------------------------------- */
+/* ---- code and payloads ----------------------------------------------------------------------- */
 
 static size_t content_length(const struct osd_job_record *record)
 {
@@ -293,7 +296,8 @@ static size_t content_length(const struct osd_job_record *record)
 static void gather(const struct osd_job_record *record, const uint8_t *args, const uint8_t *code,
 		   size_t offset, uint8_t *piece, size_t length)
 {
-	size_t from_args = offset < record->args_length ? OSD_MIN(length, record->args_length - offset) : 0;
+	size_t from_args =
+		offset < record->args_length ? OSD_MIN(length, record->args_length - offset) : 0;
 
 	if (from_args)
 		memcpy(piece, args + offset, from_args);
@@ -314,22 +318,24 @@ enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_recor
 		enum osd_status status;
 
 		gather(record, args, code, at, piece, length);
-		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, piece, length);
+		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, piece,
+					    length);
 		if (status != OSD_OK)
 			return status;
 	}
 	return OSD_OK;
 }
 
-enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record, uint8_t *buffer)
+enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
+				 uint8_t *buffer)
 {
 	size_t total = content_length(record);
 
 	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
 		struct key key = code_key(record->id, (uint32_t)n);
 		size_t want = OSD_MIN(PIECE_BYTES, total - at), length = 0;
-		enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
-							    buffer + at, want, &length);
+		enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes,
+							    key.length, buffer + at, want, &length);
 
 		if (status != OSD_OK)
 			return status;
@@ -353,23 +359,25 @@ enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_re
 	return OSD_OK;
 }
 
-enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
-				    const void *bytes, size_t length)
+enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, const void *bytes, size_t length)
 {
 	struct key key = payload_key(id, kind);
 
 	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes, length);
 }
 
-enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
-				    uint8_t *buffer, size_t capacity, size_t *ret_length)
+enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length)
 {
 	struct key key = payload_key(id, kind);
 
-	return osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, buffer, capacity, ret_length);
+	return osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length, buffer, capacity,
+				  ret_length);
 }
 
-/* ---- idempotency keys --------------------------------------------------------------------------------- */
+/* ---- idempotency keys ------------------------------------------------------------------------ */
 
 static struct key idempotency_key(const struct osd_job_record *record)
 {
@@ -392,8 +400,8 @@ enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_recor
 	struct key key = idempotency_key(record);
 	uint8_t value[16];
 	size_t length = 0;
-	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
-						    sizeof(value), &length);
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length,
+						    value, sizeof(value), &length);
 
 	if (status != OSD_OK)
 		return status;
@@ -410,7 +418,8 @@ enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record
 
 	osd_put_be(value, record->id.partition_id, 8);
 	osd_put_be(value + 8, record->id.object_id, 8);
-	return osd_txn_record_put(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value, sizeof(value));
+	return osd_txn_record_put(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
+				  sizeof(value));
 }
 
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record)

@@ -3,11 +3,12 @@
  * database tables OSD_TABLE_JOBS and OSD_TABLE_JOB_KEYS.
  *
  * Keys of OSD_TABLE_JOBS, big-endian, begin with a byte that says what follows:
- *   00  be64 expiry in ms, be64 partition, be64 object: finished jobs, soonest to expire first (no value)
+ *   00  be64 expiry in ms, be64 partition, be64 object: finished jobs, soonest first
  *   01  be64 partition, be64 object: the record (struct osd_job_record, versioned)
  *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends
  *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
- * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64 object.
+ * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
+ * object.
  *
  * Every call works inside the caller's transaction and may return OSD_E_RETRY. */
 #ifndef OSD_EXEC_JOB_RECORD_H
@@ -26,7 +27,8 @@ enum osd_job_payload {
 };
 
 /* Returns the length. */
-size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[OSD_JOB_RECORD_MAX]);
+size_t osd_job_record_encode(const struct osd_job_record *record,
+			     uint8_t bytes[OSD_JOB_RECORD_MAX]);
 /* OSD_E_INTERNAL: damaged, or written by a later version. */
 enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 				      struct osd_job_record *ret_record);
@@ -39,24 +41,29 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record);
 /* Calls fn for each record until it returns false.  fn must not use the transaction. */
 enum osd_status osd_job_record_each(struct osd_txn *txn,
-				    bool (*fn)(void *arg, const struct osd_job_record *record), void *arg);
+				    bool (*fn)(void *arg, const struct osd_job_record *record),
+				    void *arg);
 /* Up to capacity ids of finished jobs that expired before now_msec. */
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, struct osd_object_id *ids,
-				       size_t capacity, size_t *ret_count);
-/* Moves the finished job's place in the expiry order from old_msec (0: none yet) to record->expiry_msec. */
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+				       struct osd_object_id *ids, size_t capacity,
+				       size_t *ret_count);
+/* Moves the finished job's place in the expiry order from old_msec (0: none yet) to
+ * record->expiry_msec. */
 enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,
 				    uint64_t old_msec);
 
 /* Arguments and code, back to back: args_length + code_length bytes. */
 enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_record *record,
 				 const uint8_t *args, const uint8_t *code);
-enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record, uint8_t *buffer);
+enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
+				 uint8_t *buffer);
 enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_record *record);
 
-enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
-				    const void *bytes, size_t length);
-enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id, enum osd_job_payload kind,
-				    uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, const void *bytes, size_t length);
+enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length);
 
 /* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,

@@ -88,7 +88,8 @@ static void link_node(struct osd_job_table *table, struct osd_job_node *node)
 
 static void grow(struct osd_job_table *table)
 {
-	struct osd_job_table bigger = {.bucket_count = table->bucket_count * 2, .count = table->count};
+	struct osd_job_table bigger = {.bucket_count = table->bucket_count * 2,
+				       .count = table->count};
 
 	bigger.buckets = calloc(bigger.bucket_count, sizeof(*bigger.buckets));
 	if (!bigger.buckets)
@@ -128,13 +129,14 @@ struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struc
 {
 	struct osd_job_node *node = table->buckets[bucket_of(table, id)];
 
-	while (node && (node->id.partition_id != id.partition_id || node->id.object_id != id.object_id))
+	while (node &&
+	       (node->id.partition_id != id.partition_id || node->id.object_id != id.object_id))
 		node = node->next;
 	return node;
 }
 
-void osd_job_table_each(const struct osd_job_table *table, bool (*fn)(void *arg, struct osd_job_node *node),
-			void *arg)
+void osd_job_table_each(const struct osd_job_table *table,
+			bool (*fn)(void *arg, struct osd_job_node *node), void *arg)
 {
 	for (size_t i = 0; i < table->bucket_count; i++)
 		for (struct osd_job_node *node = table->buckets[i]; node; node = node->next)

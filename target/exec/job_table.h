@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_table.h -- the jobs in memory (every unfinished one, and finished ones somebody still holds) and the
- * transitions between their states.  Pure: no locks, no I/O, no clock; the caller serialises.
+/* job_table.h -- the jobs in memory (every unfinished one, and finished ones somebody still holds)
+ * and the transitions between their states.  Pure: no locks, no I/O, no clock; the caller
+ * serialises.
  *
  *   QUEUED <-> HELD
  *   QUEUED -> STARTING -> RUNNING -> COMPLETING -> one terminal state
@@ -15,25 +16,25 @@
 
 /* What happens to a job. */
 #define OSD_JOB_EVENTS(X)                                                                          \
-	X(HOLD)        /* asked for */                                                             \
-	X(RELEASE)     /* asked for */                                                             \
-	X(TAKE)        /* a proxy took it from the queue */                                        \
-	X(HAND_OVER)   /* the sandbox has got it */                                                \
-	X(COLLECT)     /* the script is over, by itself or ended: output is being gathered */      \
-	X(AGAIN)       /* another attempt */                                                       \
+	X(HOLD)	     /* asked for */                                                               \
+	X(RELEASE)   /* asked for */                                                               \
+	X(TAKE)	     /* a proxy took it from the queue */                                          \
+	X(HAND_OVER) /* the sandbox has got it */                                                  \
+	X(COLLECT)   /* the script is over, by itself or ended: output is being gathered */        \
+	X(AGAIN)     /* another attempt */                                                         \
 	X(COMPLETE)                                                                                \
 	X(FAIL)                                                                                    \
 	X(CANCEL)                                                                                  \
 	X(TIME_OUT)                                                                                \
-	X(RUN_OUT)     /* of memory */                                                             \
-	X(EXCEED)      /* another limit */                                                         \
-	X(LOSE)        /* the sandbox */
+	X(RUN_OUT) /* of memory */                                                                 \
+	X(EXCEED)  /* another limit */                                                             \
+	X(LOSE)	   /* the sandbox */
 
 enum osd_job_event {
 #define X(symbol) OSD_JOB_EVENT_##symbol,
 	OSD_JOB_EVENTS(X)
 #undef X
-	OSD_JOB_EVENT_COUNT
+		OSD_JOB_EVENT_COUNT
 };
 
 /* False: refused, *ret_state untouched. */
@@ -62,7 +63,7 @@ void osd_job_table_insert(struct osd_job_table *table, struct osd_job_node *node
 void osd_job_table_remove(struct osd_job_table *table, struct osd_job_node *node);
 struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struct osd_object_id id);
 /* Until fn returns false; fn must not change the table. */
-void osd_job_table_each(const struct osd_job_table *table, bool (*fn)(void *arg, struct osd_job_node *node),
-			void *arg);
+void osd_job_table_each(const struct osd_job_table *table,
+			bool (*fn)(void *arg, struct osd_job_node *node), void *arg);
 
 #endif

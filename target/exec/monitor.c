@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* monitor.c -- one thread that watches: the connection to iosd-sandboxd, the ends of sandboxes (pidfds),
- * the first words of new ones, and every deadline.  It kills, marks the sandbox and wakes its proxy; it
- * never touches the store, so nothing a script does to the disk delays a deadline.
+/* monitor.c -- one thread that watches: the connection to iosd-sandboxd, the ends of sandboxes
+ * (pidfds), the first words of new ones, and every deadline.  It kills, marks the sandbox and wakes
+ * its proxy; it never touches the store, so nothing a script does to the disk delays a deadline.
  *
- * Deadlines are found by looking at all of them whenever something happened: there are at most as many
- * sandboxes and waits as a target has slots and open commands. */
+ * Deadlines are found by looking at all of them whenever something happened: there are at most as
+ * many sandboxes and waits as a target has slots and open commands. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -45,14 +45,15 @@ static void drain_wake(int eventfd)
 		osd_error("cannot read an event counter: %s", strerror(errno));
 }
 
-/* ---- deadlines; exec->lock held -------------------------------------------------------------------------- */
+/* ---- deadlines; exec->lock held -------------------------------------------------------------- */
 
 uint64_t osd_sandbox_cpu_usec(const struct osd_sandbox *sandbox)
 {
 	struct timespec used;
 	clockid_t clock;
 
-	if (sandbox->dead || clock_getcpuclockid(sandbox->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+	if (sandbox->dead || clock_getcpuclockid(sandbox->pid, &clock) != 0 ||
+	    clock_gettime(clock, &used) != 0)
 		return 0;
 	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
@@ -90,7 +91,8 @@ static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *de
 		return;
 	}
 	*deadline = OSD_MIN(*deadline, sandbox->wall_usec);
-	*deadline = OSD_MIN(*deadline, now + OSD_MAX(sandbox->cpu_limit_usec - used, CPU_STEP_USEC));
+	*deadline =
+		OSD_MIN(*deadline, now + OSD_MAX(sandbox->cpu_limit_usec - used, CPU_STEP_USEC));
 }
 
 static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
@@ -127,10 +129,12 @@ static void check_delayed(struct osd_exec *exec, uint64_t now, uint64_t *deadlin
 		}
 		*link = job->next_delayed;
 		job->next_delayed = NULL;
-		if (job->record.state == OSD_STATE_QUEUED && !job->end_reason && !job->pending.txn) {
+		if (job->record.state == OSD_STATE_QUEUED && !job->end_reason &&
+		    !job->pending.txn) {
 			job->record.reason = OSD_REASON_WAITS_FOR_SLOT;
 			osd_exec_enqueue(exec, job);
-			return check_delayed(exec, now, deadline); /* enqueue may have changed the list */
+			return check_delayed(exec, now,
+					     deadline); /* enqueue may have changed the list */
 		}
 	}
 }
@@ -144,7 +148,7 @@ static int timeout_msec(uint64_t deadline)
 	return deadline <= now ? 0 : (int)OSD_MIN((deadline - now + 999) / 1000, 60000);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void handle(struct osd_exec *exec, uint64_t what)
 {
@@ -213,7 +217,8 @@ void *osd_monitor_main(void *arg)
 		stopping = exec->stopping;
 		pthread_mutex_unlock(&exec->lock);
 		if (!stopping)
-			count = epoll_wait(exec->monitor_epoll, events, EVENTS_AT_ONCE, timeout_msec(deadline));
+			count = epoll_wait(exec->monitor_epoll, events, EVENTS_AT_ONCE,
+					   timeout_msec(deadline));
 	}
 	return NULL;
 }

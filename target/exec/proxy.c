@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy.c -- the proxy threads (design D17): take a job and a READY sandbox, hand the one to the other, serve
- * the script's calls until it is over.  Not here: what the calls do (proxy_ops.c), how the job ends
- * (proxy_end.c), deadlines and deaths (monitor.c). */
+/* proxy.c -- the proxy threads (design D17): take a job and a READY sandbox, hand the one to the
+ * other, serve the script's calls until it is over.  Not here: what the calls do (proxy_ops.c), how
+ * the job ends (proxy_end.c), deadlines and deaths (monitor.c). */
 #include "exec/proxy.h"
 
 #include <errno.h>
@@ -17,11 +17,11 @@
 #include "base/log.h"
 #include "base/util.h"
 
-#define LIMITS_USEC       5000000 /* iosd-sandboxd's answer to LIMITS */
-#define YIELD_STEP_NSEC   50000
-#define YIELD_STEPS       20
+#define LIMITS_USEC	5000000 /* iosd-sandboxd's answer to LIMITS */
+#define YIELD_STEP_NSEC 50000
+#define YIELD_STEPS	20
 
-/* ---- runs ------------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 struct osd_run *osd_run_ref(struct osd_run *run)
 {
@@ -29,8 +29,9 @@ struct osd_run *osd_run_ref(struct osd_run *run)
 	return run;
 }
 
-/* The last reference is the proxy's in all but a moment's race with the output thread, so that what is
- * released here under exec->lock has nothing left to wait for: the proxy has closed the session's objects. */
+/* The last reference is the proxy's in all but a moment's race with the output thread, so that what
+ * is released here under exec->lock has nothing left to wait for: the proxy has closed the
+ * session's objects. */
 void osd_run_unref(struct osd_run *run)
 {
 	if (--run->references > 0)
@@ -67,7 +68,8 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 	record->peak_bytes = atomic_load(&shm->peak_bytes);
 }
 
-static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job, struct osd_sandbox *sandbox)
+static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job,
+				  struct osd_sandbox *sandbox)
 {
 	struct osd_run *run = calloc(1, sizeof(*run));
 
@@ -77,7 +79,8 @@ static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job, st
 	run->exec = exec;
 	run->job = job;
 	run->sandbox = sandbox;
-	osd_output_init(&run->output, exec->objects, job->record.id, job->record.limits.output_bytes);
+	osd_output_init(&run->output, exec->objects, job->record.id,
+			job->record.limits.output_bytes);
 	run->session = (struct osd_session){
 		.objects = exec->objects,
 		.exec = exec,
@@ -89,7 +92,7 @@ static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job, st
 	return run;
 }
 
-/* ---- what the session asks of its proxy --------------------------------------------------------------------- */
+/* ---- what the session asks of its proxy ------------------------------------------------------ */
 
 static enum osd_status put_record(struct osd_txn *txn, void *record)
 {
@@ -145,7 +148,8 @@ static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, 
 	pthread_mutex_unlock(&run->exec->lock);
 }
 
-static bool send_with_fds(int socket, struct iovec *iov, size_t iov_count, const int *fds, size_t fd_count)
+static bool send_with_fds(int socket, struct iovec *iov, size_t iov_count, const int *fds,
+			  size_t fd_count)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int) * OSD_ANSWER_FDS)];
@@ -181,7 +185,7 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 	return send_with_fds(run->sandbox->job_fd, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
 }
 
-/* ---- handing over ---------------------------------------------------------------------------------------------- */
+/* ---- handing over ---------------------------------------------------------------------------- */
 
 struct content {
 	struct osd_job_record *record;
@@ -196,7 +200,8 @@ static enum osd_status load_content(struct osd_txn *txn, void *arg)
 }
 
 /* Arguments and code, kept or read again; *ret_bytes is the caller's. */
-static enum osd_status get_content(struct osd_run *run, struct osd_job_record *record, uint8_t **ret_bytes)
+static enum osd_status get_content(struct osd_run *run, struct osd_job_record *record,
+				   uint8_t **ret_bytes)
 {
 	struct content content = {.record = record};
 	enum osd_status status;
@@ -336,16 +341,17 @@ static enum handed_over hand_over(struct osd_run *run)
 	if (osd_session_init(&run->session) != OSD_OK)
 		return STORE_BAD;
 	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_spilled, hook_progress,
-							 hook_share, run};
+							hook_share, run};
 
 	pthread_mutex_lock(&exec->lock);
 	wanted = !job->end_reason;
 	if (wanted) {
 		run->handed_over_usec = osd_monotonic_usec();
 		set_deadlines(run);
-		osd_monitor_by(exec, OSD_MIN(run->sandbox->ping_usec,
-					     run->handed_over_usec +
-						     OSD_MIN(record.limits.wall_usec, record.limits.cpu_usec)));
+		osd_monitor_by(exec,
+			       OSD_MIN(run->sandbox->ping_usec,
+				       run->handed_over_usec + OSD_MIN(record.limits.wall_usec,
+								       record.limits.cpu_usec)));
 		osd_job_apply(exec, job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
 	}
 	pthread_mutex_unlock(&exec->lock);
@@ -355,15 +361,17 @@ static enum handed_over hand_over(struct osd_run *run)
 	return send_job(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
 
-/* ---- serving ----------------------------------------------------------------------------------------------------- */
+/* ---- serving --------------------------------------------------------------------------------- */
 
-/* At most half the processors work for scripts, and ordinary commands that wait go first (design D22). */
+/* At most half the processors work for scripts, and ordinary commands that wait go first (design
+ * D22). */
 static void enter_gate(struct osd_exec *exec)
 {
 	const struct osd_exec_config *config = &exec->config;
 	struct timespec step = {.tv_nsec = YIELD_STEP_NSEC};
 
-	for (int i = 0; i < YIELD_STEPS && config->commands_queued && config->commands_queued(config->context);
+	for (int i = 0;
+	     i < YIELD_STEPS && config->commands_queued && config->commands_queued(config->context);
 	     i++)
 		nanosleep(&step, NULL);
 	pthread_mutex_lock(&exec->gate_lock);
@@ -389,12 +397,13 @@ static void serve(struct osd_run *run, uint32_t seen)
 	enum osd_served served = OSD_SERVED;
 
 	while (served == OSD_SERVED) {
-		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) != OSD_SHM_POSTED)
+		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) !=
+		    OSD_SHM_POSTED)
 			return;
 		enter_gate(run->exec);
-		served = osd_session_serve(&run->session, shared + OSD_SHM_FRAME_AT, shared + OSD_SHM_BODY_AT,
-					   shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES,
-					   shared + OSD_SHM_BODY_AT);
+		served = osd_session_serve(
+			&run->session, shared + OSD_SHM_FRAME_AT, shared + OSD_SHM_BODY_AT,
+			shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, shared + OSD_SHM_BODY_AT);
 		leave_gate(run->exec);
 		if (served == OSD_SERVED)
 			osd_shm_post(&shm->answer);

@@ -7,7 +7,7 @@
 #include "wire/attr_list.h"
 #include "wire/cursor.h"
 
-/* ---- getting ------------------------------------------------------------------------------------------------ */
+/* ---- getting --------------------------------------------------------------------------------- */
 
 /* The list asked for lies at the front of scratch, a value is put together behind it. */
 #define VALUE_AT (OSD_CALL_RECORDS * OSD_ATTR_GET_ENTRY)
@@ -26,16 +26,19 @@ static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
 	if (status == OSD_OK)
-		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes, OSD_LIST_GET, &list);
+		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes,
+					       OSD_LIST_GET, &list);
 	osd_attr_writer_init(&writer, op->out, OSD_BODY_MAX, OSD_LIST_BARE);
 	while (status == OSD_OK && osd_attr_list_next(&list, &attr)) {
 		size_t length = 0;
 
 		if (attr.page == OSD_PAGE_ALL || attr.number == OSD_NUMBER_ALL)
 			return OSD_E_PARAM_FIELD;
-		status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value, OSD_ATTRIBUTE_MAX, &length);
+		status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value,
+				      OSD_ATTRIBUTE_MAX, &length);
 		if (status == OSD_OK)
-			status = osd_attr_writer_add(&writer, attr.page, attr.number, value, length);
+			status =
+				osd_attr_writer_add(&writer, attr.page, attr.number, value, length);
 	}
 	if (status != OSD_OK)
 		return status;
@@ -63,7 +66,8 @@ struct listing {
 	bool more;
 };
 
-static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const uint8_t *value, size_t length)
+static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const uint8_t *value,
+				size_t length)
 {
 	struct listing *listing = arg;
 	uint64_t needed = listing->writer.needed + OSD_ATTR_VALUE_ENTRY + length + 8;
@@ -102,10 +106,10 @@ enum osd_status osd_op_listattr(struct osd_op *op)
 	return osd_op_transact(op, listattr_in);
 }
 
-/* ---- setting -------------------------------------------------------------------------------------------------- */
+/* ---- setting --------------------------------------------------------------------------------- */
 
-/* Pages scripts never set: policy and security of any object, control of jobs; and, where the zone is less
- * than a partition, membership in collections. */
+/* Pages scripts never set: policy and security of any object, control of jobs; and, where the zone
+ * is less than a partition, membership in collections. */
 static bool may_set(const struct osd_op *op, uint32_t page)
 {
 	bool standard_range = page < OSD_PAGE_RESERVED_BASE && page != OSD_PAGE_JOB_CONTROL;
@@ -137,7 +141,8 @@ static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
 	if (status == OSD_OK && op->call.object_id)
 		status = osd_session_check_free(txn, op_id(op));
 	if (status == OSD_OK)
-		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes, OSD_LIST_SET, &list);
+		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes,
+					       OSD_LIST_SET, &list);
 	for (size_t count = 0; status == OSD_OK && osd_attr_list_next(&list, &attr); count++) {
 		if (count == OSD_CALL_RECORDS)
 			return OSD_E_PARAM_LENGTH;
@@ -145,7 +150,8 @@ static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
 			op->why = "scripts may not set this attribute page";
 			return OSD_E_PERMISSION;
 		}
-		status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value, attr.length);
+		status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value,
+				      attr.length);
 	}
 	return status;
 }
@@ -156,7 +162,7 @@ enum osd_status osd_op_setattr(struct osd_op *op)
 	return osd_op_transact(op, setattr_in);
 }
 
-/* ---- listing ---------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static enum osd_status check_list(const struct osd_op *op)
 {
@@ -167,7 +173,9 @@ static enum osd_status check_list(const struct osd_op *op)
 		return session->zone.type == OSD_ROOT ? OSD_OK : OSD_E_PERMISSION;
 	case OSD_LIST_USER_OBJECTS:
 	case OSD_LIST_COLLECTIONS:
-		return osd_session_owns_partition(session, op->call.partition_id) ? OSD_OK : OSD_E_PERMISSION;
+		return osd_session_owns_partition(session, op->call.partition_id)
+			       ? OSD_OK
+			       : OSD_E_PERMISSION;
 	case OSD_LIST_MEMBERS:
 		return OSD_OK; /* the collection itself must be in the zone */
 	default:

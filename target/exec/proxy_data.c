@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_data.c -- a script's calls on object data: read, write and kin, shared descriptors, and the job's
- * result, which spills into a companion object when it is long. */
+/* proxy_data.c -- a script's calls on object data: read, write and kin, shared descriptors, and the
+ * job's result, which spills into a companion object when it is long. */
 #include <string.h>
 
 #include "base/util.h"
 #include "exec/proxy_ops.h"
 
-/* ---- open objects ---------------------------------------------------------------------------------------- */
+/* ---- open objects ---------------------------------------------------------------------------- */
 
 static bool same_id(struct osd_object_id a, struct osd_object_id b)
 {
@@ -66,7 +66,8 @@ static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 
 	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
 		return status;
-	entry = find_open(op->session, (struct osd_object_id){op->call.partition_id, op->call.object_id});
+	entry = find_open(op->session,
+			  (struct osd_object_id){op->call.partition_id, op->call.object_id});
 	if (entry) {
 		osd_object_put(entry->object);
 		*entry = (struct osd_session_entry){0};
@@ -83,7 +84,8 @@ static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_o
 
 static enum osd_status check_free_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_session_check_free(txn, (struct osd_object_id){op->call.partition_id, op->call.object_id});
+	return osd_session_check_free(
+		txn, (struct osd_object_id){op->call.partition_id, op->call.object_id});
 }
 
 static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret_object)
@@ -94,7 +96,8 @@ static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret
 }
 
 /* Counts bytes against the job's limit; beyond it the job ends. */
-static enum osd_status count_io(struct osd_session *session, _Atomic uint64_t *counter, uint64_t bytes)
+static enum osd_status count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				uint64_t bytes)
 {
 	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
 
@@ -106,7 +109,7 @@ static enum osd_status count_io(struct osd_session *session, _Atomic uint64_t *c
 	return OSD_OK;
 }
 
-/* ---- data --------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 enum osd_status osd_op_read(struct osd_op *op)
 {
@@ -207,7 +210,7 @@ enum osd_status osd_op_flush(struct osd_op *op)
 	return forget_removed(op, status);
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static struct osd_session_share **find_share(struct osd_session *session, struct osd_object_id id)
 {
@@ -229,7 +232,8 @@ static void end_share(struct osd_session *session, struct osd_session_share **li
 	free(share);
 }
 
-static enum osd_status send_share(struct osd_op *op, const struct osd_share *share, size_t *ret_count)
+static enum osd_status send_share(struct osd_op *op, const struct osd_share *share,
+				  size_t *ret_count)
 {
 	struct osd_session *session = op->session;
 	int fds[OSD_ANSWER_FDS];
@@ -313,7 +317,7 @@ void osd_session_release_data(struct osd_session *session)
 	osd_object_put(session->companion);
 }
 
-/* ---- the result -------------------------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_end.c -- the end of a run (design D14): RUNNING -> COMPLETING under exec->lock decides between a
- * finish and a kill; pipes are drained; one transaction writes everything; or the job gets another attempt. */
+/* proxy_end.c -- the end of a run (design D14): RUNNING -> COMPLETING under exec->lock decides
+ * between a finish and a kill; pipes are drained; one transaction writes everything; or the job
+ * gets another attempt. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,11 +14,11 @@
 #include "base/util.h"
 #include "exec/proxy.h"
 
-#define DEATH_USEC       5000000 /* a killed sandbox is gone, and its end known, in this time */
+#define DEATH_USEC	 5000000 /* a killed sandbox is gone, and its end known, in this time */
 #define RETRY_FIRST_USEC UINT64_C(100000)
-#define RETRY_MOST_USEC  UINT64_C(60000000)
+#define RETRY_MOST_USEC	 UINT64_C(60000000)
 
-/* ---- why it ended --------------------------------------------------------------------------------------------- */
+/* ---- why it ended ---------------------------------------------------------------------------- */
 
 static bool finished(const struct osd_run *run)
 {
@@ -56,7 +57,8 @@ static uint16_t reason_of_finish(const struct osd_session *session)
 	return OSD_REASON_EXCEPTION;
 }
 
-static uint16_t reason_of_death(const struct osd_sandbox *sandbox, const struct osd_job_limits *limits)
+static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
+				const struct osd_job_limits *limits)
 {
 	const struct osd_sandbox_exit *end = &sandbox->exit;
 
@@ -100,12 +102,12 @@ static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
 		return OSD_REASON_OUTPUT_LIMIT;
 	if (run->output.status == OSD_OK || reason != OSD_REASON_NONE)
 		return reason;
-	return run->output.status == OSD_E_NO_SPACE || run->output.status == OSD_E_QUOTA ?
-		       OSD_REASON_NO_SPACE :
-		       OSD_REASON_STORAGE;
+	return run->output.status == OSD_E_NO_SPACE || run->output.status == OSD_E_QUOTA
+		       ? OSD_REASON_NO_SPACE
+		       : OSD_REASON_STORAGE;
 }
 
-/* ---- the record --------------------------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 static void note_usage(struct osd_run *run, struct osd_job_record *record)
 {
@@ -156,7 +158,7 @@ static void fill_record(struct osd_run *run, struct osd_job_record *record)
 	pthread_mutex_unlock(&run->exec->lock);
 }
 
-/* ---- another attempt ------------------------------------------------------------------------------------------------ */
+/* ---- another attempt ------------------------------------------------------------------------- */
 
 static bool wants_retry(const struct osd_job_record *record, uint16_t reason, uint8_t state)
 {
@@ -179,7 +181,8 @@ static enum osd_status drop_companion(struct osd_txn *txn, void *arg)
 /* Takes back what the last attempt printed and returned. */
 static void erase_output(struct osd_run *run)
 {
-	struct osd_object_id companion = {run->session.job.partition_id, run->session.result_object};
+	struct osd_object_id companion = {run->session.job.partition_id,
+					  run->session.result_object};
 
 	if (run->output.object &&
 	    osd_object_truncate(run->output.object, 0, OSD_DATA_RESERVE) != OSD_OK)
@@ -187,7 +190,8 @@ static void erase_output(struct osd_run *run)
 	if (companion.object_id &&
 	    osd_exec_transact(run->exec, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
 		osd_warning("result object %#llx/%#llx of a lost attempt stays behind",
-			    (unsigned long long)companion.partition_id, (unsigned long long)companion.object_id);
+			    (unsigned long long)companion.partition_id,
+			    (unsigned long long)companion.object_id);
 }
 
 static uint64_t retry_delay_usec(const struct osd_job_record *record)
@@ -213,15 +217,17 @@ static void again(struct osd_run *run)
 	record->exit_code = record->signal = 0;
 	record->progress = OSD_JOB_PROGRESS_NONE;
 	record->message[0] = '\0';
-	record->result_length = record->stdout_length = record->stderr_length = record->result_object = 0;
+	record->result_length = record->stdout_length = record->stderr_length =
+		record->result_object = 0;
 	record->flags &= OSD_JOB_IDEMPOTENT | OSD_JOB_WROTE;
 	osd_exec_delay(exec, job, retry_delay_usec(record));
 	pthread_mutex_unlock(&exec->lock);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t reason, uint8_t state)
+static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t reason,
+		   uint8_t state)
 {
 	OSD_CLEANUP_FREE uint8_t *errors = NULL;
 	struct osd_session *session = &run->session;
@@ -253,7 +259,8 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 	state = reason ? osd_job_reason_info(reason)->terminal_state : OSD_STATE_COMPLETED;
 	fill_record(run, &record);
 	if (wants_retry(&record, reason, state)) {
-		bool harmless = !(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
+		bool harmless =
+			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
 
 		if (harmless && record.attempt < OSD_JOB_ATTEMPTS_MAX) {
 			again(run);

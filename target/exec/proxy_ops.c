@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers, life cycle of
- * objects.  Not here: data and results (proxy_data.c), attributes and listing (proxy_attrs.c). */
+/* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers, life
+ * cycle of objects.  Not here: data and results (proxy_data.c), attributes and listing
+ * (proxy_attrs.c). */
 #include "exec/proxy_ops.h"
 
 #include <stdio.h>
@@ -12,11 +13,11 @@
 #include "wire/text.h"
 
 enum op_flags {
-	OP_BODY = 1,      /* may have a body; the others must not */
-	OP_CHANGES = 2,   /* changes something outside the job's own output */
+	OP_BODY = 1,	  /* may have a body; the others must not */
+	OP_CHANGES = 2,	  /* changes something outside the job's own output */
 	OP_PARTITION = 4, /* addresses a partition, or creates in it: the zone must own all of it */
-	OP_OBJECT = 8,    /* addresses an object of the zone */
-	OP_ROOT = 16,     /* root zones only */
+	OP_OBJECT = 8,	  /* addresses an object of the zone */
+	OP_ROOT = 16,	  /* root zones only */
 };
 
 struct op_row {
@@ -24,15 +25,16 @@ struct op_row {
 	osd_op_fn *run;
 };
 
-/* ---- zone --------------------------------------------------------------------------------------------- */
+/* ---- zone ------------------------------------------------------------------------------------ */
 
 bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id)
 {
-	return session->zone.type == OSD_ROOT ||
-	       (session->zone.type == OSD_PARTITION && session->zone.id.partition_id == partition_id);
+	return session->zone.type == OSD_ROOT || (session->zone.type == OSD_PARTITION &&
+						  session->zone.id.partition_id == partition_id);
 }
 
-enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn, struct osd_object_id id)
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
+				       struct osd_object_id id)
 {
 	const struct osd_zone *zone = &session->zone;
 	bool member = false;
@@ -62,7 +64,8 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 	return unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
 }
 
-enum osd_status osd_op_transact(struct osd_op *op, enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
+enum osd_status osd_op_transact(struct osd_op *op,
+				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op))
 {
 	enum osd_status status = OSD_E_RETRY;
 
@@ -83,7 +86,7 @@ static struct osd_object_id op_id(const struct osd_op *op)
 	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
 }
 
-/* ---- the job itself -------------------------------------------------------------------------------------- */
+/* ---- the job itself -------------------------------------------------------------------------- */
 
 static enum osd_status op_finish(struct osd_op *op)
 {
@@ -124,7 +127,8 @@ static enum osd_status op_progress(struct osd_op *op)
 	struct osd_session *session = op->session;
 	size_t length = op->call.body_bytes;
 
-	if ((op->call.a > 1000 && op->call.a != OSD_JOB_PROGRESS_NONE) || length > OSD_JOB_MESSAGE_MAX)
+	if ((op->call.a > 1000 && op->call.a != OSD_JOB_PROGRESS_NONE) ||
+	    length > OSD_JOB_MESSAGE_MAX)
 		return OSD_E_PARAM_FIELD;
 	memcpy(session->scratch, op->body, length);
 	if (!osd_text_is_clean(session->scratch, length))
@@ -133,7 +137,7 @@ static enum osd_status op_progress(struct osd_op *op)
 	return OSD_OK;
 }
 
-/* ---- existence and life cycle ------------------------------------------------------------------------------- */
+/* ---- existence and life cycle ---------------------------------------------------------------- */
 
 static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
 {
@@ -185,8 +189,8 @@ static enum osd_status op_remove_partition(struct osd_op *op)
 
 static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_user_object_create(txn, op->call.partition_id, op->call.object_id, (uint32_t)op->call.a,
-				      &op->answer.a);
+	return osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
+				      (uint32_t)op->call.a, &op->answer.a);
 }
 
 static enum osd_status op_create(struct osd_op *op)
@@ -216,8 +220,8 @@ static enum osd_status op_remove(struct osd_op *op)
 
 static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_collection_create(txn, op->call.partition_id, op->call.object_id, OSD_COLLECTION_LINKED,
-				     &op->answer.a);
+	return osd_collection_create(txn, op->call.partition_id, op->call.object_id,
+				     OSD_COLLECTION_LINKED, &op->answer.a);
 }
 
 static enum osd_status op_create_collection(struct osd_op *op)
@@ -259,7 +263,7 @@ static enum osd_status op_collection_drop(struct osd_op *op)
 	return osd_op_transact(op, collection_drop_in);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* Everything here is permitted between the hand-over and FINISH, nothing after it. */
 static const struct op_row rows[] = {
@@ -307,7 +311,8 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 		return OSD_E_PARAM_LENGTH;
 	if (row->flags & OP_ROOT && session->zone.type != OSD_ROOT)
 		return OSD_E_PERMISSION;
-	if (row->flags & OP_PARTITION && !osd_session_owns_partition(session, op->call.partition_id))
+	if (row->flags & OP_PARTITION &&
+	    !osd_session_owns_partition(session, op->call.partition_id))
 		return OSD_E_PERMISSION;
 	if (row->flags & OP_OBJECT && op->call.object_id == 0)
 		return OSD_E_PARAM_FIELD;
@@ -364,8 +369,10 @@ static void explain(struct osd_op *op, enum osd_status status)
 	if (!op->why && status == OSD_E_PERMISSION)
 		meaning = "outside the job's zone";
 	if (!op->why && (status == OSD_E_PARAM_FIELD || status == OSD_E_PARAM_LENGTH))
-		meaning = "invalid argument, or an attribute that is read-only or does not fit the object";
-	length = snprintf(text, sizeof(text), "%#llx/%#llx: %s", (unsigned long long)op->call.partition_id,
+		meaning = "invalid argument, or an attribute that is read-only or does not fit the "
+			  "object";
+	length = snprintf(text, sizeof(text), "%#llx/%#llx: %s",
+			  (unsigned long long)op->call.partition_id,
 			  (unsigned long long)op->call.object_id, meaning);
 	op->answer = (struct osd_answer){.code = (uint16_t)answer_code(status)};
 	op->answer.body_bytes = (uint32_t)OSD_MIN((size_t)length, sizeof(text) - 1);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_ops.h -- the calls a script makes, each checked and done through object/ (design D12, D17): one row
- * per operation with the phase it is permitted in, what it may address and whether it changes anything.
+/* proxy_ops.h -- the calls a script makes, each checked and done through object/ (design D12, D17):
+ * one row per operation with the phase it is permitted in, what it may address and whether it
+ * changes anything.
  *
- * A session is one job in one sandbox, used by one thread.  The frame is copied before it is looked at; of
- * the body, lists are copied, object data is moved as it is; nothing from the sandbox is a pointer.
+ * A session is one job in one sandbox, used by one thread.  The frame is copied before it is looked
+ * at; of the body, lists are copied, object data is moved as it is; nothing from the sandbox is a
+ * pointer.
  *
- * Zones: root and partition zones include everything in them, also what is created; collection zones
- * include the collection, to read, and its members of the moment an object is first used; object zones that
- * object.  The latter two create nothing and change no membership. */
+ * Zones: root and partition zones include everything in them, also what is created; collection
+ * zones include the collection, to read, and its members of the moment an object is first used;
+ * object zones that object.  The latter two create nothing and change no membership. */
 #ifndef OSD_EXEC_PROXY_OPS_H
 #define OSD_EXEC_PROXY_OPS_H
 
@@ -48,8 +50,8 @@ struct osd_session {
 
 	/* Results. */
 	enum osd_session_phase phase;
-	uint16_t fault; /* why the session was ended: enum osd_job_reason; 0: it was not */
-	uint8_t *result;        /* the first OSD_JOB_PAYLOAD_MAX bytes; NULL: none */
+	uint16_t fault;		/* why the session was ended: enum osd_job_reason; 0: it was not */
+	uint8_t *result;	/* the first OSD_JOB_PAYLOAD_MAX bytes; NULL: none */
 	uint64_t result_object; /* a longer result is here, whole; 0: it is not longer */
 	bool result_json;
 	enum osd_finish_kind finish_kind; /* phase OVER */
@@ -82,17 +84,18 @@ enum osd_status osd_session_init(struct osd_session *session);
 void osd_session_release(struct osd_session *session);
 
 enum osd_served {
-	OSD_SERVED,       /* answered */
+	OSD_SERVED,	  /* answered */
 	OSD_SERVED_LAST,  /* answered, and the job is over */
 	OSD_SERVED_FAULT, /* not answered: end the sandbox; session->fault says why */
 };
 
-/* One call.  frame and body may change under us; the answer's body may be the same memory as the call's. */
+/* One call.  frame and body may change under us; the answer's body may be the same memory as the
+ * call's. */
 enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body);
 
-/* ---- between proxy_ops.c, proxy_data.c and proxy_attrs.c ------------------------------------------------ */
+/* ---- between proxy_ops.c, proxy_data.c and proxy_attrs.c ------------------------------------- */
 
 /* One call being served. */
 struct osd_op {
@@ -100,17 +103,19 @@ struct osd_op {
 	struct osd_call call;
 	const uint8_t *body; /* shared with the sandbox */
 	struct osd_answer answer;
-	uint8_t *out;        /* OSD_BODY_MAX bytes for the answer's body, shared */
+	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
 	enum osd_status status; /* of the object layer, for the answer's code */
-	const char *why;     /* overrides the status's meaning in the message */
+	const char *why;	/* overrides the status's meaning in the message */
 };
 
 typedef enum osd_status osd_op_fn(struct osd_op *op);
 
 /* Runs fn in a transaction, again on OSD_E_RETRY. */
-enum osd_status osd_op_transact(struct osd_op *op, enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
+enum osd_status osd_op_transact(struct osd_op *op,
+				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
 /* OSD_E_PERMISSION unless the id is in the zone. */
-enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn, struct osd_object_id id);
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
+				       struct osd_object_id id);
 /* Whole partitions: things may be created and removed in it. */
 bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id);
 /* The object, opened and checked on first use; borrowed. */
@@ -119,9 +124,9 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 /* OSD_E_JOB_IN_WAY for an unfinished job's surrogate. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 
-osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear, osd_op_punch,
-	osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr, osd_op_setattr,
-	osd_op_listattr, osd_op_list;
+osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
+	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
+	osd_op_setattr, osd_op_listattr, osd_op_list;
 void osd_session_release_data(struct osd_session *session);
 
 #endif

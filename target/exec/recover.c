@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recover.c -- jobs and time: what the last run of the target left behind, and what has expired (design D13,
- * D14).  A queued job goes back to the queue; one that was running gets another attempt if it has written
- * nothing or may run twice, and is SANDBOX_LOST otherwise. */
+/* recover.c -- jobs and time: what the last run of the target left behind, and what has expired
+ * (design D13, D14).  A queued job goes back to the queue; one that was running gets another
+ * attempt if it has written nothing or may run twice, and is SANDBOX_LOST otherwise. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -9,8 +9,9 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define SWEEP_AT_ONCE   64
-#define GENERATION_LEAP (UINT64_C(1) << 32) /* beyond every change the last run did not write down */
+#define SWEEP_AT_ONCE 64
+#define GENERATION_LEAP                                                                            \
+	(UINT64_C(1) << 32) /* beyond every change the last run did not write down */
 
 struct found {
 	struct osd_job_record *records;
@@ -28,7 +29,8 @@ static bool note_unfinished(void *arg, const struct osd_job_record *record)
 		return true;
 	if (found->count == found->capacity) {
 		size_t capacity = found->capacity ? found->capacity * 2 : 64;
-		struct osd_job_record *records = realloc(found->records, capacity * sizeof(*records));
+		struct osd_job_record *records =
+			realloc(found->records, capacity * sizeof(*records));
 
 		if (!records) {
 			found->no_memory = true;
@@ -101,8 +103,8 @@ static enum osd_status start_over(struct osd_txn *txn, void *arg)
 	enum osd_status status = OSD_OK;
 
 	if (record.result_object)
-		status = remove_if_there(txn, (struct osd_object_id){record.id.partition_id,
-								     record.result_object});
+		status = remove_if_there(
+			txn, (struct osd_object_id){record.id.partition_id, record.result_object});
 	record.result_object = 0;
 	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
 }
@@ -112,9 +114,11 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	bool wrote = record->flags & OSD_JOB_WROTE;
 	enum osd_status status;
 
-	if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) || record->attempt >= OSD_JOB_ATTEMPTS_MAX) {
+	if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) ||
+	    record->attempt >= OSD_JOB_ATTEMPTS_MAX) {
 		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
-				   wrote ? OSD_REASON_LOST_AFTER_WRITE : OSD_REASON_TARGET_RESTARTED);
+				   wrote ? OSD_REASON_LOST_AFTER_WRITE
+					 : OSD_REASON_TARGET_RESTARTED);
 		exec->lost++;
 		status = measure_output(exec, record);
 		if (status != OSD_OK)
@@ -160,13 +164,13 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 		queued += !osd_job_state_terminal(record->state);
 	}
 	if (status == OSD_OK && found.count)
-		osd_info("%zu jobs of the last run: %zu wait again, %zu were lost", found.count, queued,
-			 found.count - queued);
+		osd_info("%zu jobs of the last run: %zu wait again, %zu were lost", found.count,
+			 queued, found.count - queued);
 	free(found.records);
 	return status;
 }
 
-/* ---- expiry ----------------------------------------------------------------------------------------------------------- */
+/* ---- expiry ---------------------------------------------------------------------------------- */
 
 struct sweep {
 	uint64_t now_msec;
@@ -178,7 +182,8 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 {
 	struct sweep *sweep = arg;
 
-	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE, &sweep->count);
+	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE,
+				      &sweep->count);
 }
 
 /* The record, the surrogate it describes, and a result that had an object of its own. */
@@ -192,7 +197,8 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 	status = remove_if_there(txn, id);
 	if (status == OSD_OK && record.result_object)
-		status = remove_if_there(txn, (struct osd_object_id){id.partition_id, record.result_object});
+		status = remove_if_there(
+			txn, (struct osd_object_id){id.partition_id, record.result_object});
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
@@ -205,7 +211,8 @@ void osd_exec_sweep(struct osd_exec *exec)
 		sweep.count = 0;
 		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++)
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired, &sweep.ids[i]);
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
+						   &sweep.ids[i]);
 	} while (status == OSD_OK && sweep.count == SWEEP_AT_ONCE);
 	if (status != OSD_OK)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandbox.h -- the sandboxes iosd-sandboxd has made for this target, and the connection to it (design D17).
+/* sandbox.h -- the sandboxes iosd-sandboxd has made for this target, and the connection to it
+ * (design D17).
  *
- * Sandboxes are forked ahead of need; a job takes a READY one, uses it once, and another is asked for in
- * its place.  Every message names the sandbox by an id that is never used again, so a late word about a
- * dead one is recognised.
+ * Sandboxes are forked ahead of need; a job takes a READY one, uses it once, and another is asked
+ * for in its place.  Every message names the sandbox by an id that is never used again, so a late
+ * word about a dead one is recognised.
  *
- * Everything is guarded by exec->lock, except what the proxy that has taken a sandbox uses of it (shared
- * memory, job socket, pipes), which stays valid while the proxy holds its reference, and `dead`, which is
- * set before the sandbox's lines are kicked. */
+ * Everything is guarded by exec->lock, except what the proxy that has taken a sandbox uses of it
+ * (shared memory, job socket, pipes), which stays valid while the proxy holds its reference, and
+ * `dead`, which is set before the sandbox's lines are kicked. */
 #ifndef OSD_EXEC_SANDBOX_H
 #define OSD_EXEC_SANDBOX_H
 
@@ -24,7 +25,8 @@ struct osd_exec;
 struct osd_job;
 struct osd_job_limits;
 
-/* SPAWNING -> WARMING -> READY -> TAKEN -> ENDING; any -> GONE (unlinked, freed with its last reference). */
+/* SPAWNING -> WARMING -> READY -> TAKEN -> ENDING; any -> GONE (unlinked, freed with its last
+ * reference). */
 enum osd_sandbox_state {
 	OSD_SANDBOX_SPAWNING, /* asked for */
 	OSD_SANDBOX_WARMING,  /* descriptors are here, READY is not */
@@ -39,39 +41,39 @@ struct osd_sandbox {
 	uint64_t id;
 	enum osd_sandbox_state state;
 	unsigned references; /* the list, a proxy, the output thread in passing */
-	pid_t pid;           /* in the target's pid namespace */
+	pid_t pid;	     /* in the target's pid namespace */
 	int pidfd, job_fd, stdout_fd, stderr_fd; /* -1: none */
-	struct osd_shm *shm;                     /* mapped until the last reference goes */
-	_Atomic bool dead;                       /* its process is gone, or its service */
-	bool service_lost;                       /* dead because iosd-sandboxd is */
-	struct osd_sandbox_limits limits;        /* in force */
-	bool limits_asked, limits_refused;       /* an answer is due; the answer was no */
+	struct osd_shm *shm;			 /* mapped until the last reference goes */
+	_Atomic bool dead;			 /* its process is gone, or its service */
+	bool service_lost;			 /* dead because iosd-sandboxd is */
+	struct osd_sandbox_limits limits;	 /* in force */
+	bool limits_asked, limits_refused;	 /* an answer is due; the answer was no */
 	bool exit_known;
 	struct osd_sandbox_exit exit;
 
 	/* The monitor's: set by a proxy when the job is handed over. */
-	struct osd_job *job;  /* TAKEN; borrowed from the proxy */
-	uint64_t wall_usec;   /* deadline, monotonic; OSD_NEVER: none */
+	struct osd_job *job;			  /* TAKEN; borrowed from the proxy */
+	uint64_t wall_usec;			  /* deadline, monotonic; OSD_NEVER: none */
 	uint64_t cpu_limit_usec, cpu_before_usec; /* the latter used before the job */
-	uint64_t ping_usec;   /* next sample of its usage */
-	uint64_t grace_usec;  /* how long the script may clean up */
-	bool answer_due;      /* ENDING: FINISH is answered at let_go_usec */
+	uint64_t ping_usec;			  /* next sample of its usage */
+	uint64_t grace_usec;			  /* how long the script may clean up */
+	bool answer_due;			  /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;
-	uint64_t kill_usec;   /* kill at; OSD_NEVER: not yet */
+	uint64_t kill_usec; /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;
 };
 
 struct osd_sandbox_pool {
-	int fd;                    /* to iosd-sandboxd; -1: not connected */
-	bool welcomed;             /* and good enough (isolation) */
-	bool isolation_refused;    /* connected once, level below the one demanded */
+	int fd;				       /* to iosd-sandboxd; -1: not connected */
+	bool welcomed;			       /* and good enough (isolation) */
+	bool isolation_refused;		       /* connected once, level below the one demanded */
 	uint64_t retry_usec, retry_delay_usec; /* next attempt to connect */
 	uint64_t next_id;
-	char isolation[32];        /* level reached */
+	char isolation[32]; /* level reached */
 	struct osd_sandbox *list;
 	unsigned spares, alive_max; /* constant */
-	uint64_t calm_usec;         /* after a refusal: no new SPAWN before this */
-	uint64_t linger_usec;       /* after a job: no SPAWN before this, if enough are READY */
+	uint64_t calm_usec;	    /* after a refusal: no new SPAWN before this */
+	uint64_t linger_usec;	    /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_sandbox_limits usual; /* limits of sandboxes forked ahead; constant */
 };
 
@@ -94,7 +96,8 @@ struct osd_sandbox *osd_pool_take(struct osd_exec *exec);
 /* The proxy is done with it: not used (back to READY) or used (ENDING). */
 void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool used);
 /* A sandbox whose job is over may exit, once it is time to. */
-void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline);
+void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,
+		     uint64_t *deadline);
 /* Asks for other limits; false: the connection is gone.  The answer clears limits_asked. */
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
 			 const struct osd_sandbox_limits *limits);
@@ -110,7 +113,7 @@ void osd_sandbox_unref(struct osd_sandbox *sandbox);
 
 /* What the monitor's epoll says an event is about: sandbox id << 2 | kind. */
 enum osd_monitor_event { OSD_EVENT_OTHER, OSD_EVENT_PIDFD, OSD_EVENT_JOB_SOCKET };
-#define OSD_EVENT_WAKE    UINT64_C(0) /* eventfd */
+#define OSD_EVENT_WAKE	  UINT64_C(0) /* eventfd */
 #define OSD_EVENT_SERVICE UINT64_C(4) /* connection */
 
 #endif

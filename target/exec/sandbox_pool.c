@@ -18,13 +18,14 @@
 #include "exec/exec_impl.h"
 #include "exec/sandboxd_client.h"
 
-#define FORKS_AT_ONCE    2       /* more only disturb each other (measured) */
-#define EXIT_USEC        2000000 /* a sandbox whose job is over exits in this time, or is killed */
-#define WARM_USEC        10000000
+#define FORKS_AT_ONCE	  2	  /* more only disturb each other (measured) */
+#define EXIT_USEC	  2000000 /* a sandbox whose job is over exits in this time, or is killed */
+#define WARM_USEC	  10000000
 #define REFUSED_CALM_USEC 200000
-/* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the answer to a
- * waiting client is on its way through several threads; so they wait for so long when others are READY. */
-#define LINGER_USEC      1000
+/* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the
+ * answer to a waiting client is on its way through several threads; so they wait for so long when
+ * others are READY. */
+#define LINGER_USEC 1000
 
 void osd_pool_init(struct osd_exec *exec)
 {
@@ -42,7 +43,8 @@ struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *lim
 {
 	return (struct osd_sandbox_limits){
 		.memory_bytes = limits->memory_bytes,
-		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 + 2), /* only the net below the exact one */
+		.cpu_seconds = (uint32_t)(limits->cpu_usec / 1000000 +
+					  2), /* only the net below the exact one */
 		.processes = (uint32_t)limits->processes,
 		.open_files = (uint32_t)limits->open_files,
 	};
@@ -82,7 +84,7 @@ static void unlink_sandbox(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	osd_sandbox_unref(sandbox);
 }
 
-/* ---- asking for sandboxes --------------------------------------------------------------------------------- */
+/* ---- asking for sandboxes -------------------------------------------------------------------- */
 
 static bool spawn(struct osd_exec *exec)
 {
@@ -128,7 +130,8 @@ void osd_pool_refill(struct osd_exec *exec)
 		osd_monitor_by(exec, pool->linger_usec);
 		return;
 	}
-	for (; useful < exec->slots + pool->spares && warming < FORKS_AT_ONCE && alive < pool->alive_max;
+	for (; useful < exec->slots + pool->spares && warming < FORKS_AT_ONCE &&
+	       alive < pool->alive_max;
 	     useful++, warming++, alive++)
 		if (!spawn(exec))
 			return;
@@ -176,7 +179,8 @@ void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD
 	watch(exec, sandbox->pidfd, id, OSD_EVENT_PIDFD);
 	watch(exec, sandbox->job_fd, id, OSD_EVENT_JOB_SOCKET);
 	if (!map_shared(sandbox, fds[SPAWNED_SHM])) {
-		osd_error("the shared memory of sandbox %llu is not as agreed", (unsigned long long)id);
+		osd_error("the shared memory of sandbox %llu is not as agreed",
+			  (unsigned long long)id);
 		osd_pool_kill(exec, sandbox); /* may lose the connection, and the sandbox with it */
 	}
 }
@@ -193,7 +197,8 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	if (length < 0 && errno == EAGAIN)
 		return;
 	epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
-	if (length > 0 && osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) &&
+	if (length > 0 &&
+	    osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) &&
 	    sandbox->state == OSD_SANDBOX_WARMING) {
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
@@ -203,7 +208,8 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 			return;
 		}
 		osd_log_quote(quoted, sizeof(quoted), (const char *)body, body_length);
-		osd_warning("sandbox %llu did not come up: %s", (unsigned long long)sandbox->id, quoted);
+		osd_warning("sandbox %llu did not come up: %s", (unsigned long long)sandbox->id,
+			    quoted);
 	}
 	osd_pool_kill(exec, sandbox);
 }
@@ -224,7 +230,7 @@ void osd_pool_refused(struct osd_exec *exec, uint64_t id)
 	unlink_sandbox(exec, sandbox);
 }
 
-/* ---- use ------------------------------------------------------------------------------------------------------ */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 struct osd_sandbox *osd_pool_take(struct osd_exec *exec)
 {
@@ -263,7 +269,8 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 	osd_pool_refill(exec);
 }
 
-void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline)
+void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,
+		     uint64_t *deadline)
 {
 	bool hurry = exec->queue.entry_count > 0; /* the slot in iosd-sandboxd is wanted */
 
@@ -307,7 +314,7 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void osd_pool_died(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {

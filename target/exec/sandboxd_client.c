@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd_client.c -- the connection to iosd-sandboxd: connect with backoff, send, receive descriptors.
- * Everything under exec->lock; nothing here waits.  Not here: what a message means for a sandbox
- * (sandbox_pool.c). */
+/* sandboxd_client.c -- the connection to iosd-sandboxd: connect with backoff, send, receive
+ * descriptors. Everything under exec->lock; nothing here waits.  Not here: what a message means for
+ * a sandbox (sandbox_pool.c). */
 #include "exec/sandboxd_client.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "wire/cursor.h"
 
 #define RETRY_FIRST_USEC 100000
-#define RETRY_MOST_USEC  5000000
+#define RETRY_MOST_USEC	 5000000
 
 static const char *const levels[] = {"minimal", "no-userns", "no-cgroup", "full"};
 
@@ -48,8 +48,8 @@ static int try_connect(const char *path)
 	return kept;
 }
 
-bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64_t id, const void *body,
-		      size_t length)
+bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64_t id,
+		      const void *body, size_t length)
 {
 	const struct osd_sandboxd_message message = {(uint16_t)type, id, body, (uint32_t)length};
 	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
@@ -86,8 +86,8 @@ void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadli
 			hello(exec);
 			return;
 		}
-		pool->retry_delay_usec = OSD_MIN(OSD_MAX(pool->retry_delay_usec * 2, RETRY_FIRST_USEC),
-						 RETRY_MOST_USEC);
+		pool->retry_delay_usec = OSD_MIN(
+			OSD_MAX(pool->retry_delay_usec * 2, RETRY_FIRST_USEC), RETRY_MOST_USEC);
 		pool->retry_usec = now_usec + pool->retry_delay_usec;
 	}
 	*deadline = OSD_MIN(*deadline, pool->retry_usec);
@@ -109,7 +109,7 @@ void osd_service_lost(struct osd_exec *exec)
 	osd_pool_service_lost(exec);
 }
 
-/* ---- receiving ------------------------------------------------------------------------------------------ */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void welcome(struct osd_exec *exec, const struct osd_sandboxd_message *message)
 {
@@ -129,14 +129,15 @@ static void welcome(struct osd_exec *exec, const struct osd_sandboxd_message *me
 	memcpy(pool->isolation, level, level_length);
 	pool->isolation[level_length] = '\0';
 	osd_log_quote(quoted, sizeof(quoted), (const char *)why, why_length);
-	pool->isolation_refused = strcmp(demanded, "best") != 0 &&
-				  level_rank(pool->isolation) < level_rank(demanded);
+	pool->isolation_refused =
+		strcmp(demanded, "best") != 0 && level_rank(pool->isolation) < level_rank(demanded);
 	if (pool->isolation_refused) {
-		osd_error("isolation %s is demanded, this host gives %s: %s; no job will run", demanded,
-			  pool->isolation, quoted);
+		osd_error("isolation %s is demanded, this host gives %s: %s; no job will run",
+			  demanded, pool->isolation, quoted);
 		return;
 	}
-	osd_info("iosd-sandboxd connected, isolation %s%s%s", pool->isolation, why_length ? ": " : "", quoted);
+	osd_info("iosd-sandboxd connected, isolation %s%s%s", pool->isolation,
+		 why_length ? ": " : "", quoted);
 	pool->welcomed = true;
 	pool->retry_delay_usec = 0;
 	osd_pool_refill(exec);
@@ -147,12 +148,14 @@ static void refused(struct osd_exec *exec, const struct osd_sandboxd_message *me
 	char quoted[256];
 
 	osd_log_quote(quoted, sizeof(quoted), (const char *)message->body, message->body_bytes);
-	osd_warning("iosd-sandboxd refused sandbox %llu: %s", (unsigned long long)message->sandbox_id, quoted);
+	osd_warning("iosd-sandboxd refused sandbox %llu: %s",
+		    (unsigned long long)message->sandbox_id, quoted);
 	if (message->sandbox_id)
 		osd_pool_refused(exec, message->sandbox_id);
 }
 
-static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *message, int fds[], size_t count)
+static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *message, int fds[],
+		     size_t count)
 {
 	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
 	struct osd_sandbox_exit status;
@@ -230,7 +233,8 @@ static bool receive_one(struct osd_exec *exec)
 		return false;
 	}
 	count = take_fds(&header, fds);
-	good = osd_sandboxd_decode(bytes, (size_t)length, &message) && dispatch(exec, &message, fds, count);
+	good = osd_sandboxd_decode(bytes, (size_t)length, &message) &&
+	       dispatch(exec, &message, fds, count);
 	for (size_t i = 0; i < OSD_SPAWNED_FDS; i++)
 		osd_closep(&fds[i]); /* those that were not taken */
 	if (!good) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd_client.h -- between the connection (sandboxd_client.c) and the sandboxes (sandbox_pool.c).
- * exec->lock held in all of these. */
+/* sandboxd_client.h -- between the connection (sandboxd_client.c) and the sandboxes
+ * (sandbox_pool.c). exec->lock held in all of these. */
 #ifndef OSD_EXEC_SANDBOXD_CLIENT_H
 #define OSD_EXEC_SANDBOXD_CLIENT_H
 
@@ -10,8 +10,8 @@
 enum { SPAWNED_PIDFD, SPAWNED_SHM, SPAWNED_JOB, SPAWNED_STDOUT, SPAWNED_STDERR, OSD_SPAWNED_FDS };
 
 /* False: no connection (any more). */
-bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64_t id, const void *body,
-		      size_t length);
+bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64_t id,
+		      const void *body, size_t length);
 
 /* What has come in.  osd_pool_spawned takes the descriptors it wants, leaving -1. */
 void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* submit.c -- the acceptance of a job (design D11, D15): parameters checked, a place in the queue, then one
- * transaction that makes the surrogate and everything a restart needs, then the queue. */
+/* submit.c -- the acceptance of a job (design D11, D15): parameters checked, a place in the queue,
+ * then one transaction that makes the surrogate and everything a restart needs, then the queue. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "wire/cursor.h"
 
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
-#define LEAST_MEMORY     (UINT64_C(32) << 20) /* below this the interpreter does not come up */
+#define LEAST_MEMORY	 (UINT64_C(32) << 20) /* below this the interpreter does not come up */
 
 /* One submission on its way. */
 struct acceptance {
@@ -23,7 +23,7 @@ struct acceptance {
 	bool existing; /* the key is known: record is the earlier job's */
 };
 
-/* ---- parameters ------------------------------------------------------------------------------------------------ */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static bool is_text(const struct osd_exec_text *text, const char *wanted)
 {
@@ -37,7 +37,8 @@ static bool supported(const struct osd_exec_params *params)
 		return false;
 	if (osd_exec_has(params, OSD_EXEC_PARAM_POOL) && !is_text(&params->pool, "default"))
 		return false;
-	return !osd_exec_has(params, OSD_EXEC_PARAM_AFTER) && !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
+	return !osd_exec_has(params, OSD_EXEC_PARAM_AFTER) &&
+	       !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
 }
 
 static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params)
@@ -51,10 +52,12 @@ static bool fill_limits(struct osd_job_record *record, const struct osd_exec_par
 		.open_files = params->open_files,
 		.io_bytes = params->io_bytes,
 	};
-	return osd_job_limits_settle(&record->limits) && record->limits.memory_bytes >= LEAST_MEMORY;
+	return osd_job_limits_settle(&record->limits) &&
+	       record->limits.memory_bytes >= LEAST_MEMORY;
 }
 
-static void fill_digests(struct osd_job_record *record, const struct osd_exec_submission *submission)
+static void fill_digests(struct osd_job_record *record,
+			 const struct osd_exec_submission *submission)
 {
 	const struct osd_exec_params *params = submission->params;
 	struct osd_sha256 sha;
@@ -109,9 +112,10 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 		.progress = OSD_JOB_PROGRESS_NONE,
 		.submitted_msec = osd_wall_msec(),
 		.zone.id = submission->zone,
-		.keep_msec = (osd_exec_has(params, OSD_EXEC_PARAM_EXPIRY) ?
-				      params->expiry_usec :
-				      osd_exec_limits[OSD_LIMIT_EXPIRY].standard) / 1000,
+		.keep_msec = (osd_exec_has(params, OSD_EXEC_PARAM_EXPIRY)
+				      ? params->expiry_usec
+				      : osd_exec_limits[OSD_LIMIT_EXPIRY].standard) /
+			     1000,
 		.client_flags = params->flags,
 		.flags = params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0,
 		.priority = params->priority,
@@ -131,7 +135,7 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 	return fill_limits(record, params) ? OSD_OK : OSD_E_CDB_FIELD;
 }
 
-/* ---- the accepting transaction ------------------------------------------------------------------------------------ */
+/* ---- the accepting transaction --------------------------------------------------------------- */
 
 /* Finds out what kind of zone the ids name. */
 static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
@@ -150,9 +154,9 @@ static enum osd_status find_earlier(struct osd_txn *txn, struct acceptance *acce
 	struct osd_object_id id;
 	enum osd_status status;
 
-	wanted.id.partition_id = params->surrogate_partition ? params->surrogate_partition :
-				 wanted.zone.id.partition_id ? wanted.zone.id.partition_id :
-							       OSD_JOBS_PARTITION;
+	wanted.id.partition_id = params->surrogate_partition   ? params->surrogate_partition
+				 : wanted.zone.id.partition_id ? wanted.zone.id.partition_id
+							       : OSD_JOBS_PARTITION;
 	status = osd_job_key_find(txn, &wanted, &id);
 	if (status == OSD_OK)
 		status = osd_job_record_get(txn, id, &earlier);
@@ -160,7 +164,8 @@ static enum osd_status find_earlier(struct osd_txn *txn, struct acceptance *acce
 		return OSD_OK;
 	if (status != OSD_OK)
 		return status;
-	if (memcmp(earlier.content_sha256, wanted.content_sha256, sizeof(wanted.content_sha256)) != 0)
+	if (memcmp(earlier.content_sha256, wanted.content_sha256, sizeof(wanted.content_sha256)) !=
+	    0)
 		return OSD_E_JOB_KEY_CLASH;
 	acceptance->existing = true;
 	acceptance->record = earlier;
@@ -183,7 +188,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK)
-		status = osd_job_code_put(txn, record, submission->params->args.bytes, submission->code);
+		status = osd_job_code_put(txn, record, submission->params->args.bytes,
+					  submission->code);
 	if (status == OSD_OK && acceptance->tags_length)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
 					     acceptance->tags_length);
@@ -192,7 +198,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------------------ */
+/* ---- before and after ------------------------------------------------------------------------ */
 
 static void keep_content(struct osd_job *job, const struct osd_exec_submission *submission)
 {
@@ -213,8 +219,9 @@ uint32_t osd_exec_retry_after(const struct osd_exec *exec)
 }
 
 /* exec->lock held.  A place in the queue and, if synchronous, among the waits. */
-static enum osd_status reserve(struct osd_exec *exec, struct acceptance *acceptance, struct osd_job *job,
-			       struct osd_exec_wait **ret_wait, struct osd_exec_refusal *refusal)
+static enum osd_status reserve(struct osd_exec *exec, struct acceptance *acceptance,
+			       struct osd_job *job, struct osd_exec_wait **ret_wait,
+			       struct osd_exec_refusal *refusal)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
 	enum osd_status status = OSD_OK;
@@ -230,7 +237,8 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	if (submission->done)
 		status = osd_exec_wait_reserve(exec, submission, ret_wait);
 	if (status == OSD_OK)
-		status = osd_fair_queue_reserve(&exec->queue, acceptance->record.principal, false, &job->entry);
+		status = osd_fair_queue_reserve(&exec->queue, acceptance->record.principal, false,
+						&job->entry);
 	if (status != OSD_OK) {
 		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
 		return status;
@@ -296,7 +304,8 @@ static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exe
 	pthread_mutex_unlock(&exec->lock);
 }
 
-/* Into memory with the surrogate: it will be polled, and commands on objects in memory do not wait. */
+/* Into memory with the surrogate: it will be polled, and commands on objects in memory do not
+ * wait. */
 static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;

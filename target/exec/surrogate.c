@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* surrogate.c -- the user object that stands for a job (design D13): made in the transaction that accepts
- * the job, its data is what the script prints.  Not here: its attribute pages (job_pages.c). */
+/* surrogate.c -- the user object that stands for a job (design D13): made in the transaction that
+ * accepts the job, its data is what the script prints.  Not here: its attribute pages
+ * (job_pages.c). */
 #include "exec/exec_impl.h"
 
 /* Partition the surrogate belongs into; the jobs partition is made on first use. */
-static enum osd_status find_partition(struct osd_txn *txn, uint64_t wanted, const struct osd_zone *zone,
-				      uint64_t *ret_partition)
+static enum osd_status find_partition(struct osd_txn *txn, uint64_t wanted,
+				      const struct osd_zone *zone, uint64_t *ret_partition)
 {
 	uint64_t partition = wanted ? wanted : zone->id.partition_id, made;
 	enum osd_object_type type;
@@ -14,7 +15,8 @@ static enum osd_status find_partition(struct osd_txn *txn, uint64_t wanted, cons
 	if (partition == 0)
 		partition = OSD_JOBS_PARTITION;
 	status = osd_object_type(txn, (struct osd_object_id){partition, 0}, &type);
-	if ((status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT) && partition == OSD_JOBS_PARTITION)
+	if ((status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT) &&
+	    partition == OSD_JOBS_PARTITION)
 		status = osd_partition_create(txn, OSD_JOBS_PARTITION, &made);
 	if (status == OSD_OK)
 		*ret_partition = partition;
@@ -36,14 +38,15 @@ static enum osd_status join_jobs_collection(struct osd_txn *txn, struct osd_obje
 	return osd_collection_add(txn, jobs, surrogate.object_id);
 }
 
-enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
-				     struct osd_job_record *record)
+enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
+				     uint64_t requested_id, struct osd_job_record *record)
 {
 	struct osd_object_id id = {0};
 	enum osd_status status = find_partition(txn, partition_id, &record->zone, &id.partition_id);
 
 	if (status == OSD_OK)
-		status = osd_user_object_create(txn, id.partition_id, requested_id, 1, &id.object_id);
+		status = osd_user_object_create(txn, id.partition_id, requested_id, 1,
+						&id.object_id);
 	if (status == OSD_OK)
 		status = join_jobs_collection(txn, id);
 	if (status == OSD_OK)

@@ -105,7 +105,8 @@ static void test_drop_and_hold(void)
 	for (size_t i = 0; i < 30; i++)
 		push(i, "a", (int16_t)(i * 7 % 11));
 	for (size_t i = 0; i < 30; i += 3) {
-		osd_fair_queue_drop(&queue, &entries[i]); /* held: out of the queue, its place kept */
+		osd_fair_queue_drop(&queue,
+				    &entries[i]); /* held: out of the queue, its place kept */
 		osd_fair_queue_drop(&queue, &entries[i]);
 	}
 	CHECK(queue.entry_count == 20 && queue.place_count == 30);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_job_record.c -- records survive encoding, damaged ones are refused; code, payloads, keys and expiry in
- * the in-memory store. */
+/* test_job_record.c -- records survive encoding, damaged ones are refused; code, payloads, keys and
+ * expiry in the in-memory store. */
 #include "exec/job_record.h"
 
 #include <string.h>
@@ -119,8 +119,8 @@ int main(void)
 	CHECK(osd_job_record_get(txn, record.id, &back) == OSD_OK && back.sequence == 42);
 	test_code(txn, &record);
 	CHECK(osd_job_payload_put(txn, record.id, OSD_PAYLOAD_RESULT, "42", 2) == OSD_OK);
-	CHECK(osd_job_payload_get(txn, record.id, OSD_PAYLOAD_RESULT, payload, sizeof(payload), &length) ==
-	      OSD_OK);
+	CHECK(osd_job_payload_get(txn, record.id, OSD_PAYLOAD_RESULT, payload, sizeof(payload),
+				  &length) == OSD_OK);
 	CHECK(length == 2 && payload[1] == '2');
 	test_expiry(txn, &record);
 	test_key(txn, &record);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_job_table.c -- every event in every state, against a table typed by hand; lookup; limits; reasons. */
+/* test_job_table.c -- every event in every state, against a table typed by hand; lookup; limits;
+ * reasons. */
 #include "exec/job_table.h"
 
 #include <string.h>
@@ -7,16 +8,17 @@
 #include "base/test.h"
 #include "base/util.h"
 
-static const uint8_t states[] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16};
+static const uint8_t states[] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x10,
+				 0x11, 0x12, 0x13, 0x14, 0x15, 0x16};
 
-/* Rows: state; columns: HOLD RELEASE TAKE HAND_OVER COLLECT AGAIN COMPLETE FAIL CANCEL TIME_OUT RUN_OUT
- * EXCEED LOSE; 0: refused. */
+/* Rows: state; columns: HOLD RELEASE TAKE HAND_OVER COLLECT AGAIN COMPLETE FAIL CANCEL TIME_OUT
+ * RUN_OUT EXCEED LOSE; 0: refused. */
 static const uint8_t expected[][OSD_JOB_EVENT_COUNT] = {
-	{0x02, 0, 0x03, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},                           /* QUEUED */
-	{0, 0x01, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},                              /* HELD */
-	{0, 0, 0, 0x04, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},                           /* STARTING */
-	{0, 0, 0, 0, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},                              /* RUNNING */
-	{0, 0, 0, 0, 0, 0x01, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16},               /* COMPLETING */
+	{0x02, 0, 0x03, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},		 /* QUEUED */
+	{0, 0x01, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},		 /* HELD */
+	{0, 0, 0, 0x04, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},		 /* STARTING */
+	{0, 0, 0, 0, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},		 /* RUNNING */
+	{0, 0, 0, 0, 0, 0x01, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16}, /* COMPLETING */
 };
 
 static void test_transitions(void)

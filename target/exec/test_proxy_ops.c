@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_proxy_ops.c -- a script's calls by hand-made frames, against the in-memory store: what each zone may
- * touch, what no script may, phases, lengths, results. */
+/* test_proxy_ops.c -- a script's calls by hand-made frames, against the in-memory store: what each
+ * zone may touch, what no script may, phases, lengths, results. */
 #include "exec/proxy_ops.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static uint8_t *body(void)
 	return shared + OSD_SHM_BODY_AT;
 }
 
-/* ---- the owner's side ----------------------------------------------------------------------------------------- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 static enum osd_status note_wrote(void *arg)
 {
@@ -102,7 +102,8 @@ static enum osd_answer_code write_text(struct osd_session *session, uint64_t par
 	return ask(session, call);
 }
 
-static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, uint32_t page, uint32_t number)
+static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, uint32_t page,
+				     uint32_t number)
 {
 	struct osd_call call = call_on(OSD_CALL_SETATTR, pid, id);
 	struct osd_attr_writer writer;
@@ -113,7 +114,7 @@ static enum osd_answer_code set_attr(struct osd_session *session, uint64_t id, u
 	return ask(session, call);
 }
 
-/* ---- what it is tried on ----------------------------------------------------------------------------------------- */
+/* ---- what it is tried on --------------------------------------------------------------------- */
 
 static void fill_store(void)
 {
@@ -151,7 +152,8 @@ static void test_object_zone(void)
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, object)) == OSD_ANSWER_OK);
 	CHECK(answer_a == OSD_USER_OBJECT);
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, stranger)) == OSD_ANSWER_PERMISSION);
-	CHECK(ask(&session, (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = 1}) ==
+	CHECK(ask(&session,
+		  (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = 1}) ==
 	      OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session, call_on(OSD_CALL_LIST, pid, 0)) == OSD_ANSWER_PERMISSION);
 	CHECK(set_attr(&session, object, 0xa, 1) == OSD_ANSWER_OK);
@@ -175,7 +177,8 @@ static void test_collection_zone(void)
 	CHECK(answer_bytes == 8 && osd_get_be(body(), 8) == object && answer_b == 1);
 	add.a = stranger; /* would widen the zone */
 	CHECK(ask(&session, add) == OSD_ANSWER_PERMISSION);
-	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_COLLECTION, pid, collection)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_REMOVE_COLLECTION, pid, collection)) ==
+	      OSD_ANSWER_PERMISSION);
 	osd_session_release(&session);
 }
 
@@ -200,7 +203,8 @@ static void test_partition_zone(void)
 	CHECK(ask(&session, call_on(OSD_CALL_CREATE_PARTITION, 0, 0)) == OSD_ANSWER_PERMISSION);
 	create.partition_id = other_pid;
 	CHECK(ask(&session, create) == OSD_ANSWER_PERMISSION);
-	create = (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX + 1};
+	create = (struct osd_call){
+		.op = OSD_CALL_CREATE, .partition_id = pid, .a = OSD_CREATE_MAX + 1};
 	CHECK(ask(&session, create) == OSD_ANSWER_INVALID);
 	osd_session_release(&session);
 }
@@ -257,7 +261,8 @@ static void test_attributes(void)
 	osd_put_be(body() + 12, 8, 4);
 	CHECK(ask(&session, get) == OSD_ANSWER_OK);
 	CHECK(osd_attr_entries_open(body(), answer_bytes, OSD_LIST_SET, &entries) == OSD_OK);
-	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 5 && memcmp(attr.value, "value", 5) == 0);
+	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 5 &&
+	      memcmp(attr.value, "value", 5) == 0);
 	CHECK(osd_attr_list_next(&entries, &attr) && attr.length == 0);
 	list.a = 0xb;
 	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_a == 0 && answer_bytes > 0);
@@ -298,7 +303,8 @@ static void test_result(void)
 
 	memcpy(body(), "42", 2);
 	CHECK(ask(&session, call) == OSD_ANSWER_OK);
-	CHECK(session.result_length == 2 && memcmp(session.result, "42", 2) == 0 && session.result_json);
+	CHECK(session.result_length == 2 && memcmp(session.result, "42", 2) == 0 &&
+	      session.result_json);
 	call.a = 5; /* a gap */
 	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
 	call.a = 2;
@@ -307,7 +313,8 @@ static void test_result(void)
 	CHECK(session.result_object && session.result_length == OSD_JOB_PAYLOAD_MAX + 2);
 	call.a = session.result_length;
 	call.body_bytes = OSD_CALL_IO_MAX;
-	CHECK(serve(&session, &call) == OSD_SERVED_FAULT && session.fault == OSD_REASON_RESULT_LIMIT);
+	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_RESULT_LIMIT);
 	osd_session_release(&session);
 }
 
@@ -315,7 +322,8 @@ static void test_phases_and_nonsense(void)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
 	struct osd_call progress = {.op = OSD_CALL_PROGRESS, .a = 500, .body_bytes = 4};
-	struct osd_call finish = {.op = OSD_CALL_FINISH, .a = 3, .b = OSD_FINISH_EXIT, .body_bytes = 11};
+	struct osd_call finish = {
+		.op = OSD_CALL_FINISH, .a = 3, .b = OSD_FINISH_EXIT, .body_bytes = 11};
 
 	memcpy(body(), "half", 4);
 	CHECK(ask(&session, progress) == OSD_ANSWER_OK && progress_seen == 500);
@@ -323,8 +331,10 @@ static void test_phases_and_nonsense(void)
 	CHECK(ask(&session, progress) == OSD_ANSWER_INVALID);
 	memcpy(body(), "\0\0\0\2tbbye!!", 11);
 	CHECK(serve(&session, &finish) == OSD_SERVED_LAST);
-	CHECK(session.exit_code == 3 && session.traceback_length == 2 && strcmp(session.line, "bye!!") == 0);
-	CHECK(serve(&session, &progress) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
+	CHECK(session.exit_code == 3 && session.traceback_length == 2 &&
+	      strcmp(session.line, "bye!!") == 0);
+	CHECK(serve(&session, &progress) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_PROTOCOL);
 	osd_session_release(&session);
 
 	session = start(OSD_USER_OBJECT, pid, object);
