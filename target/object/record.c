@@ -146,6 +146,7 @@ enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 	record.next_incarnation = (uint32_t)osd_rd_be(&r, 4);
 	record.next_partition_id = osd_rd_be(&r, 8);
 	record.capacity = osd_rd_be(&r, 8);
+	osd_rd_be(&r, 4);
 	if (r.bad)
 		status = OSD_E_MEDIUM;
 	if (status == OSD_OK)
