@@ -27,8 +27,8 @@ def program() -> Path:
 def build_sanitized() -> Path:
     """Build the harness with sanitizers, where that has not happened yet."""
     folder = SOURCE / "build" / "target-sanitized"
-    configure = ["cmake", "-S", SOURCE / "target", "-B", folder, "-G", "Ninja"]
-    steps = (
+    configure: list[str | Path] = ["cmake", "-S", SOURCE / "target", "-B", folder, "-G", "Ninja"]
+    steps: tuple[list[str | Path], ...] = (
         [*configure, "-DIOSD_SANITIZE=address,undefined", "--log-level=WARNING"],
         ["cmake", "--build", folder, "--target", "osd_harness"],
     )
@@ -84,7 +84,7 @@ class Harness:
         """The bare process on the same store, for tests of its start."""
         with self.log.open("ab") as stderr:
             pipe = subprocess.PIPE
-            argv = [self.build, self.options]
+            argv: list[str | Path] = [self.build, self.options]
             return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=stderr)
 
     def kill(self) -> None:

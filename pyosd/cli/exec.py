@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import subprocess
 import sys
+import tempfile
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pyosd.cli.codes import Exit
 from pyosd.cli.follow import await_end, print_output
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.output import print_json
@@ -69,6 +74,7 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option(WAIT, metavar="[=DURATION]", type=DURATION, help="Wait for the end.")
 @click.option("--no-wait", is_flag=True, help="Print the id and go.  [unless on a terminal]")
 @click.option("-f", "--follow", is_flag=True, help="Print what it prints, as it does.")
+@click.option("--local", is_flag=True, help="Run it here instead, over the session; same API.")
 @click.option("--dry-run", is_flag=True, help="Say what would be sent, as JSON.")
 @click.option(
     "--exit-code",
@@ -94,6 +100,8 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     if given["dry_run"]:
         print_json(describe(request, code))
         return
+    if given["local"]:
+        sys.exit(run_here(settings, given, code))
     with settings.connect() as target:
         job = target.exec(code, **request)
         if not must_wait(given):
@@ -151,6 +159,22 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
         "limits": limits,
     }
+
+
+def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
+    """Run the script in a plain interpreter; the client's package `osd` asks the target."""
+    environment = os.environ | {
+        "IOSD_TARGET": settings.url(),
+        "IOSD_ZONE": str(given["zone"]),
+        "IOSD_ARGS": json.dumps(list(given["args"])),
+    }
+    with tempfile.NamedTemporaryFile(suffix=".py") as script:
+        script.write(code)
+        script.flush()
+        done = subprocess.run([sys.executable, script.name, *given["args"]], env=environment)
+    if given["style"] == "script" or done.returncode == 0:
+        return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    return Exit.JOB_FAILED
 
 
 def tell_next(settings: Settings, job: Job) -> None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from pyosd.cli import live
 from pyosd.exec_params import After, parse_duration, parse_size
 from pyosd.types import ObjectRef
 
@@ -17,8 +20,15 @@ __all__ = ["ADDRESS", "AFTER", "ATTRIBUTE", "DURATION", "JOB", "NUMBER", "SIZE",
 class Address(click.ParamType[ObjectRef]):
     """``root``, PID or PID/OID, each decimal or 0x."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, complete: Callable[[click.Context, str], list[str]]) -> None:
         self.name = name
+        self.complete = complete
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete with ids that the target has now."""
+        return [CompletionItem(each) for each in self.complete(ctx, incomplete)]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -140,8 +150,8 @@ class Tag(click.ParamType[tuple[str, str]]):
         return key, text
 
 
-ADDRESS = Address("ADDRESS")
-JOB = Address("JOB")
+ADDRESS = Address("ADDRESS", live.addresses)
+JOB = Address("JOB", live.jobs)
 AFTER = AfterJob()
 SIZE = Size()
 DURATION = Duration()

@@ -69,7 +69,6 @@ class Settings:
     no_input: bool = False
     output: str = "table"
     header: bool = True
-    timeout: float = 30.0
     _profile: Profile | None = field(default=None, repr=False)
 
     @property
@@ -84,23 +83,31 @@ class Settings:
         """Whether tables may be coloured."""
         return colour_wanted(self.colour, sys.stdout)
 
-    def connect(self) -> Target:
-        """Open a session with the target: flag, environment, profile.
+    def url(self) -> str:
+        """The target's URL: flag, environment, profile.
 
         Raises:
-            ConfigError: nobody said which target.
+            ConfigError: nobody said which.
         """
-        from pyosd import Chap, connect
-
         url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
         if not url:
             raise ConfigError(
                 "no target: say --target URL, or set IOSD_TARGET, or a profile's 'target' in "
                 "~/.config/iosd/config.toml; 'osd target serve' prints the URL of a new one"
             )
+        return url
+
+    def connect(self) -> Target:
+        """Open a session with the target.
+
+        Raises:
+            ConfigError: nobody said which, or the secret cannot be read.
+        """
+        from pyosd import Chap, connect
+
         user = os.environ.get("IOSD_CHAP_USER") or self.profile.chap_user
         chap = Chap(user, self.profile.secret() or "") if user else None
-        return connect(url, chap=chap, timeout=self.timeout)
+        return connect(self.url(), chap=chap)
 
     def say(self, text: str) -> None:
         """Talk to the person, on stderr."""

@@ -20,7 +20,23 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+# $1: the installed osd.  A store where tgtd's user can reach it, a script, its output.
+SERVE_AND_RUN = """
+store=$(mktemp -d /var/tmp/iosd-test.XXXXXX)
+trap 'kill $serve; wait $serve; rm -r "$store"' EXIT
+chmod 711 "$store"
+mkfifo "$store/url"
+"$1" target serve --data "$store/data" --portal 127.0.0.1:0 --isolation best >"$store/url" &
+serve=$!
+read -r IOSD_TARGET <"$store/url"
+export IOSD_TARGET
+echo 'print("hello")' | "$1" exec - --wait
+"""
+
+
 @pytest.mark.slow
+@pytest.mark.tgtd
+@pytest.mark.sandbox
 def test_install_works_and_uninstall_leaves_nothing(tmp_path: Path) -> None:
     prefix = tmp_path / "prefix"
     run(INSTALL, "install", "", prefix, "/usr/bin/python3")
@@ -29,6 +45,7 @@ def test_install_works_and_uninstall_leaves_nothing(tmp_path: Path) -> None:
     assert run(osd, "version", cwd=tmp_path).startswith("iosd ")
     assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=tmp_path)
     assert (prefix / "share/bash-completion/completions/osd").read_text().startswith("_osd")
+    assert "hello" in run("bash", "-euc", SERVE_AND_RUN, "bash", osd, cwd=tmp_path)
     run(INSTALL, "uninstall", "", prefix)
     assert not prefix.exists()
 

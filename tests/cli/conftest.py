@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs `osd` in the test's process against the shared target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyosd.cli import main
+from pyosd.types import ObjectRef
+from tests.serving import Serving
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def osd(serving: Serving, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> Run:
+    """Run a command line; the exit code is checked, 0 unless `code` says another."""
+    monkeypatch.setenv("IOSD_TARGET", serving.url)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    def run(*words: object, code: int = 0, data: bytes | None = None) -> Result:
+        result = CliRunner().invoke(main, [str(word) for word in words], input=data)
+        assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
+        return result
+
+    return run
+
+
+@pytest.fixture
+def pid(osd: Run) -> str:
+    """A partition of the test's own; the target goes with the run."""
+    return osd("part", "create").stdout.strip()
+
+
+@pytest.fixture
+def obj(osd: Run, pid: str) -> ObjectRef:
+    """An object that holds twenty bytes."""
+    return ObjectRef.parse(osd("obj", "write", pid, data=b"the quick brown fox\n").stdout.strip())

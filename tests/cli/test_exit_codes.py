@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exit codes that need no target, or a failure that a healthy one does not give."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pyosd import errors
+from pyosd.cli import main, verb
+from pyosd.cli.codes import MEANING, Exit
+from pyosd.cli.config import ConfigError
+from pyosd.cli.job_view import exit_code
+from pyosd.cli.verb import explain
+from pyosd.job_status import JobState, JobStatus
+from pyosd.types import ref
+
+
+@pytest.fixture(autouse=True)
+def no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("IOSD_TARGET", raising=False)
+    monkeypatch.delenv("IOSD_PROFILE", raising=False)
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, list(words))
+    return result.exit_code, result.output
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_nobody_listens() -> None:
+    code, text = run("part", "ls", "--target", f"iscsi://127.0.0.1:{free_port()}/iqn.x/1")
+    assert code == Exit.UNREACHABLE
+    assert "Connection refused" in text
+
+
+def test_no_target_named() -> None:
+    code, text = run("part", "ls")
+    assert code == Exit.CONFIG
+    assert "IOSD_TARGET" in text
+
+
+def test_no_such_profile() -> None:
+    assert run("part", "ls", "--profile", "x")[0] == Exit.CONFIG
+
+
+def test_target_that_is_no_url() -> None:
+    assert run("part", "ls", "--target", "nonsense")[0] == Exit.USAGE
+
+
+def test_unknown_verb() -> None:
+    assert run("part", "nonsense")[0] == Exit.USAGE
+
+
+def test_our_own_mistake_leaves_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(verb.Settings, "connect", broken)
+    code, text = run("part", "ls")
+    assert code == Exit.INTERNAL
+    report = Path(text.rstrip().rpartition(" ")[2])
+    assert "on purpose" in report.read_text()
+    report.unlink()
+
+
+def sense(kind: type[errors.OSDError], asc: int = 0, ascq: int = 0) -> errors.OSDError:
+    return kind(5, asc, ascq, "text")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.JobCancelled(None, 1, ""), Exit.JOB_CANCELLED),
+        (errors.JobTimeout(None, 1, ""), Exit.JOB_TIMEOUT),
+        (errors.JobOutOfMemory(None, 1, ""), Exit.JOB_OUT_OF_MEMORY),
+        (errors.LimitExceeded(None, 1, ""), Exit.JOB_LIMIT),
+        (errors.SandboxLost(None, 1, ""), Exit.SANDBOX_LOST),
+        (errors.JobExpired(None, 1, ""), Exit.JOB_UNKNOWN),
+        (errors.ScriptError(None, 1, ""), Exit.JOB_FAILED),
+        (sense(errors.NotFound), Exit.NO_INPUT),
+        (sense(errors.PermissionDenied), Exit.NOT_PERMITTED),
+        (sense(errors.TargetBusy), Exit.BUSY),
+        (sense(errors.Conflict, 0x80, 0x11), Exit.WRONG_STATE),
+        (sense(errors.Conflict, 0x80, 0x14), Exit.WRONG_STATE),
+        (sense(errors.Conflict), Exit.FAILED),
+        (errors.SessionLost("text"), Exit.UNREACHABLE),
+        (errors.LoginRejected("text"), Exit.UNREACHABLE),
+        (ConfigError("text"), Exit.CONFIG),
+        (FileNotFoundError(2, "absent", "file"), Exit.NO_INPUT),
+        (PermissionError(13, "denied", "file"), Exit.NOT_PERMITTED),
+    ],
+)
+def test_code_of_an_exception(error: Exception, code: Exit) -> None:
+    assert explain(error)[0] is code
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state.terminal])
+def test_code_of_a_state(state: JobState) -> None:
+    assert exit_code(JobStatus(ref(1, 1), state)) in MEANING
+
+
+def test_code_of_the_script() -> None:
+    killed = JobStatus(ref(1, 1), JobState.FAILED, signal=9)
+    assert exit_code(killed, "script") == 137
+    assert exit_code(JobStatus(ref(1, 1), JobState.FAILED, exit_code=3), "script") == 3
+    assert exit_code(JobStatus(ref(1, 1), JobState.CANCELLED), "script") == Exit.JOB_CANCELLED
+
+
+def test_every_code_has_a_meaning() -> None:
+    assert set(MEANING) == set(Exit)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd exec` and `osd job` against a target, and every exit code that a job gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyosd.types import ObjectRef
+from tests.cli.conftest import Run
+from tests.serving import Serving
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+DEADLINE_S = 60
+SLEEP = "import time, osd\nosd.progress(0.5, 'half way')\nprint('started', flush=True)\ntime.sleep(50)\n"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "script.py"
+
+
+def submit(osd: Run, pid: str, script: Path, text: str, *flags: str) -> str:
+    """Submit and return the job's id, the only thing on stdout."""
+    script.write_text(text)
+    return osd("exec", script, "--zone", pid, "--no-wait", *flags).stdout.strip()
+
+
+def wait_until_started(job: str, url: str) -> None:
+    """Follow the output until the script's first line is there."""
+    process = subprocess.Popen(
+        command("job", "logs", "-f", job, "--target", url), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    with process, process.stdout:
+        assert process.stdout.readline() == "started\n"
+        process.terminate()
+
+
+def command(*words: str) -> list[str | Path]:
+    return [Path(sys.executable).parent / "osd", *words]
+
+
+def test_output_result_and_arguments(osd: Run, obj: ObjectRef, script: Path) -> None:
+    script.write_text(
+        "import osd\n"
+        "data = osd.userobject(*(int(each, 0) for each in osd.args[:2])).data.read()\n"
+        "print(data.decode().upper(), end='')\n"
+        "osd.result({'words': len(data.split())})\n"
+    )
+    ids = (hex(obj.partition_id), hex(obj.object_id))
+    done = osd("exec", script, "--zone", obj, "--wait", "--", *ids)
+    assert done.stdout == "THE QUICK BROWN FOX\n"
+    assert "COMPLETED" in done.stderr
+    job = done.stderr.split()[0]
+    assert json.loads(osd("job", "result", job).stdout) == {"words": 4}
+    assert osd("job", "logs", job).stdout == done.stdout
+    assert osd("job", "logs", job, "--tail", "0").stdout == ""
+    assert "COMPLETED" in osd("job", "why", job).stdout
+    record = json.loads(osd("job", "status", job, "-o", "json").stdout)
+    assert (record["schema"], record["state"], record["name"]) == (
+        *("iosd.job/1", "COMPLETED", "script.py"),
+    )
+    assert record["zone"] == str(obj)
+    osd("job", "rm", job)
+    for verb in ("status", "logs", "result", "wait", "why", "cancel", "kill", "rm"):
+        osd("job", verb, job, code=16)
+
+
+def test_follow_prints_the_same(osd: Run, pid: str, script: Path) -> None:
+    script.write_text("for n in range(100): print('line', n)\n")
+    done = osd("exec", script, "--zone", pid, "--follow", "-q")
+    assert done.stdout.splitlines() == [f"line {n}" for n in range(100)]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "code"),
+    [
+        ("pass", (), 0),
+        ("raise ValueError('on purpose')", (), 10),
+        ("import sys; sys.exit(7)", (), 10),
+        ("import sys; sys.exit(7)", ("--exit-code", "script"), 7),
+        ("pass", ("--exit-code", "script"), 0),
+        ("def (", (), 10),
+        ("while True: pass", ("--limit-wall", "300ms"), 12),
+        ("x = bytearray(1 << 30)", ("--limit-mem", "64MiB"), 13),
+        ("while True: print('x' * 1000)", ("--limit-output", "64KiB"), 14),
+    ],
+)
+def test_exit_code_of_a_job(
+    osd: Run, pid: str, script: Path, text: str, flags: tuple[str, ...], code: int
+) -> None:
+    script.write_text(text)
+    osd("exec", script, "--zone", pid, "--wait", "-q", *flags, code=code)
+    job = submit(osd, pid, script, text, *(flags if flags[:1] != ("--exit-code",) else ()))
+    osd("job", "wait", job, *(flags if flags[:1] == ("--exit-code",) else ()), code=code)
+
+
+def test_failure_is_explained(osd: Run, pid: str, script: Path) -> None:
+    job = submit(osd, pid, script, "raise ValueError('on purpose')")
+    osd("job", "wait", job, code=10)
+    words = osd("job", "why", job).stdout
+    assert "reason 201" in words
+    assert "ValueError: on purpose" in words
+    assert "on purpose" in osd("job", "logs", "--stderr", job).stdout
+    osd("job", "result", job, code=10)
+
+
+def test_running_job(osd: Run, pid: str, script: Path, serving: Serving) -> None:
+    job = submit(osd, pid, script, SLEEP)
+    wait_until_started(job, serving.url)
+    assert job in osd("job", "ls", "--state", "running", "-o", "id").stdout.split()
+    assert job in osd("ps", "-o", "id").stdout.split()
+    record = json.loads(osd("ps", job, "-o", "jsonl").stdout)
+    assert (record["state"], record["progress"], record["message"]) == ("RUNNING", 0.5, "half way")
+    assert "running" in osd("job", "why", job).stdout
+    osd("job", "rm", job, code=18)
+    osd("job", "result", job, code=18)
+    osd("job", "cancel", job, code=18)
+    assert job in osd("job", "wait", job, "--timeout", "50ms", code=124).stderr
+    assert "CANCELLED" in osd("job", "kill", job).stderr
+    osd("job", "wait", job, code=11)
+    osd("job", "rm", job)
+
+
+def test_wait_runs_out(osd: Run, pid: str, script: Path) -> None:
+    script.write_text(SLEEP)
+    done = osd("exec", script, "--zone", pid, "--wait=100ms", code=124)
+    job = done.stderr.split("osd job wait ")[1].strip()
+    osd("job", "kill", job)
+
+
+def test_held_job(osd: Run, pid: str, script: Path) -> None:
+    job = submit(osd, pid, script, "print('ran')", "--hold")
+    assert "held" in osd("job", "why", job).stdout
+    osd("job", "release", job)
+    osd("job", "wait", job)
+    assert osd("job", "logs", job).stdout == "ran\n"
+    other = submit(osd, pid, script, "print('ran')", "--hold")
+    osd("job", "cancel", other)
+    osd("job", "wait", other, code=11)
+
+
+def test_same_key_is_the_same_job(osd: Run, pid: str, script: Path) -> None:
+    first = submit(osd, pid, script, "print(1)", "--key", f"key of {pid}")
+    assert submit(osd, pid, script, "print(1)", "--key", f"key of {pid}") == first
+    script.write_text("print(2)")
+    osd("exec", script, "--zone", pid, "--no-wait", "--key", f"key of {pid}", code=1)
+    osd("job", "wait", first)
+
+
+def test_options_in_the_script(osd: Run, pid: str, script: Path) -> None:
+    text = "#OSD --name inside --limit-wall 300ms\nwhile True: pass\n"
+    job = submit(osd, pid, script, text, "--name", "outside")
+    osd("job", "wait", job, code=12)
+    assert json.loads(osd("job", "status", job, "-o", "json").stdout)["name"] == "outside"
+
+
+def test_json_output(osd: Run, pid: str, script: Path) -> None:
+    script.write_text("print('not on stdout')")
+    record = json.loads(osd("exec", script, "--zone", pid, "--wait", "-o", "json").stdout)
+    assert record["state"] == "COMPLETED"
+    assert osd("exec", script, "--zone", pid, "--wait", "-o", "id").stdout.startswith(pid)
+    dry = json.loads(osd("exec", script, "--zone", pid, "--dry-run", "--", "a").stdout)
+    assert (dry["schema"], dry["zone"], dry["args"]) == ("iosd.request/1", pid, ["a"])
+
+
+def test_same_script_here(
+    osd: Run, obj: ObjectRef, script: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script.write_text("import osd\nprint(osd.zone.data.read(), osd.args)\n")
+    there = osd("exec", script, "--zone", obj, "--wait", "--", "a").stdout
+    osd("exec", script, "--zone", obj, "--local", "--", "a")
+    assert capfd.readouterr().out == there
+    script.write_text("import sys; sys.exit(7)")
+    osd("exec", script, "--local", code=10)
+    osd("exec", script, "--local", "--exit-code", "script", code=7)
+
+
+def test_script_from_stdin(osd: Run, pid: str) -> None:
+    assert osd("exec", "-", "--zone", pid, "--wait", data=b"print('hello')").stdout == "hello\n"
+    osd("exec", "-", "--zone", pid, "--wait", data=b"", code=2)
+
+
+def test_absent_things(osd: Run, pid: str, script: Path) -> None:
+    osd("exec", script, "--zone", pid, "--wait", code=66)
+    script.write_text("pass")
+    osd("exec", script, "--zone", f"{pid}/0x77777777", "--wait", code=66)
+    osd("job", "status", f"{pid}/0x77777777", code=16)
+    osd("job", "status", pid, code=2)
+
+
+def test_interrupt_leaves_the_job(osd: Run, pid: str, script: Path, serving: Serving) -> None:
+    script.write_text(SLEEP)
+    words = ("exec", str(script), "--zone", pid, "--follow", "--target", serving.url)
+    process = subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGINT)
+    _, talk = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 130, talk
+    job = next(word for word in talk.split() if word.startswith(pid))
+    assert job in osd("job", "ls", "--state", "RUNNING", "-o", "id").stdout.split()
+    osd("job", "kill", job)
+
+
+def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) -> None:
+    """On a terminal: a bar on stderr, no bar on stdout, the last line with state and duration."""
+    script.write_text("import osd\nfor n in range(5): osd.progress(n / 5)\nprint('output')\n")
+    leader, follower = pty.openpty()
+    words = ("exec", str(script), "--zone", pid, "--wait", "--target", serving.url)
+    process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=follower, text=True)
+    os.close(follower)
+    talk = b""
+    while True:
+        try:
+            talk += os.read(leader, 65536)
+        except OSError:  # EIO: closed
+            break
+    os.close(leader)
+    out, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert out == "output\n"
+    assert b"COMPLETED in " in talk
+    assert b"\x1b[" in talk

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd part`, `osd obj` and `osd target` against a target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pyosd.cli import main
+from pyosd.types import ObjectRef
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.tgtd
+
+
+def test_partition_lives_and_goes(osd: Run) -> None:
+    pid = osd("part", "create").stdout.strip()
+    assert pid in osd("part", "ls", "-o", "id").stdout.split()
+    record = json.loads(osd("part", "stat", pid, "-o", "json").stdout)
+    assert (record["schema"], record["id"], record["objects"]) == ("iosd.partition/1", pid, 0)
+    osd("part", "rm", pid)
+    assert pid not in osd("part", "ls", "-o", "id").stdout.split()
+    osd("part", "stat", pid, code=66)
+
+
+def test_partition_with_contents_needs_a_flag(osd: Run, obj: ObjectRef) -> None:
+    osd("part", "rm", obj.partition_id, code=1)
+    osd("part", "rm", obj.partition_id, "--contents")
+
+
+def test_write_read_append(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
+    assert osd("obj", "read", obj).stdout == "the quick brown fox\n"
+    osd("obj", "append", obj, data=b"jumps over\n")
+    osd("obj", "write", obj, "--offset", "4", data=b"QUICK")
+    assert osd("obj", "read", obj).stdout == "the QUICK brown fox\njumps over\n"
+    assert osd("obj", "read", obj, "--offset", "4", "--length", "5").stdout == "QUICK"
+    assert osd("obj", "read", obj, "--offset", "1MiB").stdout == ""
+    osd("obj", "read", obj, "--to", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"the QUICK brown fox\njumps over\n"
+
+
+def test_many_pieces(osd: Run, pid: str, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000  # five commands, the last one short
+    (tmp_path / "in").write_bytes(data)
+    address = osd("obj", "write", pid, tmp_path / "in").stdout.strip()
+    osd("obj", "read", address, "--to", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == data
+    osd("obj", "append", address, tmp_path / "in")
+    record = json.loads(osd("obj", "stat", address, "-o", "json").stdout)
+    assert record["length_bytes"] == 2 * len(data)
+
+
+def test_list_and_remove(osd: Run, pid: str) -> None:
+    made = osd("obj", "create", pid, "--count", 3).stdout.split()
+    assert len(made) == 3
+    assert osd("obj", "ls", pid, "-o", "id").stdout.split() == made
+    table = osd("obj", "ls", pid).stdout.splitlines()
+    assert table[0].split()[:2] == ["OBJECT", "LENGTH"]
+    assert len(table) == 4
+    assert len(osd("obj", "ls", pid, "--no-header").stdout.splitlines()) == 3
+    whole = json.loads(osd("obj", "ls", pid, "-o", "json").stdout)
+    assert whole["schema"] == "iosd.objects/1"
+    lines = osd("obj", "ls", pid, "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == whole["objects"]
+    osd("obj", "rm", *made[:2])
+    assert osd("obj", "ls", pid, "-o", "id").stdout.split() == made[2:]
+    osd("obj", "rm", made[0], code=66)
+
+
+def test_wanted_ids(osd: Run, pid: str) -> None:
+    assert osd("obj", "create", f"{pid}/0x20000").stdout.strip() == f"{pid}/0x20000"
+    osd("obj", "create", f"{pid}/0x20000", code=1)
+    osd("obj", "create", f"{pid}/0x20000", "-n", "2", code=2)
+
+
+def test_attributes(osd: Run, obj: ObjectRef) -> None:
+    osd("obj", "attr", "set", obj, "0xa/1", "some text")
+    osd("obj", "attr", "set", obj, "0xa/2", "0xdeadbeef", "--int")
+    osd("obj", "attr", "set", obj, "0xa/3", "00ff", "--hex")
+    osd("obj", "attr", "set", obj, "0xa/4", "--stdin", data=b"from stdin")
+    whole = json.loads(osd("obj", "attr", "ls", obj, "0xa", "-o", "json").stdout)
+    assert {each["number"]: each["hex"] for each in whole["attributes"]} == {
+        1: b"some text".hex(),
+        2: "00000000deadbeef",
+        3: "00ff",
+        4: b"from stdin".hex(),
+    }
+    assert osd("obj", "attr", "get", obj, "0xa/1", "--raw").stdout == "some text"
+    assert osd("obj", "attr", "get", obj, "0xa/2", "--no-header").stdout.split()[2] == "3735928559"
+    osd("obj", "attr", "set", obj, "0xa/1")
+    osd("obj", "attr", "get", obj, "0xa/1", code=66)
+    osd("obj", "attr", "set", obj, "0xa/5", "x", "--int", code=2)
+    osd("obj", "attr", "set", obj, "0xa", "x", code=2)
+
+
+def test_attribute_of_the_target_cannot_be_set(osd: Run, obj: ObjectRef) -> None:
+    osd("obj", "attr", "set", obj, "1/2", "1", "--int", code=1)
+
+
+def test_target_info_and_ping(osd: Run) -> None:
+    record = json.loads(osd("target", "info", "-o", "json").stdout)
+    assert record["schema"] == "iosd.target-info/1"
+    assert record["vendor"] == "IOSD"
+    assert record["exec_service_action"] == 0x8F81
+    assert record["capacity_bytes"] > 0
+    assert "capacity" in osd("target", "info").stdout
+    figures = json.loads(osd("target", "ping", "-n", "3", "-o", "json").stdout)
+    assert figures["count"] == 3
+    assert 0 < figures["min_us"] <= figures["median_us"] <= figures["max_us"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("obj", "read", "0x10000"),
+        ("obj", "ls", "root"),
+        ("obj", "stat", "nonsense"),
+        ("obj", "rm"),
+        ("part", "create", "-1"),
+        ("obj",),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage(osd: Run, words: tuple[str, ...]) -> None:
+    osd(*words, code=2)
+
+
+@pytest.mark.parametrize("verb", ["obj stat", "obj read", "part stat"])
+def test_completion_knows_what_is_there(osd: Run, obj: ObjectRef, verb: str) -> None:
+    pid = hex(obj.partition_id)
+    start = f"{pid}/" if verb.startswith("obj") else pid[:3]
+    words = f"osd {verb} {start}"
+    environment = {"_OSD_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "3"}
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment)
+    assert f"plain,{obj if verb.startswith('obj') else pid}" in done.output.split()
+
+
+def test_completion_scripts(osd: Run) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_OSD_COMPLETE" in osd("completion", shell).stdout
