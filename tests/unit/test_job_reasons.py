@@ -22,7 +22,7 @@ def test_states() -> None:
 
 
 def test_reasons() -> None:
-    pattern = r'X\((\d+), \w+, (\w+),\s*"([^"]*)",[\s\\]*"([^"]*)"\)'
+    pattern = r'X\((\d+), \w+, (\w+),[\s\\]*"([^"]*)",[\s\\]*"([^"]*)"\)'
     rows = [row for row in re.findall(pattern, block("OSD_JOB_REASONS")) if row[0] != "0"]
     assert len(rows) > 20
     shown = [
