@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""target/shim/tgt_abi.h against tgt's own headers: every offset and size it pins.
+
+tgt installs no headers.  IOSD_TGT_SOURCE names an unpacked source package (the folder that holds
+usr/tgtd.h); without it the test looks where Debian's source packages are usually unpacked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ROOT / "target" / "shim" / "tgt_abi.h"
+THEIRS = {
+    "tgt_vpd": "vpd",
+    "tgt_lu_attributes": "lu_phy_attr",
+    "tgt_backing_store": "backingstore_template",
+    "tgt_lu": "scsi_lu",
+    "tgt_data_buffer": "scsi_data_buffer",
+    "tgt_cmd": "scsi_cmd",
+}
+MEMBERS = {
+    ("tgt_vpd", "update"): "vpd_update",
+    ("tgt_backing_store", "siblings"): "backingstore_siblings",
+}
+
+
+def _tgt_headers() -> Path:
+    named = os.environ.get("IOSD_TGT_SOURCE")
+    places = [Path(named)] if named else sorted(Path("/usr/src").glob("tgt*"))
+    for place in places:
+        if (place / "usr" / "tgtd.h").exists():
+            return place / "usr"
+    pytest.skip("no tgt source: set IOSD_TGT_SOURCE to an unpacked tgt source package")
+
+
+def _asserts() -> list[str]:
+    text = HEADER.read_text(encoding="utf-8")
+    pins = re.findall(r"^PIN\((\w+), (\w+), (\d+)\);", text, re.MULTILINE)
+    sizes = re.findall(r"sizeof\(struct (\w+)\) == (\d+)", text)
+    assert len(pins) > 30
+    assert len(sizes) >= 4
+    return [
+        f"_Static_assert(__builtin_offsetof(struct {THEIRS[struct]}, "
+        f'{MEMBERS.get((struct, member), member)}) == {offset}, "{struct}.{member}");'
+        for struct, member, offset in pins
+    ] + [
+        f'_Static_assert(sizeof(struct {THEIRS[struct]}) == {size}, "{struct}");'
+        for struct, size in sizes
+    ]
+
+
+def test_layout_is_tgts(tmp_path: Path) -> None:
+    headers = _tgt_headers()
+    includes = ["<stddef.h>", "<inttypes.h>", "<sys/epoll.h>", '"list.h"', '"tgtd.h"']
+    source = tmp_path / "layout.c"
+    source.write_text("".join(f"#include {name}\n" for name in includes) + "\n".join(_asserts()))
+    done = subprocess.run(
+        ["cc", "-D_GNU_SOURCE", f"-I{headers}", "-fsyntax-only", source],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
