@@ -131,7 +131,7 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 
 	if (length == 0)
 		return stored_clear(txn, &key);
-	if (atomic_load(&txn->objects->disk_full))
+	if (atomic_load(&txn->objects->disk_full) && !(txn->flags & OSD_TXN_INTERNAL))
 		return OSD_E_NO_SPACE;
 	status = osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, OSD_KV_NEW);
 	if (status == OSD_E_EXISTS)

@@ -269,7 +269,7 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 	if (new_length > atomic_load(&object->max_length))
 		return OSD_E_QUOTA;
 	status = osd_charge(object->objects, object->partition, new_length - length,
-			    flags & OSD_DATA_RESERVE);
+			    (flags & OSD_DATA_RESERVE) && new_length <= OSD_JOB_RESERVE_BYTES);
 	if (status != OSD_OK)
 		return status;
 	if (object->untrimmed) {

@@ -262,7 +262,8 @@ void osd_object_mark_removed(struct osd_object *object);
 
 /* ---- quota.c ----------------------------------------------------------------------------- */
 
-/* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE. */
+/* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE.  use_reserve: a job must be
+ * able to say how it ended, whatever quotas say. */
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
 			   uint64_t delta, bool use_reserve);
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);

@@ -168,11 +168,15 @@ enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *req
 
 /* ---- data of user objects (no transaction; see above) ------------------------------------ */
 
+#define OSD_JOB_RESERVE_BYTES (64u << 10)
+
 enum osd_data_flags {
 	OSD_DATA_NO_TIMESTAMPS = 1,
 	OSD_DATA_FUA = 2,     /* durable before return */
 	OSD_DATA_NOWAIT = 4,  /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
-	OSD_DATA_RESERVE = 8, /* the job reserve may be used (design D13): output of surrogates */
+	/* Output of surrogates: the first OSD_JOB_RESERVE_BYTES may come from the job reserve,
+	 * whatever quotas say (design D13). */
+	OSD_DATA_RESERVE = 8,
 };
 
 enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,

@@ -22,6 +22,7 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 			   uint64_t delta, bool use_reserve)
 {
 	uint64_t capacity = atomic_load(&objects->capacity_bytes);
+	uint64_t quota = use_reserve ? OSD_NO_LIMIT : atomic_load(&partition->capacity);
 
 	if (delta == 0)
 		return OSD_OK;
@@ -30,7 +31,7 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 			return OSD_E_NO_SPACE;
 		capacity -= capacity / 100 * JOB_RESERVE_PERCENT;
 	}
-	if (!add_below(&partition->used_bytes, delta, atomic_load(&partition->capacity)))
+	if (!add_below(&partition->used_bytes, delta, quota))
 		return OSD_E_QUOTA;
 	if (add_below(&objects->used_bytes, delta, capacity))
 		return OSD_OK;

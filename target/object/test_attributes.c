@@ -193,6 +193,7 @@ static void test_quotas(struct test_store *store)
 	struct osd_objects *o = store->objects;
 	static uint8_t data[8192];
 	struct osd_object_id partition, object, other;
+	struct osd_object *open;
 	uint64_t pid, id;
 
 	OK(test_partition(o, 0, &pid));
@@ -206,6 +207,11 @@ static void test_quotas(struct test_store *store)
 	OK(test_write(o, other, 0, data, 4096));
 	CHECK_EQ(test_write(o, object, 4096, data, 1), OSD_E_QUOTA);
 	CHECK_EQ(test_set_number(o, object, 1, 0x82, 4097, 8), OSD_E_QUOTA);
+	OK(osd_object_get(o, object, &open));
+	OK(osd_object_append(open, data, 1, OSD_DATA_RESERVE, &id));
+	CHECK_EQ(osd_object_write(open, OSD_JOB_RESERVE_BYTES, data, 1, OSD_DATA_RESERVE),
+		 OSD_E_QUOTA);
+	osd_object_put(open);
 	OK(test_set_number(o, object, 1, 0x82, 0, 8));
 	CHECK_EQ(test_get_number(o, partition, 0x30000001, 0x81), 4096);
 	OK(test_write(o, other, 4096, data, 4096));

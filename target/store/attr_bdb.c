@@ -43,6 +43,7 @@ struct bdb {
 	u_int32_t log_file_bytes; /* also how much log gathers between checkpoints */
 	void (*full)(void *arg);
 	void *arg;
+	_Atomic bool stopped; /* and said so */
 	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;
 };
 
@@ -105,8 +106,9 @@ static enum osd_status from_bdb(struct bdb *bdb, int error)
 		atomic_fetch_add(&bdb->deadlocks, 1);
 		return OSD_E_RETRY;
 	case DB_RUNRECOVERY:
-		osd_error(
-			"the attribute database stopped working; restart the target to recover it");
+		if (!atomic_exchange(&bdb->stopped, true))
+			osd_error("the attribute database stopped working; restart the target to "
+				  "recover it");
 		return OSD_E_MEDIUM;
 	default:
 		osd_debug("database error: %s", db_strerror(error));
