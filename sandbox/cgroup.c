@@ -17,13 +17,15 @@
 #include "cgroup_find.h"
 
 #define NAME_PREFIX    "iosd-sandboxd-"
-#define SPARE_BYTES    (8u << 20) /* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
-#define CPU_SHARES     "512"      /* half of the default: ordinary commands come first (design D22) */
+/* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
+#define SPARE_BYTES    (8u << 20)
+/* half of the default: ordinary commands come first (design D22) */
+#define CPU_SHARES     "512"
 #define CPU_WEIGHT     "50"
 #define REMOVE_STEP_MS 5
 #define REMOVE_STEPS   2000
 
-/* ---- small files --------------------------------------------------------------------------------- */
+/* ---- small files ----------------------------------------------------------------------------- */
 
 static int write_text(int directory, const char *file, const char *text)
 {
@@ -59,7 +61,7 @@ static bool read_text(int directory, const char *file, char *text, size_t size)
 	return length > 0;
 }
 
-/* ---- making and removing ------------------------------------------------------------------------- */
+/* ---- making and removing --------------------------------------------------------------------- */
 
 static void kill_members(int directory)
 {
@@ -104,7 +106,8 @@ static void remove_tree(const char *path)
 	while ((entry = readdir(directory))) {
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
-		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) < (int)sizeof(below))
+		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) <
+		    (int)sizeof(below))
 			remove_group(below);
 	}
 	closedir(directory);
@@ -170,8 +173,8 @@ static int set_limits(const struct osd_hierarchy *h, const struct osd_cgroup_slo
 	int error = 0;
 
 	if (h->layers & OSD_LAYER_CGROUP_MEMORY)
-		error = write_number(slot->directory, h->unified ? "memory.max" : "memory.limit_in_bytes",
-				     memory);
+		error = write_number(slot->directory,
+				     h->unified ? "memory.max" : "memory.limit_in_bytes", memory);
 	if (!error && h->layers & OSD_LAYER_CGROUP_PIDS)
 		error = write_number(slot->directory, "pids.max", (uint64_t)limits->processes + 1);
 	return error;
@@ -216,8 +219,9 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
 		      struct osd_layer_states *states)
 {
-	static const enum osd_layer_index controllers[] = {
-		OSD_LAYER_INDEX_CGROUP_MEMORY, OSD_LAYER_INDEX_CGROUP_PIDS, OSD_LAYER_INDEX_CGROUP_CPU};
+	static const enum osd_layer_index controllers[] = {OSD_LAYER_INDEX_CGROUP_MEMORY,
+							   OSD_LAYER_INDEX_CGROUP_PIDS,
+							   OSD_LAYER_INDEX_CGROUP_CPU};
 	struct osd_cgroup_place places[OSD_HIERARCHIES];
 	size_t count = osd_cgroup_find(parent, places);
 
@@ -264,7 +268,7 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 	groups->count = 0;
 }
 
-/* ---- use ------------------------------------------------------------------------------------------ */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 /* "oom_kill N" of memory.oom_control (v1) or memory.events (v2). */
 static uint64_t oom_kills(const struct osd_hierarchy *h, const struct osd_cgroup_slot *slot)
@@ -272,13 +276,15 @@ static uint64_t oom_kills(const struct osd_hierarchy *h, const struct osd_cgroup
 	char text[512];
 	const char *at;
 
-	if (!read_text(slot->directory, h->unified ? "memory.events" : "memory.oom_control", text, sizeof(text)))
+	if (!read_text(slot->directory, h->unified ? "memory.events" : "memory.oom_control", text,
+		       sizeof(text)))
 		return 0;
 	at = strstr(text, "oom_kill ");
 	return at ? strtoull(at + 9, NULL, 10) : 0;
 }
 
-int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits)
+int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot,
+		      const struct osd_sandbox_limits *limits)
 {
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
@@ -309,8 +315,8 @@ int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid)
 	return 0;
 }
 
-int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
-			int fds[OSD_HIERARCHIES])
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
+			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES])
 {
 	int error = osd_cgroups_limit(groups, slot, limits), count = 0;
 
@@ -346,7 +352,8 @@ void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_san
 		s = &h->slots[slot];
 		status->out_of_memory = oom_kills(h, s) > s->oom_kills;
 		/* v2 remembers the highest ever, which may be an earlier sandbox's */
-		if (!h->unified && read_text(s->directory, "memory.max_usage_in_bytes", text, sizeof(text)))
+		if (!h->unified &&
+		    read_text(s->directory, "memory.max_usage_in_bytes", text, sizeof(text)))
 			status->peak_bytes = strtoull(text, NULL, 10);
 	}
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup.h -- one control group per slot, made ahead of need, in whatever hierarchies this host has:
- * cgroup v2, or v1's memory, pids and cpu.
+/* cgroup.h -- one control group per slot, made ahead of need, in whatever hierarchies this host
+ * has: cgroup v2, or v1's memory, pids and cpu.
  *
- * A sandbox joins by writing to the procs files handed to it; joining a group made earlier costs tens of
- * microseconds, making one in the path of a job could cost milliseconds.  A hierarchy that only weighs
- * processor time has one group for all: zygotes are put there, and their children are born in it.
- * Results: 0 or -errno. */
+ * A sandbox joins by writing to the procs files handed to it; joining a group made earlier costs
+ * tens of microseconds, making one in the path of a job could cost milliseconds.  A hierarchy
+ * that only weighs processor time has one group for all: zygotes are put there, and their
+ * children are born in it.  Results: 0 or -errno. */
 #ifndef OSD_SANDBOX_CGROUP_H
 #define OSD_SANDBOX_CGROUP_H
 
@@ -39,20 +39,24 @@ struct osd_cgroups {
 	unsigned slots;
 };
 
-/* Make groups for `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our own
- * group).  Says in states which of the three controllers serve.  Removes what a dead daemon left. */
+/* Make groups for `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our
+ * own group).  Says in states which of the three controllers serve.  Removes what a dead daemon
+ * left. */
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
 		      struct osd_layer_states *states);
 
-/* Limits for the next sandbox of the slot; its procs files (borrowed) into fds, how many as result. */
-int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits,
-			int fds[OSD_HIERARCHIES]);
-int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot, const struct osd_sandbox_limits *limits);
+/* Limits for the next sandbox of the slot; its procs files (borrowed) into fds, how many as
+ * result. */
+int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
+			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES]);
+int osd_cgroups_limit(struct osd_cgroups *groups, unsigned slot,
+		      const struct osd_sandbox_limits *limits);
 
 /* Put a zygote, and so its children, into the groups that are common to all. */
 int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid);
 
-/* Adds to *status what the groups know: peak memory, and whether the kernel killed for lack of it. */
+/* Adds to *status what the groups know: peak memory, and whether the kernel killed for lack of
+ * it. */
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);
 
 /* Remove the groups; whatever still runs in them is killed first.  Waits for that, up to 10 s. */

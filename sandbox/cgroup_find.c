@@ -38,9 +38,10 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* One line of mountinfo: ... root mountpoint ... - type source options.  True when it is a hierarchy of
- * the controller (NULL: cgroup v2). */
-static bool parse_mount(const char *line, const char *controller, char root[PATH_MAX], char point[PATH_MAX])
+/* One line of mountinfo: ... root mountpoint ... - type source options.  True when it is a
+ * hierarchy of the controller (NULL: cgroup v2). */
+static bool parse_mount(const char *line, const char *controller, char root[PATH_MAX],
+			char point[PATH_MAX])
 {
 	const char *dash = strstr(line, " - ");
 	char type[32], options[1024];
@@ -76,7 +77,8 @@ static bool own_group(const char *controller, char path[PATH_MAX])
 	return found;
 }
 
-/* The directory to make groups in: mount point + (parent, or our own group below the mounted root). */
+/* The directory to make groups in: mount point + (parent, or our own group below the mounted
+ * root). */
 static bool place(const char *controller, const char *parent, char base[PATH_MAX])
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");

@@ -13,8 +13,8 @@ struct osd_cgroup_place {
 	char base[PATH_MAX]; /* make groups below this directory */
 };
 
-/* At most three places; v1 is preferred where a controller is bound to it.  parent: a path inside the
- * hierarchies, or NULL for our own group. */
+/* At most three places; v1 is preferred where a controller is bound to it.  parent: a path
+ * inside the hierarchies, or NULL for our own group. */
 size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3]);
 
 /* cgroup v2: offer the controllers to the groups below path; 0 or -errno. */

@@ -41,7 +41,8 @@ int osd_confine_uid(unsigned id, struct osd_step *step)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return osd_step_failed(step, "change user", NULL);
-	/* cleared by the change of user; the process namespace is what really ends us with the zygote */
+	/* cleared by the change of user; the process namespace is what really ends us with the
+	 * zygote */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return osd_step_failed(step, "ask for the parent-death signal", NULL);
 	return 0;
@@ -54,7 +55,7 @@ int osd_confine_no_new_privs(struct osd_step *step)
 	return 0;
 }
 
-/* ---- Landlock: the header of Debian 12 knows ABI 2; what came later is named here --------------- */
+/* ---- Landlock: the header of Debian 12 knows ABI 2; what came later is named here ------------ */
 
 struct ruleset_attr {
 	uint64_t handled_access_fs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* confine.h -- what takes rights away from a sandbox, one function a layer, in the order main.c calls
- * them.  Each returns 0 or -errno with step->what filled in.  Namespaces and the root are the zygote's
- * (root.c); the system-call filter is in seccomp_rules.c. */
+/* confine.h -- what takes rights away from a sandbox, one function a layer, in the order main.c
+ * calls them.  Each returns 0 or -errno with step->what filled in.  Namespaces and the root are
+ * the zygote's (root.c); the system-call filter is in seccomp_rules.c. */
 #ifndef OSD_SANDBOX_CONFINE_H
 #define OSD_SANDBOX_CONFINE_H
 
@@ -21,8 +21,9 @@ int osd_confine_uid(unsigned id, struct osd_step *step);
 
 int osd_confine_no_new_privs(struct osd_step *step);
 
-/* Made once, in the zygote: read-only below the interpreter's library; no network, no signals and no
- * abstract sockets across the border where the kernel can (ABI 4, 6).  package: directory of osd. */
+/* Made once, in the zygote: read-only below the interpreter's library; no network, no signals
+ * and no abstract sockets across the border where the kernel can (ABI 4, 6).  package: directory
+ * of osd. */
 int osd_landlock_build(const char *package, int *ret_ruleset_fd, struct osd_step *step);
 int osd_confine_landlock(int ruleset_fd, struct osd_step *step);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* daemon.h -- iosd-sandboxd: what its parts share.  One thread, one poll loop (sandboxd.c); the target's
- * messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c); cgroup.c, layers.c,
- * janitor.c.
+/* daemon.h -- iosd-sandboxd: what its parts share.  One thread, one poll loop (sandboxd.c); the
+ * target's messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c);
+ * cgroup.c, layers.c, janitor.c.
  *
  * A sandbox:  FREE --SPAWN--> STARTING --zygote: SPAWNED--> LIVE --zygote: EXITED--> FREE
  *             STARTING --zygote: FAILED, or its end--> FREE (the target is told REFUSED)
  *             LIVE --its zygote's end--> FREE (the target is told EXITED, killed)
- * A slot is used again only after its process has been reaped: uid, control group and slot are one. */
+ * A slot is used again only after its process has been reaped: uid, control group and slot are
+ * one. */
 #ifndef OSD_SANDBOX_DAEMON_H
 #define OSD_SANDBOX_DAEMON_H
 
@@ -19,12 +20,19 @@
 #include "wire/sandboxd_frame.h"
 #include "zygote_frame.h"
 
-#define OSD_ZYGOTES 4 /* one in use, the next warming up, older ones whose last sandboxes still run */
+/* one in use, the next warming up, older ones whose last sandboxes still run */
+#define OSD_ZYGOTES 4
 
 enum osd_sandbox_state { OSD_SANDBOX_FREE, OSD_SANDBOX_STARTING, OSD_SANDBOX_LIVE };
 
 /* What the target gets with SPAWNED, in this order after the pidfd. */
-enum osd_target_fd { TARGET_FD_SHM, TARGET_FD_JOB, TARGET_FD_STDOUT, TARGET_FD_STDERR, TARGET_FD_COUNT };
+enum osd_target_fd {
+	TARGET_FD_SHM,
+	TARGET_FD_JOB,
+	TARGET_FD_STDOUT,
+	TARGET_FD_STDERR,
+	TARGET_FD_COUNT
+};
 
 struct osd_sandbox {
 	enum osd_sandbox_state state;
@@ -66,26 +74,28 @@ struct osd_daemon {
 	bool stop;
 };
 
-/* ---- target_link.c ------------------------------------------------------------------------------- */
+/* ---- target_link.c --------------------------------------------------------------------------- */
 
 /* Accept one connection and check who it is. */
 void osd_target_accept(struct osd_daemon *daemon);
 /* One message, or the end of the connection. */
 void osd_target_serve(struct osd_daemon *daemon);
 /* Send; a target that does not take its messages loses its connection.  No target: dropped. */
-void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id, const void *body,
-		     size_t length, const int *fds, size_t fd_count);
+void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
+		     const void *body, size_t length, const int *fds, size_t fd_count);
 void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text);
 /* Close the connection and kill everything that was made for it. */
 void osd_target_drop(struct osd_daemon *daemon);
 
-/* ---- slots.c -------------------------------------------------------------------------------------- */
+/* ---- slots.c --------------------------------------------------------------------------------- */
 
 bool osd_slots_init(struct osd_daemon *daemon);
 bool osd_slots_all_free(const struct osd_daemon *daemon);
 struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
-void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits);
-void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits);
+void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id,
+		    const struct osd_sandbox_limits *limits);
+void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
+		    const struct osd_sandbox_limits *limits);
 void osd_slot_kill(struct osd_sandbox *sandbox);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* What a zygote said about one of its sandboxes. */
@@ -95,14 +105,14 @@ void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *mes
 /* That zygote is gone, and all its sandboxes with it. */
 void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote);
 
-/* ---- zygote_link.c -------------------------------------------------------------------------------- */
+/* ---- zygote_link.c --------------------------------------------------------------------------- */
 
 /* Start a zygote in a free place; false (logged) when it cannot even be started. */
 bool osd_zygote_start(struct osd_daemon *daemon);
 /* The one to spawn from; NULL when there is none (then one is being started). */
 struct osd_zygote *osd_zygote_current(struct osd_daemon *daemon);
-bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message, const int *fds,
-		     size_t fd_count);
+bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
+		     const int *fds, size_t fd_count);
 /* One message, or its end. */
 void osd_zygote_serve(struct osd_daemon *daemon, unsigned index);
 /* A fork was asked of the current zygote: start its successor when it has done its share. */
@@ -110,7 +120,7 @@ void osd_zygote_count_fork(struct osd_daemon *daemon);
 /* Kill and reap all. */
 void osd_zygotes_stop(struct osd_daemon *daemon);
 
-/* ---- janitor.c -------------------------------------------------------------------------------------- */
+/* ---- janitor.c ------------------------------------------------------------------------------- */
 
 /* Before anything else is started; false when it cannot be had. */
 bool osd_janitor_start(struct osd_daemon *daemon);

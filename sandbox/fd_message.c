@@ -20,7 +20,8 @@ void osd_fds_close(const int *fds, size_t count)
 	}
 }
 
-int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count, int flags)
+int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,
+		int flags)
 {
 	union control control = {0};
 	struct iovec part = {(void *)data, length};
@@ -67,8 +68,10 @@ ssize_t osd_fd_receive(int socket, void *buffer, size_t capacity, int *fds, size
 	union control control;
 	int received[OSD_FD_MESSAGE_MAX];
 	struct iovec part = {buffer, capacity};
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control.bytes,
+				 .msg_controllen = sizeof(control)};
 	size_t count;
 	ssize_t length;
 

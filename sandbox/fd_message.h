@@ -10,7 +10,8 @@
 #define OSD_FD_MESSAGE_MAX 12 /* descriptors in one packet */
 
 /* Sends all of data and the descriptors (borrowed), or nothing.  flags as of sendmsg(2). */
-int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count, int flags);
+int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,
+		int flags);
 
 /* Length of the packet, 0 at end of file, -EMSGSIZE when it or its descriptors did not fit (then no
  * descriptor is kept).  Descriptors received are close-on-exec and the caller's. */

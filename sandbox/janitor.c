@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* janitor.c -- a child of iosd-sandboxd that outlives it by a moment: when the daemon is gone, however it
- * died, the control groups are removed.  Processes need no janitor: the kernel ends a process namespace
- * with its first process, and zygotes leave when the daemon's socket closes.  A janitor that is killed,
- * too, leaves its work to the next daemon (cgroup.c). */
+/* janitor.c -- a child of iosd-sandboxd that outlives it by a moment: when the daemon is gone,
+ * however it died, the control groups are removed.  Processes need no janitor: the kernel ends a
+ * process namespace with its first process, and zygotes leave when the daemon's socket closes.
+ * A janitor that is killed, too, leaves its work to the next daemon (cgroup.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +19,8 @@ static void clean_up_after(struct osd_daemon *daemon)
 	char nothing;
 
 	prctl(PR_SET_NAME, "iosd-janitor", 0, 0, 0);
-	signal(SIGTERM, SIG_IGN); /* the whole service is being stopped: that is when we are needed */
+	/* the whole service is being stopped: that is when we are needed */
+	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	syscall(SYS_close_range, ALIVE_FD + 1, ~0u, 0);
 	while (read(ALIVE_FD, &nothing, 1) < 0 && errno == EINTR)

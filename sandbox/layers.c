@@ -68,7 +68,7 @@ unsigned long osd_layers_clone_flags(unsigned layers)
 	return flags;
 }
 
-/* ---- probes: each runs in a child of its own and answers 0 or an errno ------------------------- */
+/* ---- probes: each runs in a child of its own and answers 0 or an errno ----------------------- */
 
 static int probe_unshare(unsigned layer)
 {
@@ -163,15 +163,17 @@ static unsigned missing_layers(unsigned wanted, const struct osd_layer_states *s
 	return missing;
 }
 
-static void describe(unsigned missing, const struct osd_layer_states *states, char *text, size_t size)
+static void describe(unsigned missing, const struct osd_layer_states *states, char *text,
+		     size_t size)
 {
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT && used < size; i++) {
 		if (missing & 1u << i)
-			used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used ? ", " : "",
-						 names[i], strerror(states->error[i]));
+			used += (size_t)snprintf(text + used, size - used, "%s%s (%s)",
+						 used ? ", " : "", names[i],
+						 strerror(states->error[i]));
 	}
 }
 

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* layers.h -- the layers of isolation, and the levels made of them (design D21).
  *
- * A level is exactly its list of layers, no more (but that a daemon which is root never runs a script as
- * root): `minimal` asked for by name runs what a host without namespaces would run, so that path is tested
- * on every host.  `best` is the first level of the table
- * whose layers are all there. */
+ * A level is exactly its list of layers, no more (but that a daemon which is root never runs a
+ * script as root): `minimal` asked for by name runs what a host without namespaces would run, so
+ * that path is tested on every host.  `best` is the first level of the table whose layers are
+ * all there. */
 #ifndef OSD_SANDBOX_LAYERS_H
 #define OSD_SANDBOX_LAYERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/*        symbol       name            what it does */
-#define OSD_LAYERS(X)                                                                                    \
-	X(USERNS,      "userns",       "user namespace: root inside is nobody outside")                  \
-	X(MOUNTNS,     "mountns",      "mount namespace with a read-only root of its own")               \
-	X(PIDNS,       "pidns",        "process namespaces: one for the zygote, one for each sandbox")   \
-	X(NETNS,       "netns",        "network namespace without any interface up")                     \
-	X(IPCNS,       "ipcns",        "System V IPC and message queue namespace")                       \
-	X(UTSNS,       "utsns",        "host name namespace")                                            \
-	X(UID,         "uid",          "a user id of its own for each slot")                             \
-	X(NO_NEW_PRIVS, "no_new_privs", "no privileges by exec")                                         \
-	X(RLIMITS,     "rlimits",      "limits on memory, cpu, files, threads")                          \
-	X(LANDLOCK,    "landlock",     "file access only below the interpreter's library")               \
-	X(SECCOMP,     "seccomp",      "system-call allow-list")                                         \
-	X(OOM_SCORE,   "oom_score",    "killed before the daemon when the host runs out of memory")      \
-	X(CGROUP_MEMORY, "cgroup_memory", "memory control group for each slot")                          \
-	X(CGROUP_PIDS, "cgroup_pids",  "process-count control group for each slot")                      \
-	X(CGROUP_CPU,  "cgroup_cpu",   "processor weight below the target's")
+/* Columns: symbol, name, what it does. */
+#define OSD_LAYERS(X)                                                                            \
+	X(USERNS, "userns", "user namespace: root inside is nobody outside")                     \
+	X(MOUNTNS, "mountns", "mount namespace with a read-only root of its own")                \
+	X(PIDNS, "pidns", "process namespaces: one for the zygote, one for each sandbox")        \
+	X(NETNS, "netns", "network namespace without any interface up")                          \
+	X(IPCNS, "ipcns", "System V IPC and message queue namespace")                            \
+	X(UTSNS, "utsns", "host name namespace")                                                 \
+	X(UID, "uid", "a user id of its own for each slot")                                      \
+	X(NO_NEW_PRIVS, "no_new_privs", "no privileges by exec")                                 \
+	X(RLIMITS, "rlimits", "limits on memory, cpu, files, threads")                           \
+	X(LANDLOCK, "landlock", "file access only below the interpreter's library")              \
+	X(SECCOMP, "seccomp", "system-call allow-list")                                          \
+	X(OOM_SCORE, "oom_score", "killed before the daemon when the host runs out of memory")   \
+	X(CGROUP_MEMORY, "cgroup_memory", "memory control group for each slot")                  \
+	X(CGROUP_PIDS, "cgroup_pids", "process-count control group for each slot")               \
+	X(CGROUP_CPU, "cgroup_cpu", "processor weight below the target's")
 
 enum osd_layer_index {
 #define X(symbol, name, what) OSD_LAYER_INDEX_##symbol,
@@ -64,8 +64,8 @@ struct osd_layer_states {
 /* Try everything but the control groups, in a child; those are the caller's to fill in. */
 void osd_layers_probe(unsigned uid_base, struct osd_layer_states *ret_states);
 
-/* The level named, or the best; NULL when unknown or not reachable.  text: what is missing for the level
- * asked for (for `best`: for the first of the table), "" when nothing is. */
+/* The level named, or the best; NULL when unknown or not reachable.  text: what is missing for
+ * the level asked for (for `best`: for the first of the table), "" when nothing is. */
 const struct osd_level *osd_level_choose(const char *name, const struct osd_layer_states *states,
 					 char *text, size_t size);
 

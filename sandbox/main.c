@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* main.c -- what a sandbox does, in order: sandbox_steps reads as the list.  Whatever fails before READY
- * is told over the job socket as FAILED; nothing of the job has run then.
+/* main.c -- what a sandbox does, in order: sandbox_steps reads as the list.  Whatever fails
+ * before READY is told over the job socket as FAILED; nothing of the job has run then.
  * Namespaces and the root are the zygote's (root.c, zygote.c); each right given up: confine.c. */
 #include "main.h"
 
@@ -40,12 +40,12 @@ struct sandbox {
 	bool laid_out; /* descriptors 0-4 are where the sandbox expects them */
 };
 
-/* ---- steps: 0 or -errno ------------------------------------------------------------------------ */
+/* ---- steps: 0 or -errno ---------------------------------------------------------------------- */
 
 static int join_cgroups(struct sandbox *s, struct osd_step *step)
 {
-	return osd_confine_cgroups(s->start->fds + SPAWN_FD_CGROUPS, s->start->fd_count - SPAWN_FD_CGROUPS,
-				   step);
+	return osd_confine_cgroups(s->start->fds + SPAWN_FD_CGROUPS,
+				   s->start->fd_count - SPAWN_FD_CGROUPS, step);
 }
 
 /* 0 /dev/null, 1 and 2 the pipes, 3 the shared memory, 4 the job socket, 5 the Landlock ruleset. */
@@ -129,7 +129,7 @@ static int dry_run(struct sandbox *s, struct osd_step *step)
 	return osd_step_failed(step, "run a first script", NULL);
 }
 
-/* ---- the list ---------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static const struct {
 	int (*take)(struct sandbox *, struct osd_step *);
@@ -182,7 +182,7 @@ static void take_steps(struct sandbox *s)
 	}
 }
 
-/* ---- the job ------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 #define INLINE_BYTES (OSD_JOB_RUN_BYTES + 128u + OSD_JOB_INLINE_MAX)
 
@@ -216,14 +216,16 @@ static bool receive_job(struct osd_host_job *job)
 	static uint8_t message[INLINE_BYTES];
 	int memfd = -1;
 	size_t fd_count;
-	ssize_t length = osd_fd_receive(OSD_SANDBOX_JOB_FD, message, sizeof(message), &memfd, 1, &fd_count);
+	ssize_t length =
+		osd_fd_receive(OSD_SANDBOX_JOB_FD, message, sizeof(message), &memfd, 1, &fd_count);
 	bool fine;
 
 	if (length < (ssize_t)OSD_JOB_RUN_BYTES || !osd_job_run_decode(message, &job->run) ||
 	    job->run.in_memfd != (fd_count == 1))
 		return false;
 	if (!job->run.in_memfd)
-		return find_texts(job, message + OSD_JOB_RUN_BYTES, (size_t)length - OSD_JOB_RUN_BYTES);
+		return find_texts(job, message + OSD_JOB_RUN_BYTES,
+				  (size_t)length - OSD_JOB_RUN_BYTES);
 	fine = map_texts(job, memfd);
 	close(memfd);
 	return fine;

@@ -8,7 +8,8 @@
 
 #include "wire/sandboxd_frame.h"
 
-#define OSD_SANDBOX_JOB_FD 4 /* the job socket; 0 /dev/null, 1 and 2 pipes, 3 shared memory until mapped */
+/* the job socket; 0 /dev/null, 1 and 2 pipes, 3 shared memory until mapped */
+#define OSD_SANDBOX_JOB_FD 4
 
 /* What the zygote prepared once, for all. */
 struct osd_confinement {

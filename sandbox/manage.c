@@ -17,7 +17,8 @@ struct management {
 	pid_t process, main_thread;
 };
 
-static struct management management; /* one per process: set before the thread starts, then constant */
+/* one per process: set before the thread starts, then constant */
+static struct management management;
 
 static uint64_t microseconds(struct timeval time)
 {
@@ -40,8 +41,9 @@ void osd_manage_sample(void)
 	sample_usage(management.shm);
 }
 
-/* The first makes the interpreter look between two bytecodes; the second ends a sleep or a blocking
- * read in C.  Denied where the sandbox has no process namespace: then the grace runs out instead. */
+/* The first makes the interpreter look between two bytecodes; the second ends a sleep or a
+ * blocking read in C.  Denied where the sandbox has no process namespace: then the grace runs
+ * out instead. */
 static void end_script(const struct management *m)
 {
 	PyErr_SetInterruptEx(OSD_END_SIGNAL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* manage.h -- the management thread of a sandbox: waits on the control line, samples usage when pinged,
- * raises osd.Ended in the script when told to end.  It holds no Python state and never takes the GIL, so it
- * answers whatever the script does. */
+/* manage.h -- the management thread of a sandbox: waits on the control line, samples usage when
+ * pinged, raises osd.Ended in the script when told to end.  It holds no Python state and never
+ * takes the GIL, so it answers whatever the script does. */
 #ifndef OSD_SANDBOX_MANAGE_H
 #define OSD_SANDBOX_MANAGE_H
 

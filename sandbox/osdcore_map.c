@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_map.c -- _osdcore.Map: an object's head and tail files mapped read-only in one contiguous range
- * (design D19), offered through the buffer protocol.  Unmapped when the last buffer and the last
- * reference are gone.
+/* osdcore_map.c -- _osdcore.Map: an object's head and tail files mapped read-only in one
+ * contiguous range (design D19), offered through the buffer protocol.  Unmapped when the last
+ * buffer and the last reference are gone.
  *
- * The target never cuts a file that is shared, so the range stays readable for the life of the map. */
+ * The target never cuts a file that is shared, so the range stays readable for the life of the
+ * map. */
 #include "osdcore_module.h"
 
 #include <stdint.h>
@@ -19,7 +20,8 @@ struct map {
 /* part of the file from offset 0, at most room bytes, over the reservation at bytes */
 static bool map_over(uint8_t *bytes, size_t room, int fd)
 {
-	return room == 0 || mmap(bytes, room, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	return room == 0 ||
+	       mmap(bytes, room, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
 /* Reserve the whole, then lay the files over it. */
@@ -32,7 +34,8 @@ static bool map_files(struct map *map, int head_fd, unsigned long long head_byte
 		PyErr_SetString(PyExc_ValueError, "the files do not cover the length");
 		return false;
 	}
-	map->bytes = mmap(NULL, map->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map->bytes = mmap(NULL, map->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			  -1, 0);
 	if (map->bytes == MAP_FAILED) {
 		map->bytes = NULL;
 		PyErr_SetFromErrno(PyExc_OSError);
@@ -100,7 +103,8 @@ static Py_ssize_t map_length(PyObject *object)
 }
 
 static PyType_Slot map_slots[] = {
-	{Py_tp_doc, (void *)"Map(head_fd, head_bytes, tail_fd, length): read-only bytes of two files in a row"},
+	{Py_tp_doc, (void *)"Map(head_fd, head_bytes, tail_fd, length): read-only bytes of two "
+			    "files in a row"},
 	{Py_tp_new, map_new},
 	{Py_tp_dealloc, map_dealloc},
 	{Py_bf_getbuffer, map_getbuffer},

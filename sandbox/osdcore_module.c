@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_module.c -- `_osdcore`: call, readinto and share over proxy_client.c, and the signal handler
- * that raises osd.Ended.  Not here: what the calls mean (package osd), the mapping (osdcore_map.c).
+/* osdcore_module.c -- `_osdcore`: call, readinto and share over proxy_client.c, and the signal
+ * handler that raises osd.Ended.  Not here: what the calls mean (package osd), the mapping
+ * (osdcore_map.c).
  *
- * State is static, not per module: one sandbox is one process with one interpreter and one proxy. */
+ * State is static, not per module: one sandbox is one process with one interpreter and one
+ * proxy. */
 #include "osdcore_module.h"
 
 #include <errno.h>
@@ -61,8 +63,9 @@ static bool ask(const struct osd_call *call, const void *body, struct osd_answer
 	return true;
 }
 
-PyDoc_STRVAR(call_doc, "call(op, partition_id, object_id, a=0, b=0, body=b'', /) -> (a, b, bytes)\n\n"
-		       "One call to the proxy.  Raises the exception registered for its answer.");
+PyDoc_STRVAR(call_doc,
+	     "call(op, partition_id, object_id, a=0, b=0, body=b'', /) -> (a, b, bytes)\n\n"
+	     "One call to the proxy.  Raises the exception registered for its answer.");
 
 static PyObject *core_call(PyObject *module, PyObject *args)
 {
@@ -75,7 +78,8 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	bool fine;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "HKK|KKy*:call", &call.op, &partition_id, &object_id, &a, &b, &body))
+	if (!PyArg_ParseTuple(args, "HKK|KKy*:call", &call.op, &partition_id, &object_id, &a, &b,
+			      &body))
 		return NULL;
 	call.partition_id = partition_id;
 	call.object_id = object_id;
@@ -85,12 +89,14 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	fine = ask(&call, body.buf, &answer, &answer_body);
 	/* copied before anything that may run other code, whose calls would overwrite it */
 	if (fine)
-		data = PyBytes_FromStringAndSize((const char *)answer_body, (Py_ssize_t)answer.body_bytes);
+		data = PyBytes_FromStringAndSize((const char *)answer_body,
+						 (Py_ssize_t)answer.body_bytes);
 	if (body.obj)
 		PyBuffer_Release(&body);
 	if (!data)
 		return NULL;
-	return Py_BuildValue("(KKN)", (unsigned long long)answer.a, (unsigned long long)answer.b, data);
+	return Py_BuildValue("(KKN)", (unsigned long long)answer.a, (unsigned long long)answer.b,
+			     data);
 }
 
 PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"
@@ -122,9 +128,10 @@ static PyObject *core_readinto(PyObject *module, PyObject *args)
 	return result;
 }
 
-PyDoc_STRVAR(share_doc,
-	     "share(partition_id, object_id, /) -> (head_bytes, length, head_fd, tail_fd, version_fd)\n\n"
-	     "Read-only descriptors of an object's files, the caller's to close; -1 for a file that is not.");
+PyDoc_STRVAR(share_doc, "share(partition_id, object_id, /) -> (head_bytes, length, head_fd, "
+			"tail_fd, version_fd)\n\n"
+			"Read-only descriptors of an object's files, the caller's to close; -1 for "
+			"a file that is not.");
 
 static PyObject *core_share(PyObject *module, PyObject *args)
 {
@@ -157,11 +164,12 @@ static PyObject *core_share(PyObject *module, PyObject *args)
 		head = fds[count++];
 	if (answer.flags & 2)
 		tail = fds[count++];
-	return Py_BuildValue("(KKiii)", (unsigned long long)answer.a, (unsigned long long)answer.b, head,
-			     tail, fds[count]);
+	return Py_BuildValue("(KKiii)", (unsigned long long)answer.a, (unsigned long long)answer.b,
+			     head, tail, fds[count]);
 }
 
-PyDoc_STRVAR(register_doc, "register(errors, /)\n\nException classes by answer code; index 0: Ended.");
+PyDoc_STRVAR(register_doc,
+	     "register(errors, /)\n\nException classes by answer code; index 0: Ended.");
 
 static PyObject *core_register(PyObject *module, PyObject *classes)
 {
@@ -174,7 +182,8 @@ static PyObject *core_register(PyObject *module, PyObject *classes)
 	Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(script_doc, "script(running, /)\n\nWhether the script's own code runs and may be ended.");
+PyDoc_STRVAR(script_doc,
+	     "script(running, /)\n\nWhether the script's own code runs and may be ended.");
 
 static PyObject *core_script(PyObject *module, PyObject *running)
 {
@@ -187,7 +196,8 @@ static PyObject *core_script(PyObject *module, PyObject *running)
 	Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(on_end_doc, "on_end(signal, frame, /)\n\nSignal handler: raises Ended while the script runs.");
+PyDoc_STRVAR(on_end_doc,
+	     "on_end(signal, frame, /)\n\nSignal handler: raises Ended while the script runs.");
 
 static PyObject *core_on_end(PyObject *module, PyObject *args)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* osdcore_module.h -- the built-in module `_osdcore`: the transport under the Python package osd. */
+/* osdcore_module.h -- the built-in module `_osdcore`: the transport under the Python package
+ * osd. */
 #ifndef OSD_SANDBOX_OSDCORE_MODULE_H
 #define OSD_SANDBOX_OSDCORE_MODULE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_client.h -- asks the proxy and waits for its answer, through the shared memory; receives the
- * descriptors that go with an answer.  One call at a time: callers hold the GIL from before the call until
- * they have copied the body out. */
+/* proxy_client.h -- asks the proxy and waits for its answer, through the shared memory; receives
+ * the descriptors that go with an answer.  One call at a time: callers hold the GIL from before
+ * the call until they have copied the body out. */
 #ifndef OSD_SANDBOX_PROXY_CLIENT_H
 #define OSD_SANDBOX_PROXY_CLIENT_H
 
@@ -14,8 +14,9 @@
 /* The shared memory and the job socket of this sandbox; both for good. */
 void osd_proxy_attach(struct osd_shm *shm, int job_socket);
 
-/* call->body_bytes of body go along (copied).  On true *ret_answer is checked and *ret_body points at
- * ret_answer->body_bytes in shared memory, valid until the next call.  False: the answer was malformed. */
+/* call->body_bytes of body go along (copied).  On true *ret_answer is checked and *ret_body
+ * points at ret_answer->body_bytes in shared memory, valid until the next call.  False: the
+ * answer was malformed. */
 bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
 		    const uint8_t **ret_body);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* py_host.c -- see py_host.h.  The Python half is osd/_host.py: it imports the allowed modules, runs the
- * code and words the traceback; here is what must hold even if that half breaks. */
+/* py_host.c -- see py_host.h.  The Python half is osd/_host.py: it imports the allowed modules,
+ * runs the code and words the traceback; here is what must hold even if that half breaks. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -29,7 +29,7 @@ struct finish {
 	PyObject *report;
 };
 
-/* ---- up --------------------------------------------------------------------------------------- */
+/* ---- up -------------------------------------------------------------------------------------- */
 
 static bool failed(char *text, size_t size, const char *what)
 {
@@ -92,13 +92,15 @@ static bool start_interpreter(char *text, size_t size)
 		status = Py_InitializeFromConfig(&config);
 	PyConfig_Clear(&config);
 	if (PyStatus_Exception(status)) {
-		snprintf(text, size, "start the interpreter: %s", status.err_msg ? status.err_msg : "failed");
+		snprintf(text, size, "start the interpreter: %s",
+			 status.err_msg ? status.err_msg : "failed");
 		return false;
 	}
 	return true;
 }
 
-/* The package is loaded from its directory by name, so that its neighbours there are not importable. */
+/* The package is loaded from its directory by name, so that its neighbours there are not
+ * importable. */
 static const char load_package[] =
 	"def load(directory):\n"
 	"    import importlib.util, sys\n"
@@ -150,24 +152,23 @@ pid_t osd_host_fork(void)
 	return pid < 0 ? -error : pid;
 }
 
-/* ---- run ---------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 /* run(code, name, args encoding, args, zone type, zone ids, job ids) of _host.py */
 static PyObject *call_run(const struct osd_host_job *job)
 {
 	const struct osd_job_run *run = &job->run;
 
-	return PyObject_CallFunction(host_run, "y#s#Iy#I(KK)(KK)", job->code, (Py_ssize_t)run->code_bytes,
-				     job->name, (Py_ssize_t)run->name_bytes, (unsigned)run->args_encoding,
-				     job->args, (Py_ssize_t)run->args_bytes, (unsigned)run->zone_type,
-				     (unsigned long long)run->zone_partition,
-				     (unsigned long long)run->zone_object,
-				     (unsigned long long)run->job_partition,
-				     (unsigned long long)run->job_object);
+	return PyObject_CallFunction(
+		host_run, "y#s#Iy#I(KK)(KK)", job->code, (Py_ssize_t)run->code_bytes, job->name,
+		(Py_ssize_t)run->name_bytes, (unsigned)run->args_encoding, job->args,
+		(Py_ssize_t)run->args_bytes, (unsigned)run->zone_type,
+		(unsigned long long)run->zone_partition, (unsigned long long)run->zone_object,
+		(unsigned long long)run->job_partition, (unsigned long long)run->job_object);
 }
 
-/* An exception came out of _host.run itself: the script broke what words tracebacks, or osd.Ended, or
- * memory ran out again there.  Say what can be said without running any Python. */
+/* An exception came out of _host.run itself: the script broke what words tracebacks, or
+ * osd.Ended, or memory ran out again there.  Say what can be said without running any Python. */
 static void finish_without_host(struct finish *finish)
 {
 	PyObject *type = PyErr_Occurred();
@@ -193,8 +194,8 @@ static void read_report(PyObject *report, struct finish *finish)
 
 	*finish = (struct finish){.report = report};
 	if (!report || !PyTuple_Check(report) ||
-	    !PyArg_ParseTuple(report, "Kiy#y#", &code, &kind, &finish->traceback, &finish->traceback_bytes,
-			      &finish->line, &finish->line_bytes)) {
+	    !PyArg_ParseTuple(report, "Kiy#y#", &code, &kind, &finish->traceback,
+			      &finish->traceback_bytes, &finish->line, &finish->line_bytes)) {
 		finish_without_host(finish);
 		finish->report = report;
 		return;

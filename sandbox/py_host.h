@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* py_host.h -- CPython up, user code in, how it ended out.
  *
- * In the zygote: osd_host_start, then osd_host_fork for each sandbox.  In a sandbox, on its main thread:
- * osd_host_prewarm, osd_host_run once; the process then leaves with _exit (there is no way down: a new
- * interpreter is a new process). */
+ * In the zygote: osd_host_start, then osd_host_fork for each sandbox.  In a sandbox, on its main
+ * thread: osd_host_prewarm, osd_host_run once; the process then leaves with _exit (there is no
+ * way down: a new interpreter is a new process). */
 #ifndef OSD_SANDBOX_PY_HOST_H
 #define OSD_SANDBOX_PY_HOST_H
 

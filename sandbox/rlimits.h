@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rlimits.h -- a job's limits as resource limits.  One table: a sandbox sets it on itself, the daemon sets
- * it anew when the job turns out to have other limits than the sandbox was started with. */
+/* rlimits.h -- a job's limits as resource limits.  One table: a sandbox sets it on itself, the
+ * daemon sets it anew when the job turns out to have other limits than the sandbox was started
+ * with. */
 #ifndef OSD_SANDBOX_RLIMITS_H
 #define OSD_SANDBOX_RLIMITS_H
 
@@ -10,7 +11,8 @@
 
 #define OSD_RLIMIT_COUNT     9
 #define OSD_STACK_BYTES      (8u << 20)
-#define OSD_OWN_OPEN_FILES   8u /* stdin, stdout, stderr, job socket; room for descriptors in transit */
+/* stdin, stdout, stderr, job socket; room for descriptors in transit */
+#define OSD_OWN_OPEN_FILES   8u
 #define OSD_OWN_THREADS      1u /* the management thread */
 
 struct osd_rlimit {

@@ -15,7 +15,9 @@
 
 #include "base/util.h"
 
-#define STAGE "/tmp" /* any directory every host has: only our namespace sees what is mounted on it */
+/* any directory every host has: only our namespace sees what is mounted on it */
+#define STAGE "/tmp"
+#define STAGE_OPTIONS "mode=0755,size=1m,nr_inodes=128"
 #define COPY_BYTES (1u << 20)
 
 struct entry {
@@ -58,7 +60,8 @@ static int make_place(const struct entry *entry, char path[PATH_MAX], struct osd
 	return 0;
 }
 
-/* A read-only bind keeps the flags the host mounted with: inside a user namespace they are locked. */
+/* A read-only bind keeps the flags the host mounted with: inside a user namespace they are
+ * locked. */
 static int make_read_only(const char *path, struct osd_step *step)
 {
 	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID;
@@ -91,14 +94,16 @@ static int bind_entry(const struct entry *entry, struct osd_step *step)
 	return entry->directory ? make_read_only(path, step) : 0;
 }
 
-/* ---- the package osd: copied, not bound ---------------------------------------------------------
- * It may lie below a home directory that nobody else may search.  The daemon opened it as root; reading
- * through that descriptor needs no rights above it. */
+/* ---- the package osd: copied, not bound ----------------------------------------------------- */
 
+/* It may lie below a home directory that nobody else may search.  The daemon opened it as root;
+ * reading through that descriptor needs no rights above it. */
 static int copy_file(int from_directory, int to_directory, const char *name, struct osd_step *step)
 {
-	OSD_CLEANUP_CLOSE int from = openat(from_directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	OSD_CLEANUP_CLOSE int to = openat(to_directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	OSD_CLEANUP_CLOSE int from =
+		openat(from_directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	OSD_CLEANUP_CLOSE int to =
+		openat(to_directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	ssize_t copied;
 
 	if (from < 0 || to < 0)
@@ -154,7 +159,7 @@ int osd_root_enter(int package_fd, struct osd_step *step)
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return osd_step_failed(step, "make mounts private", NULL);
-	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=128") < 0)
+	if (mount("iosd", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, STAGE_OPTIONS) < 0)
 		return osd_step_failed(step, "mount tmpfs", NULL);
 	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++) {
 		error = bind_entry(&binds[i], step);

@@ -9,8 +9,9 @@
 
 #define OSD_ROOT_PACKAGE "/iosd/osd" /* where the package osd is, inside */
 
-/* In a mount namespace of our own, with CAP_SYS_ADMIN over it.  package_fd: O_PATH descriptor of the
- * directory of package osd.  Returns 0 with the root and working directory changed, or -errno. */
+/* In a mount namespace of our own, with CAP_SYS_ADMIN over it.  package_fd: O_PATH descriptor of
+ * the directory of package osd.  Returns 0 with the root and working directory changed, or
+ * -errno. */
 int osd_root_enter(int package_fd, struct osd_step *step);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandboxd.c -- iosd-sandboxd: options, start, poll loop.  The daemon makes sandboxes for one target at a
- * time, because it has the rights for it and the target has not.  No Python here, no threads.
- * Parts: daemon.h. */
+/* sandboxd.c -- iosd-sandboxd: options, start, poll loop.  The daemon makes sandboxes for one
+ * target at a time, because it has the rights for it and the target has not.  No Python here, no
+ * threads.  Parts: daemon.h. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ struct options {
 	uid_t uids[UIDS_MAX];
 };
 
-/* ---- options ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
 {
@@ -74,7 +74,8 @@ static bool add_uid(struct osd_daemon *daemon, struct options *options, const ch
 	return true;
 }
 
-static bool take_option(struct osd_daemon *daemon, struct options *options, int option, const char *value)
+static bool take_option(struct osd_daemon *daemon, struct options *options, int option,
+			const char *value)
 {
 	switch (option) {
 	case 's':
@@ -127,10 +128,11 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 	}
 	daemon->uids = options->uids;
 	daemon->package = options->package;
-	return optind == argc && (options->print_level || (daemon->socket_path && options->package[0]));
+	return optind == argc &&
+	       (options->print_level || (daemon->socket_path && options->package[0]));
 }
 
-/* ---- level --------------------------------------------------------------------------------------- */
+/* ---- level ----------------------------------------------------------------------------------- */
 
 static int print_level(struct osd_daemon *daemon, const struct osd_layer_states *states)
 {
@@ -158,10 +160,11 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 static bool choose_level(struct osd_daemon *daemon, const struct options *options,
 			 const struct osd_layer_states *states)
 {
-	daemon->level =
-		osd_level_choose(options->isolation, states, daemon->missing, sizeof(daemon->missing));
+	daemon->level = osd_level_choose(options->isolation, states, daemon->missing,
+					 sizeof(daemon->missing));
 	if (!daemon->level) {
-		osd_error("isolation level %s is not available here: %s; --isolation best takes what is",
+		osd_error("isolation level %s is not available here: %s; --isolation best takes "
+			  "what is",
 			  options->isolation, daemon->missing);
 		return false;
 	}
@@ -173,7 +176,7 @@ static bool choose_level(struct osd_daemon *daemon, const struct options *option
 	return true;
 }
 
-/* ---- start --------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* Who may connect is decided by the peer's credentials, so the mode only keeps out the idle. */
 static bool listen_on(struct osd_daemon *daemon)
@@ -189,7 +192,8 @@ static bool listen_on(struct osd_daemon *daemon)
 	unlink(daemon->socket_path);
 	if (daemon->listen_fd < 0 ||
 	    bind(daemon->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(daemon->socket_path, daemon->uid_count ? 0666 : 0600) < 0 || listen(daemon->listen_fd, 4) < 0) {
+	    chmod(daemon->socket_path, daemon->uid_count ? 0666 : 0600) < 0 ||
+	    listen(daemon->listen_fd, 4) < 0) {
 		osd_error("cannot listen on '%s': %s", daemon->socket_path, strerror(errno));
 		return false;
 	}
@@ -201,7 +205,8 @@ static void raise_open_files(void)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max < OPEN_FILES_WANT ? limit.rlim_max : OPEN_FILES_WANT;
+		limit.rlim_cur =
+			limit.rlim_max < OPEN_FILES_WANT ? limit.rlim_max : OPEN_FILES_WANT;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
@@ -240,7 +245,7 @@ static void announce(const struct osd_daemon *daemon)
 	close(fd);
 }
 
-/* ---- loop ----------------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 enum ready_index { READY_SIGNAL, READY_LISTEN, READY_TARGET, READY_ZYGOTES };
 
@@ -255,9 +260,9 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 	};
 
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
-		ready[READY_ZYGOTES + i] =
-			(struct pollfd){.fd = daemon->zygotes[i].pid ? daemon->zygotes[i].socket : -1,
-					.events = POLLIN};
+		ready[READY_ZYGOTES + i] = (struct pollfd){
+			.fd = daemon->zygotes[i].pid ? daemon->zygotes[i].socket : -1,
+			.events = POLLIN};
 	if (poll(ready, READY_ZYGOTES + OSD_ZYGOTES, -1) < 0)
 		return;
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
@@ -305,8 +310,11 @@ static int run(struct osd_daemon *daemon)
 
 int main(int argc, char **argv)
 {
-	struct osd_daemon daemon = {
-		.max = MAX_DEFAULT, .uid_base = UID_BASE, .rotate_after = ROTATE_DEFAULT, .listen_fd = -1, .target_fd = -1};
+	struct osd_daemon daemon = {.max = MAX_DEFAULT,
+				    .uid_base = UID_BASE,
+				    .rotate_after = ROTATE_DEFAULT,
+				    .listen_fd = -1,
+				    .target_fd = -1};
 	struct options options = {.isolation = "full"};
 	struct osd_layer_states states = {{0}};
 
@@ -319,7 +327,8 @@ int main(int argc, char **argv)
 	}
 	raise_open_files();
 	osd_layers_probe(daemon.uid_base, &states);
-	osd_cgroups_open(&daemon.cgroups, daemon.cgroup_parent, options.print_level ? 1 : daemon.max, &states);
+	osd_cgroups_open(&daemon.cgroups, daemon.cgroup_parent,
+			 options.print_level ? 1 : daemon.max, &states);
 	if (options.print_level)
 		return print_level(&daemon, &states);
 	if (!choose_level(&daemon, &options, &states)) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* seccomp_rules.c -- see seccomp_rules.h.
  *
- * An allow-list; whatever is not on it fails with EPERM, which Python turns into PermissionError (a
- * script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among others:
- * fork, vfork, execve, kill, socket, bind, connect, ptrace, process_vm_*, mount, unshare, setns, bpf,
- * keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl, flock, fadvise64, sched_set*,
- * setpriority, shmget, mq_open, inotify, and every call that changes a file system. */
+ * An allow-list; whatever is not on it fails with EPERM, which Python turns into PermissionError
+ * (a script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among
+ * others: fork, vfork, execve, kill, socket, bind, connect, ptrace, process_vm_*, mount,
+ * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
+ * flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
+ * changes a file system. */
 #include "seccomp_rules.h"
 
 #include <fcntl.h>
@@ -25,20 +26,21 @@
 
 /* Without argument rules: the kernel keeps these in a bitmap, so a call costs about 35 ns more. */
 static const int always[] = {
+	/* clang-format off */
 	/* descriptors already open, and files below the Landlock rules */
-	NUMBER(read), NUMBER(write), NUMBER(pread64), NUMBER(pwrite64), NUMBER(readv), NUMBER(writev),
-	NUMBER(preadv), NUMBER(preadv2), NUMBER(close), NUMBER(fstat), NUMBER(newfstatat), NUMBER(stat),
-	NUMBER(lstat), NUMBER(statx), NUMBER(lseek), NUMBER(openat), NUMBER(open), NUMBER(access),
-	NUMBER(faccessat), NUMBER(faccessat2), NUMBER(readlink), NUMBER(readlinkat), NUMBER(getdents64),
-	NUMBER(getcwd), NUMBER(dup), NUMBER(dup2), NUMBER(dup3), NUMBER(poll), NUMBER(ppoll),
-	NUMBER(select), NUMBER(pselect6),
+	NUMBER(read), NUMBER(write), NUMBER(pread64), NUMBER(pwrite64), NUMBER(readv),
+	NUMBER(writev), NUMBER(preadv), NUMBER(preadv2), NUMBER(close), NUMBER(fstat),
+	NUMBER(newfstatat), NUMBER(stat), NUMBER(lstat), NUMBER(statx), NUMBER(lseek),
+	NUMBER(openat), NUMBER(open), NUMBER(access), NUMBER(faccessat), NUMBER(faccessat2),
+	NUMBER(readlink), NUMBER(readlinkat), NUMBER(getdents64), NUMBER(getcwd), NUMBER(dup),
+	NUMBER(dup2), NUMBER(dup3), NUMBER(poll), NUMBER(ppoll), NUMBER(select), NUMBER(pselect6),
 	/* memory */
 	NUMBER(munmap), NUMBER(mremap), NUMBER(madvise), NUMBER(brk),
 	/* threads of this process and time */
-	NUMBER(futex), NUMBER(set_robust_list), NUMBER(rseq), NUMBER(set_tid_address), NUMBER(gettid),
-	NUMBER(sched_yield), NUMBER(sched_getaffinity), NUMBER(getcpu), NUMBER(clock_gettime),
-	NUMBER(clock_getres), NUMBER(gettimeofday), NUMBER(time), NUMBER(clock_nanosleep),
-	NUMBER(nanosleep), NUMBER(restart_syscall),
+	NUMBER(futex), NUMBER(set_robust_list), NUMBER(rseq), NUMBER(set_tid_address),
+	NUMBER(gettid), NUMBER(sched_yield), NUMBER(sched_getaffinity), NUMBER(getcpu),
+	NUMBER(clock_gettime), NUMBER(clock_getres), NUMBER(gettimeofday), NUMBER(time),
+	NUMBER(clock_nanosleep), NUMBER(nanosleep), NUMBER(restart_syscall),
 	/* who am I, how much did I use */
 	NUMBER(getpid), NUMBER(getppid), NUMBER(getuid), NUMBER(geteuid), NUMBER(getgid),
 	NUMBER(getegid), NUMBER(getgroups), NUMBER(uname), NUMBER(getrusage), NUMBER(times),
@@ -46,6 +48,7 @@ static const int always[] = {
 	/* signals to itself only: handlers and masks */
 	NUMBER(rt_sigaction), NUMBER(rt_sigprocmask), NUMBER(rt_sigreturn), NUMBER(sigaltstack),
 	NUMBER(exit), NUMBER(exit_group),
+	/* clang-format on */
 };
 
 static int allow_always(scmp_filter_ctx filter)
@@ -59,8 +62,8 @@ static int allow_always(scmp_filter_ctx filter)
 	return 0;
 }
 
-/* Shared anonymous memory is not counted by RLIMIT_DATA; executable memory would let a script bring its
- * own machine code. */
+/* Shared anonymous memory is not counted by RLIMIT_DATA; executable memory would let a script
+ * bring its own machine code. */
 static int allow_memory(scmp_filter_ctx filter)
 {
 	const uint64_t forbidden = MAP_SHARED | MAP_ANONYMOUS;
@@ -92,8 +95,8 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 	return error;
 }
 
-/* A thread of this process, as pthread_create asks for it; nothing with a namespace in it.  clone3 hides
- * its flags behind a pointer: ENOSYS sends the C library back to clone. */
+/* A thread of this process, as pthread_create asks for it; nothing with a namespace in it.
+ * clone3 hides its flags behind a pointer: ENOSYS sends the C library back to clone. */
 static int allow_threads(scmp_filter_ctx filter, bool own_pids)
 {
 	const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
@@ -157,7 +160,8 @@ static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program
 	return error;
 }
 
-int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program, struct osd_step *step)
+int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program,
+		      struct osd_step *step)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int error = -ENOMEM;

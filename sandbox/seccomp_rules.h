@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* seccomp_rules.h -- the system calls a sandbox may make.  Built once, in the zygote (libseccomp takes
- * 200 us); each sandbox installs the finished program. */
+/* seccomp_rules.h -- the system calls a sandbox may make.  Built once, in the zygote (libseccomp
+ * takes 200 us); each sandbox installs the finished program. */
 #ifndef OSD_SANDBOX_SECCOMP_RULES_H
 #define OSD_SANDBOX_SECCOMP_RULES_H
 
@@ -9,9 +9,10 @@
 
 #include "step.h"
 
-/* job_socket: the only descriptor recvmsg is allowed on.  own_pids: the sandbox has a process namespace
- * of its own, so a signal it sends can reach only itself.  The program is never freed. */
-int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program, struct osd_step *step);
+/* job_socket: the only descriptor recvmsg is allowed on.  own_pids: the sandbox has a process
+ * namespace of its own, so a signal it sends can reach only itself.  The program is never freed. */
+int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program,
+		      struct osd_step *step);
 
 /* For all threads of the process, those already running included.  Needs no_new_privs. */
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step);

@@ -77,7 +77,7 @@ static void release(struct osd_sandbox *sandbox)
 	sandbox->state = OSD_SANDBOX_FREE;
 }
 
-/* ---- channels ----------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 /* Sealed, so that the sandbox cannot cut it and make the target fault. */
 static int make_shared_memory(void)
@@ -125,20 +125,22 @@ static bool make_channels(struct osd_sandbox *sandbox, int theirs[SPAWN_FD_CGROU
 	return true;
 }
 
-/* ---- SPAWN -------------------------------------------------------------------------------------- */
+/* ---- SPAWN ----------------------------------------------------------------------------------- */
 
 /* Control groups and channels, then the request to the zygote; what failed, or NULL. */
 static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
 			      struct osd_zygote *zygote)
 {
 	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
-	struct zygote_message message = {.type = ZYGOTE_SPAWN, .slot = slot, .limits = sandbox->limits};
+	struct zygote_message message = {
+		.type = ZYGOTE_SPAWN, .slot = slot, .limits = sandbox->limits};
 	int fds[SPAWN_FD_CGROUPS + OSD_HIERARCHIES] = {-1, -1, -1, -1};
 	const char *failed = NULL;
 	int groups;
 
 	message.serial = sandbox->serial;
-	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &sandbox->limits, fds + SPAWN_FD_CGROUPS);
+	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &sandbox->limits,
+				     fds + SPAWN_FD_CGROUPS);
 	if (groups < 0)
 		return "the control group refuses these limits";
 	if (!make_channels(sandbox, fds))
@@ -176,7 +178,7 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 	osd_zygote_count_fork(daemon);
 }
 
-/* ---- what zygotes say ---------------------------------------------------------------------------- */
+/* ---- what zygotes say ------------------------------------------------------------------------ */
 
 static struct osd_sandbox *about(struct osd_daemon *daemon, const struct zygote_message *message,
 				 enum osd_sandbox_state state)
@@ -240,7 +242,8 @@ void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *mes
 	release(sandbox);
 }
 
-static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox, struct osd_sandbox_exit status)
+static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
+		      struct osd_sandbox_exit status)
 {
 	uint8_t body[64];
 	size_t length;
@@ -268,7 +271,8 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote)
 			continue;
 		if (sandbox->state == OSD_SANDBOX_LIVE) {
 			osd_slot_kill(sandbox); /* without process namespace it may be alive */
-			tell_exit(daemon, sandbox, (struct osd_sandbox_exit){.wait_status = SIGKILL});
+			tell_exit(daemon, sandbox,
+				  (struct osd_sandbox_exit){.wait_status = SIGKILL});
 		} else if (sandbox->state == OSD_SANDBOX_STARTING) {
 			osd_target_refuse(daemon, sandbox->id, "its zygote died");
 			release(sandbox);
@@ -276,7 +280,7 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote)
 	}
 }
 
-/* ---- LIMITS and KILL ----------------------------------------------------------------------------- */
+/* ---- LIMITS and KILL ------------------------------------------------------------------------- */
 
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
 {
@@ -285,12 +289,14 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 	bool fine = sandbox && sandbox->state == OSD_SANDBOX_LIVE;
 
 	if (fine)
-		fine = osd_cgroups_limit(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes), limits) == 0;
+		fine = osd_cgroups_limit(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes),
+					 limits) == 0;
 	osd_limits_table(limits, table);
 	for (size_t i = 0; i < OSD_RLIMIT_COUNT && fine; i++) {
 		struct rlimit limit = {table[i].value, table[i].value};
 
-		fine = prlimit(sandbox->pid, (__rlimit_resource_t)table[i].resource, &limit, NULL) == 0;
+		fine = prlimit(sandbox->pid, (__rlimit_resource_t)table[i].resource, &limit,
+			       NULL) == 0;
 	}
 	if (!fine) {
 		osd_target_refuse(daemon, id, sandbox ? "limits cannot be set" : "no such sandbox");

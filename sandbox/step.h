@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* step.h -- one step of a start order that failed: which, and why.  Steps return 0 or -errno and fill in
- * what they were doing; the caller that runs the list reports it once. */
+/* step.h -- one step of a start order that failed: which, and why.  Steps return 0 or -errno and
+ * fill in what they were doing; the caller that runs the list reports it once. */
 #ifndef OSD_SANDBOX_STEP_H
 #define OSD_SANDBOX_STEP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* target_link.c -- the target's connection: who may connect, what it may ask.  One target at a time; the
- * next waits in the backlog until the last one's sandboxes are dead. */
+/* target_link.c -- the target's connection: who may connect, what it may ask.  One target at a
+ * time; the next waits in the backlog until the last one's sandboxes are dead. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,8 @@ void osd_target_accept(struct osd_daemon *daemon)
 
 	if (fd < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || !permitted(daemon, peer.uid)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
+	    !permitted(daemon, peer.uid)) {
 		osd_warning("refused a connection of uid %d", length ? (int)peer.uid : -1);
 		close(fd);
 		return;
@@ -61,8 +62,8 @@ void osd_target_drop(struct osd_daemon *daemon)
 	osd_slot_kill_all(daemon);
 }
 
-void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id, const void *body,
-		     size_t length, const int *fds, size_t fd_count)
+void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
+		     const void *body, size_t length, const int *fds, size_t fd_count)
 {
 	const struct osd_sandboxd_message message = {type, id, body, (uint32_t)length};
 	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
@@ -83,7 +84,7 @@ void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)
 	osd_target_send(daemon, OSD_SANDBOXD_REFUSED, id, text, strlen(text), NULL, 0);
 }
 
-/* ---- what it asks ------------------------------------------------------------------------------- */
+/* ---- what it asks ---------------------------------------------------------------------------- */
 
 static void welcome(struct osd_daemon *daemon)
 {
@@ -104,7 +105,8 @@ static void hello(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 	char text[96];
 
 	if (r.bad || most == 0 || most > daemon->max) {
-		snprintf(text, sizeof(text), "this daemon keeps 1 to %u sandboxes (option --max)", daemon->max);
+		snprintf(text, sizeof(text), "this daemon keeps 1 to %u sandboxes (option --max)",
+			 daemon->max);
 		osd_target_refuse(daemon, 0, text);
 		return;
 	}
@@ -151,7 +153,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 	case OSD_SANDBOXD_KILL:
 		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
 		if (sandbox)
-			osd_slot_kill(sandbox); /* else it has ended already: EXITED is on the way */
+			/* else it has ended already: EXITED is on the way */
+			osd_slot_kill(sandbox);
 		return true;
 	default:
 		return false;
@@ -163,11 +166,14 @@ void osd_target_serve(struct osd_daemon *daemon)
 	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
 	struct osd_sandboxd_message message;
 	size_t fd_count = 0;
-	ssize_t length = osd_fd_receive(daemon->target_fd, bytes, sizeof(bytes), NULL, 0, &fd_count);
+	ssize_t length =
+		osd_fd_receive(daemon->target_fd, bytes, sizeof(bytes), NULL, 0, &fd_count);
 
-	if (length > 0 && osd_sandboxd_decode(bytes, (size_t)length, &message) && answer(daemon, &message))
+	if (length > 0 && osd_sandboxd_decode(bytes, (size_t)length, &message) &&
+	    answer(daemon, &message))
 		return;
 	if (length != 0)
-		osd_warning("the target sent something else than a request; closing its connection");
+		osd_warning(
+			"the target sent something else than a request; closing its connection");
 	osd_target_drop(daemon);
 }

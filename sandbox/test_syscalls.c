@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_syscalls.c -- behind the filter of a sandbox, every system call that must not work is tried with
- * arguments that do no harm should it get through; the few that must work are tried, too.  Python has no
- * function for most of them; the rest of a sandbox is tested in tests/sandbox. */
+/* test_syscalls.c -- behind the filter of a sandbox, every system call that must not work is
+ * tried with arguments that do no harm should it get through; the few that must work are tried,
+ * too.  Python has no function for most of them; the rest of a sandbox is tested in
+ * tests/sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -38,14 +39,17 @@ struct attempt {
 
 #define DENIED(name, ...) {#name, SYS_##name, {__VA_ARGS__}, EPERM}
 
-/* Without the filter these fail with EBADF, EFAULT, EINVAL or ESRCH, or do nothing; with it: EPERM. */
+/* Without the filter these fail with EBADF, EFAULT, EINVAL or ESRCH, or do nothing; with it:
+ * EPERM. */
 static const struct attempt attempts[] = {
 	DENIED(fork), /* never reached: see main */
 	DENIED(execve, BAD, BAD, BAD),
 	DENIED(execveat, BAD, BAD, BAD, BAD, BAD),
 	{"clone3", SYS_clone3, {BAD, 0}, ENOSYS},
 	DENIED(clone, CLONE_NEWUSER | SIGCHLD, BAD, BAD, BAD, BAD),
-	DENIED(clone, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNET, BAD),
+	DENIED(clone,
+	       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNET,
+	       BAD),
 	DENIED(clone, CLONE_VM | CLONE_PARENT | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWPID, BAD),
 	DENIED(kill, BAD, 0),
 	DENIED(tkill, BAD, 0),
@@ -220,7 +224,8 @@ int main(void)
 	struct osd_step step;
 
 	if (osd_seccomp_build(JOB_SOCKET, true, &program, &step) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || osd_seccomp_install(&program, &step) < 0) {
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));
 		return 1;
 	}

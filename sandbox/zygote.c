@@ -51,7 +51,7 @@ struct zygote {
 	int own_pid_fd;  /* back to our own process namespace after each fork */
 };
 
-/* ---- set-up ------------------------------------------------------------------------------------ */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int raise_oom_score(struct osd_step *step)
 {
@@ -146,10 +146,10 @@ static int refuse_to_start(const struct osd_step *step, int error)
 	return 1;
 }
 
-/* ---- sandboxes ---------------------------------------------------------------------------------- */
+/* ---- sandboxes ------------------------------------------------------------------------------- */
 
-/* A library that starts a thread of its own (some linear-algebra ones do) makes every later fork unsafe:
- * the link count of /proc/self/task is two more than the threads. */
+/* A library that starts a thread of its own (some linear-algebra ones do) makes every later fork
+ * unsafe: the link count of /proc/self/task is two more than the threads. */
 static bool one_thread(const struct zygote *z)
 {
 	struct stat status;
@@ -157,8 +157,9 @@ static bool one_thread(const struct zygote *z)
 	return z->tasks_fd < 0 || fstat(z->tasks_fd, &status) < 0 || status.st_nlink <= 3;
 }
 
-/* The next child is process 1 of a new process namespace.  unshare + fork rather than clone3, so that the
- * C library and the interpreter run their own fork preparations and know the child's thread id. */
+/* The next child is process 1 of a new process namespace.  unshare + fork rather than clone3, so
+ * that the C library and the interpreter run their own fork preparations and know the child's
+ * thread id. */
 static int enter_next_pidns(const struct zygote *z)
 {
 	if (!(z->confinement.layers & OSD_LAYER_PIDNS))
@@ -168,7 +169,8 @@ static int enter_next_pidns(const struct zygote *z)
 	return 0;
 }
 
-static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request, const int *fds, size_t fd_count)
+static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request, const int *fds,
+			  size_t fd_count)
 {
 	int error = enter_next_pidns(z);
 	sigset_t none;
@@ -187,7 +189,8 @@ static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request
 								      .fd_count = fd_count});
 }
 
-static void spawn(struct zygote *z, const struct zygote_message *request, const int *fds, size_t fd_count)
+static void spawn(struct zygote *z, const struct zygote_message *request, const int *fds,
+		  size_t fd_count)
 {
 	struct child *child = &z->children[request->slot];
 	char text[ZYGOTE_TEXT_MAX];
@@ -212,7 +215,8 @@ static uint64_t microseconds(struct timeval time)
 	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
 }
 
-static void report_exit(struct zygote *z, struct child *child, int status, const struct rusage *usage)
+static void report_exit(struct zygote *z, struct child *child, int status,
+			const struct rusage *usage)
 {
 	struct zygote_message message = {
 		.type = ZYGOTE_EXITED,
@@ -251,7 +255,7 @@ static void reap(struct zygote *z)
 	}
 }
 
-/* ---- loop --------------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 /* False: the daemon has closed the socket. */
 static bool serve_request(struct zygote *z)
@@ -266,8 +270,9 @@ static bool serve_request(struct zygote *z)
 		return false;
 	if (length == sizeof(request) && request.type == ZYGOTE_RETIRE)
 		z->retiring = true;
-	else if (length == sizeof(request) && request.type == ZYGOTE_SPAWN && request.slot < z->slots &&
-		 fd_count >= SPAWN_FD_CGROUPS && !z->children[request.slot].pid)
+	else if (length == sizeof(request) && request.type == ZYGOTE_SPAWN &&
+		 request.slot < z->slots && fd_count >= SPAWN_FD_CGROUPS &&
+		 !z->children[request.slot].pid)
 		spawn(z, &request, fds, fd_count);
 	else
 		osd_error("zygote: malformed request");

@@ -9,7 +9,10 @@
 #include "wire/sandboxd_frame.h"
 
 /* Descriptors the zygote is started with. */
-enum zygote_fd { ZYGOTE_FD_CONTROL = 3, ZYGOTE_FD_PACKAGE = 4 /* O_PATH: the directory of package osd */ };
+enum zygote_fd {
+	ZYGOTE_FD_CONTROL = 3,
+	ZYGOTE_FD_PACKAGE = 4 /* O_PATH: the directory of package osd */
+};
 
 enum zygote_message_type {
 	ZYGOTE_SPAWN = 1, /* with the descriptors of enum zygote_spawn_fd */
@@ -21,7 +24,13 @@ enum zygote_message_type {
 };
 
 /* Order of a SPAWN's descriptors; cgroup.procs files follow, as many as there are. */
-enum zygote_spawn_fd { SPAWN_FD_SHM, SPAWN_FD_JOB, SPAWN_FD_STDOUT, SPAWN_FD_STDERR, SPAWN_FD_CGROUPS };
+enum zygote_spawn_fd {
+	SPAWN_FD_SHM,
+	SPAWN_FD_JOB,
+	SPAWN_FD_STDOUT,
+	SPAWN_FD_STDERR,
+	SPAWN_FD_CGROUPS
+};
 
 #define ZYGOTE_TEXT_MAX 512
 

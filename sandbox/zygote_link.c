@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote_link.c -- starts zygotes inside their namespaces, follows what they say, replaces them: every
- * rotate_after forks (children share a zygote's address layout and hash seed) and when one dies. */
+/* zygote_link.c -- starts zygotes inside their namespaces, follows what they say, replaces them:
+ * every rotate_after forks (children share a zygote's address layout and hash seed) and when one
+ * dies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -26,18 +27,22 @@
 #define FAILED_STARTS_MAX 3
 #define KEEP_FROM         16 /* descriptors are parked above before 3 and 4 are laid out */
 
-/* One linear-algebra thread would make every later fork unsafe.  Symbols are bound before the forks, not
- * by each sandbox in pages of its own. */
-static const char *const zygote_environment[] = {"PATH=/nonexistent",      "LANG=C.UTF-8", "LD_BIND_NOW=1",
-						 "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
-						 "MKL_NUM_THREADS=1",      NULL};
+/* One linear-algebra thread would make every later fork unsafe.  Symbols are bound before the
+ * forks, not by each sandbox in pages of its own. */
+static const char *const zygote_environment[] = {"PATH=/nonexistent",
+						 "LANG=C.UTF-8",
+						 "LD_BIND_NOW=1",
+						 "OPENBLAS_NUM_THREADS=1",
+						 "OMP_NUM_THREADS=1",
+						 "MKL_NUM_THREADS=1",
+						 NULL};
 
 struct launch {
 	int program, package, control, go; /* go: read end, one byte when the id maps are written */
 	const struct osd_daemon *daemon;
 };
 
-/* ---- the launcher step: between clone and exec, in the new namespaces -------------------------- */
+/* ---- the launcher step: between clone and exec, in the new namespaces ------------------------ */
 
 static void become_root_inside(const struct osd_daemon *daemon)
 {
@@ -80,7 +85,7 @@ static void launch(const struct launch *launch)
 	_exit(127);
 }
 
-/* ---- the daemon's side of it -------------------------------------------------------------------- */
+/* ---- the daemon's side of it ----------------------------------------------------------------- */
 
 /* Ids 0..max inside are uid_base..uid_base+max outside. */
 static int write_map(const struct osd_daemon *daemon, pid_t pid, const char *file)
@@ -227,10 +232,11 @@ struct osd_zygote *osd_zygote_current(struct osd_daemon *daemon)
 	return starting;
 }
 
-bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message, const int *fds,
-		     size_t fd_count)
+bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
+		     const int *fds, size_t fd_count)
 {
-	return osd_fd_send(zygote->socket, message, sizeof(*message), fds, fd_count, MSG_DONTWAIT) == 0;
+	return osd_fd_send(zygote->socket, message, sizeof(*message), fds, fd_count,
+			   MSG_DONTWAIT) == 0;
 }
 
 /* A new zygote is warm: those before it get no more work. */
@@ -287,7 +293,8 @@ void osd_zygote_serve(struct osd_daemon *daemon, unsigned index)
 	struct zygote_message message;
 	size_t fd_count = 0;
 	int fd = -1;
-	ssize_t length = osd_fd_receive(zygote->socket, &message, sizeof(message), &fd, 1, &fd_count);
+	ssize_t length =
+		osd_fd_receive(zygote->socket, &message, sizeof(message), &fd, 1, &fd_count);
 
 	if (length != sizeof(message)) {
 		gone(daemon, index);

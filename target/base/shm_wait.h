@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* shm_wait.h -- a sync word in memory shared by two processes: post, wait, kick (design D18).
  *
- * One side posts, one side waits, per line.  The waiter remembers the last sequence number it has
- * dealt with and waits until the line shows another.  A system call is made only to sleep and to wake
- * a sleeper.  Before it sleeps the waiter spins for at most OSD_SHM_SPIN_NSEC, and only if the poster
- * last ran on another CPU: spinning on the poster's own CPU only keeps the poster from running.
- * Nobody ever yields (measured: a yield costs up to a scheduler slice on a busy machine).
+ * One side posts, one side waits, per line.  The waiter remembers the last sequence number it
+ * has dealt with and waits until the line shows another.  A system call is made only to sleep
+ * and to wake a sleeper.  Before it sleeps the waiter spins for at most OSD_SHM_SPIN_NSEC, and
+ * only if the poster last ran on another CPU: spinning on the poster's own CPU only keeps the
+ * poster from running.  Nobody ever yields (measured: a yield costs up to a scheduler slice on a
+ * busy machine).
  *
- * Why no wake-up is lost: the waiter sets `waiting`, then loads seq; the poster adds to seq, then loads
- * `waiting`; all four are sequentially consistent, so at least one of the two sees the other.  A poster
- * that sees a stale `waiting` makes one needless system call, nothing worse.
+ * Why no wake-up is lost: the waiter sets `waiting`, then loads seq; the poster adds to seq,
+ * then loads `waiting`; all four are sequentially consistent, so at least one of the two sees
+ * the other.  A poster that sees a stale `waiting` makes one needless system call, nothing
+ * worse.
  *
- * Trust: the other side can write every field.  The worst it can do is to keep a waiter asleep until
- * its time-out or to wake it for nothing: what a post means is never taken from the line.
+ * Trust: the other side can write every field.  The worst it can do is to keep a waiter asleep
+ * until its time-out or to wake it for nothing: what a post means is never taken from the line.
  *
  * Header only, no state, any thread.  Used by target/exec and by the sandbox. */
 #ifndef OSD_BASE_SHM_WAIT_H

@@ -12,7 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proxy import SANDBOXD, Daemon
+from proxy import SANDBOXD, Daemon, control_groups
+
+from tests.processes import long_lived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,19 +45,13 @@ def able() -> None:
         pytest.skip(reason)
 
 
-def control_groups(pid: int) -> list[str]:
-    return [
-        folder
-        for folder, _, _ in os.walk("/sys/fs/cgroup")
-        if folder.endswith(f"/iosd-sandboxd-{pid}")
-    ]
-
-
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     running = Daemon(tmp_path_factory.mktemp("sandboxd"))
     assert running.level == "full"
     assert control_groups(running.process.pid)
+    long_lived.add(running.process.pid)
     yield running
     assert running.stop() == 0
+    long_lived.discard(running.process.pid)
     assert not control_groups(running.process.pid)

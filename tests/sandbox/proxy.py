@@ -333,4 +333,13 @@ def alive(pid: int) -> bool:
     return "State:\tZ" not in status and "State:\tX" not in status
 
 
-__all__ = [name for name in dir() if name[0].isupper()] + ["alive", "signal"]
+def control_groups(pid: int) -> list[str]:
+    """What a daemon has made in any hierarchy."""
+    return [
+        folder
+        for folder, _, _ in os.walk("/sys/fs/cgroup")
+        if folder.endswith(f"/iosd-sandboxd-{pid}")
+    ]
+
+
+__all__ = [name for name in dir() if name[0].isupper()] + ["alive", "control_groups", "signal"]
