@@ -333,6 +333,15 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 	return done;
 }
 
+/* Every batch costs a flush of the log, which commits feel: what comes in a second goes together.
+ */
+static void gather(struct osd_objects *objects)
+{
+	static const bool never = false;
+
+	wait_for_work(objects, &never, true);
+}
+
 void *osd_reaper_main(void *arg)
 {
 	struct osd_objects *objects = arg;
@@ -347,6 +356,7 @@ void *osd_reaper_main(void *arg)
 			done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
 			done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
 		}
+		gather(objects);
 	} while (wait_for_work(objects, &objects->reap_now, false));
 	return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include "object/test_model.h"
 
-#define ROUNDS 6
+#define ROUNDS 5
 
 /* Runs operations until killed. */
 static void child(const struct osd_objects_config *config, uint64_t seed, uint64_t first, int fd)
@@ -61,11 +61,16 @@ static uint64_t run_and_kill(const struct osd_objects_config *config, uint64_t s
 	return count;
 }
 
-static void make_store(struct test_store *store)
+/* heads: a template for the second root, or NULL. */
+static void make_store(struct test_store *store, char *heads)
 {
 	uint64_t pid;
 
 	test_store_init(store, true);
+	if (heads) {
+		CHECK(mkdtemp(heads) != NULL);
+		store->config.ssd_directory = heads;
+	}
 	test_store_open(store);
 	OK(test_partition(store->objects, MODEL_PID, &pid));
 	osd_objects_close(store->objects);
@@ -95,13 +100,14 @@ static void make_certain(struct osd_objects *objects, struct model *model, uint6
 	}
 }
 
-static void test_kill(uint64_t seed)
+static void test_kill(uint64_t seed, bool two_roots)
 {
+	char heads[] = "/tmp/iosd-test-XXXXXX";
 	struct model model = {0};
 	struct test_store store;
 	uint64_t number = 0;
 
-	make_store(&store);
+	make_store(&store, two_roots ? heads : NULL);
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		uint64_t done = run_and_kill(&store.config, seed, number, 40 + 57 * round);
 
@@ -118,6 +124,8 @@ static void test_kill(uint64_t seed)
 	}
 	store.objects = NULL;
 	test_store_release(&store);
+	if (two_roots)
+		nftw(heads, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	model_release(&model);
 }
 
@@ -128,8 +136,8 @@ static void test_kill_at_call(uint64_t seed)
 	struct test_store store;
 	uint64_t number = 0;
 
-	make_store(&store);
-	for (uint64_t n = 1; n < 400; n += 13) {
+	make_store(&store, NULL);
+	for (uint64_t n = 1; n < 400; n += 17) {
 		uint64_t done;
 
 		store.config.fault_at = n;
@@ -160,7 +168,7 @@ static void test_nosync_loses(void)
 	struct test_store store;
 	uint64_t done, lost = 0;
 
-	make_store(&store);
+	make_store(&store, NULL);
 	store.config.unsafe_nosync = true;
 	done = run_and_kill(&store.config, seed, 0, 100);
 	store.config.unsafe_nosync = false;
@@ -187,7 +195,8 @@ int main(void)
 
 	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
 	fflush(stdout);
-	test_kill(seed);
+	test_kill(seed, false);
+	test_kill(seed + 1, true);
 	test_kill_at_call(seed);
 	test_nosync_loses();
 	return 0;

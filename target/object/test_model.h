@@ -62,7 +62,7 @@ static inline struct model_op model_op(uint64_t seed, uint64_t number)
 	op.kind = model_random(&state) % MODEL_KINDS;
 	op.object = model_random(&state) % MODEL_OBJECTS;
 	op.offset = (uint32_t)(model_random(&state) %
-			       (model_random(&state) % 4 ? 20000 : MODEL_MAX / 2));
+			       (model_random(&state) % 4 ? 20000 : MODEL_MAX / 4 * 3));
 	op.length =
 		1 + (uint32_t)(model_random(&state) % (model_random(&state) % 4 ? 5000 : 200000));
 	op.value = number + 1;
