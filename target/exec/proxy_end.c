@@ -287,7 +287,7 @@ static void release(struct osd_run *run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
 	sandbox->answer_due = finished(run);
-	osd_pool_give_back(exec, sandbox, run->handed_over_usec != 0);
+	osd_pool_give_back(exec, sandbox, run->handed_over_usec || run->session.fault);
 	osd_run_unref(run);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_mutex_unlock(&exec->lock);

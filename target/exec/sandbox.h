@@ -71,7 +71,8 @@ struct osd_sandbox_pool {
 	uint64_t next_id;
 	char isolation[32]; /* level reached */
 	struct osd_sandbox *list;
-	unsigned spares, alive_max; /* constant */
+	unsigned spares;           /* constant */
+	unsigned alive_max;        /* less when iosd-sandboxd keeps fewer */
 	uint64_t calm_usec;	    /* after a refusal: no new SPAWN before this */
 	uint64_t linger_usec;	    /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_sandbox_limits usual; /* limits of sandboxes forked ahead; constant */

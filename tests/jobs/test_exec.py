@@ -376,3 +376,22 @@ def sandboxes(daemon: int) -> list[int]:
 def children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(word) for word in listed.split()]
+
+
+def test_expired_records_are_swept_at_start(target: Target) -> None:
+    job = run(target, "print('soon gone')", expire=0.001)
+    job.wait(DEADLINE_S)
+    kept = run(target, "print('kept')")
+    kept.wait(DEADLINE_S)
+    target.kill()
+    target.start()
+    until(lambda: job.id not in target.commands.list_objects(target.partition.partition_id))
+    assert jobs.Job(target.commands, kept.id).output() == b"kept\n"
+
+
+def test_more_slots_than_the_daemon_keeps(target: Target) -> None:
+    target.options = ";slots=16"
+    target.kill()
+    target.start()
+    made = [run(target, "pass") for _ in range(20)]
+    assert [ended(job) for job in made] == [(JobState.COMPLETED, 0)] * 20
