@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
@@ -395,3 +396,66 @@ def test_more_slots_than_the_daemon_keeps(target: Target) -> None:
     target.start()
     made = [run(target, "pass") for _ in range(20)]
     assert [ended(job) for job in made] == [(JobState.COMPLETED, 0)] * 20
+
+
+# ---- data
+
+
+def test_scripts_read_and_write_large_objects(target: Target) -> None:
+    data = bytes(range(256)) * (20 << 10)  # 5 MiB: beyond the head of a two-tier object
+    obj = target.commands.create(target.partition.partition_id)
+    copy = target.commands.create(target.partition.partition_id)
+    for start in range(0, len(data), 1 << 20):
+        target.commands.write(obj, start, data[start : start + (1 << 20)])
+    code = f"""
+import hashlib, osd
+source = osd.userobject({obj.partition_id}, {obj.object_id})
+whole = source.data.read()
+mapped = source.data.map()
+osd.userobject({copy.partition_id}, {copy.object_id}).data.write(whole)
+osd.result([hashlib.sha256(whole).hexdigest(), hashlib.sha256(bytes(mapped)).hexdigest()])
+"""
+    job = run(target, code)
+    assert job.result(DEADLINE_S) == [hashlib.sha256(data).hexdigest()] * 2
+    for start in range(0, len(data), 1 << 20):
+        piece = target.commands.read(copy, start, 1 << 20)
+        assert bytes(piece) == data[start : start + (1 << 20)]
+
+
+def test_removed_object_is_gone_for_a_running_script(target: Target) -> None:
+    obj = target.commands.create(target.partition.partition_id)
+    target.commands.write(obj, 0, b"x" * 100_000)
+    code = f"""
+import osd, time
+o = osd.userobject({obj.partition_id}, {obj.object_id})
+print(len(o.data.read()), flush=True)
+try:
+    while True:
+        o.data.read()
+        time.sleep(0.01)
+except osd.NotFound:
+    print('gone')
+"""
+    job = run(target, code)
+    until(lambda: job.output() == b"100000\n")
+    target.commands.remove(obj)
+    assert ended(job) == (JobState.COMPLETED, 0)
+    assert job.output() == b"100000\ngone\n"
+
+
+def test_scripts_create_write_iterate_and_remove(target: Target) -> None:
+    partition = target.partition.partition_id
+    code = f"""
+import osd
+o = osd.userobject({partition}, 0x20000)
+o.create()
+o.setattr(0xa, 1, 'text')
+o.data.write('line 1\\nline 2\\n')
+print([line for line in o.data], o.getattr(0xa, 1)[0][2].text)
+o.remove()
+print(o.exists())
+"""
+    job = run(target, code)
+    job.wait(DEADLINE_S)
+    assert ended(job) == (JobState.COMPLETED, 0), job.traceback()
+    assert job.output() == b"[b'line 1\\n', b'line 2\\n'] text\nFalse\n"
