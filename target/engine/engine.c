@@ -20,6 +20,10 @@
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_BUDGET_NS UINT64_C(50000)
+/* Commands that follow each other this closely come from a queue, not from one round trip after the
+ * other: then large ones go to the workers, and two processors copy. */
+#define PIPELINED_GAP_NS UINT64_C(20000)
+#define PIPELINED_BYTES	 (16u << 10)
 
 enum worker_state { WORKER_FREE, WORKER_RUNNING, WORKER_ENDED /* to be joined */ };
 
@@ -47,7 +51,7 @@ struct osd_engine {
 	struct worker workers[OSD_WORKERS_MAX];
 
 	/* Of the thread that calls osd_engine_try, which is one. */
-	uint64_t window_start_ns, window_spent_ns;
+	uint64_t window_start_ns, window_spent_ns, last_end_ns;
 };
 
 static uint64_t now_ns(void)
@@ -253,10 +257,14 @@ bool osd_engine_try(struct osd_engine *engine, struct osd_request *request)
 	}
 	if (engine->window_spent_ns >= INLINE_BUDGET_NS)
 		return false;
+	if (request->data_in_capacity > PIPELINED_BYTES &&
+	    start - engine->last_end_ns < PIPELINED_GAP_NS)
+		return false;
 	request->engine = engine;
 	request->submitted_ns = start;
 	done = osd_dispatch_inline(engine->dispatcher, request) == OSD_DISPATCH_DONE;
-	engine->window_spent_ns += now_ns() - start;
+	engine->last_end_ns = now_ns();
+	engine->window_spent_ns += engine->last_end_ns - start;
 	return done;
 }
 
