@@ -449,9 +449,9 @@ def test_scripts_create_write_iterate_and_remove(target: Target) -> None:
 import osd
 o = osd.userobject({partition}, 0x20000)
 o.create()
-o.setattr(0xa, 1, 'text')
+o.setattr([(0xa, 1, 'text')])
 o.data.write('line 1\\nline 2\\n')
-print([line for line in o.data], o.getattr(0xa, 1)[0][2].text)
+print([line for line in o.data], o.getattr([(0xa, 1)])[0][2].text)
 o.remove()
 print(o.exists())
 """
@@ -459,3 +459,10 @@ print(o.exists())
     job.wait(DEADLINE_S)
     assert ended(job) == (JobState.COMPLETED, 0), job.traceback()
     assert job.output() == b"[b'line 1\\n', b'line 2\\n'] text\nFalse\n"
+
+
+def test_listing_1_of_the_paper(target: Target) -> None:
+    top = Path(__file__).parents[2]
+    job = run(target, (top / "examples" / "listing1.py").read_text(), zone=ROOT)
+    assert ended(job) == (JobState.COMPLETED, 0), job.traceback()
+    assert job.output() == (top / "tests" / "sandbox" / "listing1.golden").read_bytes()
