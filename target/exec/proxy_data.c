@@ -40,13 +40,15 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 {
 	struct osd_session_entry *entry = find_open(session, id);
 	struct osd_object *object;
-	enum osd_status status;
+	enum osd_status status = OSD_OK;
 
-	if (entry) {
+	/* Objects leave a collection: what counts is membership at the time of the call. */
+	if (!entry || session->zone.type == OSD_COLLECTION)
+		status = check_zone_once(session, id);
+	if (status == OSD_OK && entry) {
 		*ret_object = entry->object;
 		return OSD_OK;
 	}
-	status = check_zone_once(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
 	if (status != OSD_OK)
