@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tests of jobs share: a target with sandboxes, a partition as zone, a way to run a script."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pyosd
+from pyosd.job_status import JobState, JobStatus
+from pyosd.jobs import Job
+from pyosd.types import ObjectRef, ref
+from tests.conftest import unavailable
+from tests.serving import Serving, sandboxes_missing
+
+WAIT_S = 30.0
+
+Run = Callable[..., JobStatus]
+
+
+@pytest.fixture(autouse=True)
+def sandboxes() -> None:
+    why = sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+
+
+@pytest.fixture
+def pid(target: pyosd.Target) -> Iterator[int]:
+    """A partition of the test's own; its jobs are over, or killed, when the test is."""
+    partition_id = target.create_partition()
+    yield partition_id
+    end_jobs(target, partition_id)
+    target.remove_partition(partition_id, contents=True)
+
+
+def end_jobs(target: pyosd.Target, partition_id: int) -> None:
+    for status in target.jobs(partition_id):
+        if not status.done:
+            target.job(status.id).kill(WAIT_S)
+
+
+@pytest.fixture
+def zone(pid: int) -> ObjectRef:
+    return ref(pid)
+
+
+@pytest.fixture
+def submit(target: pyosd.Target, zone: ObjectRef) -> Callable[..., Job]:
+    """Submit a script, indented as it stands in the test, in the test's zone unless told."""
+
+    def submit(script: str, **options: Any) -> Job:
+        options.setdefault("zone", zone)
+        return target.exec(textwrap.dedent(script), **options)
+
+    return submit
+
+
+@pytest.fixture
+def run(submit: Callable[..., Job]) -> Run:
+    """Submit a script and wait for its end."""
+
+    def run(script: str, **options: Any) -> JobStatus:
+        job = submit(script, **options)
+        status = job.wait(WAIT_S)
+        assert status.state is JobState(status.state) and status.done
+        return status
+
+    return run
+
+
+def ended(status: JobStatus, state: JobState, reason: int) -> JobStatus:
+    """Assert how a job ended; a failure shows all its surrogate says."""
+    assert (status.state, status.reason) == (state, reason), status
+    if reason:
+        assert status.reason_label, "a reason has words"
+        assert status.hint, "and says what to do"
+    assert status.ended is not None
+    assert status.submitted is not None
+    return status
+
+
+@pytest.fixture
+def own_serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
+    """A target of the test's own, to be killed."""
+    why = sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+    with Serving("--isolation", "best", "--slots", "2") as served:
+        yield served
