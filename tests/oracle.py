@@ -107,9 +107,9 @@ class Client:
         self.answered += 1
         self.apply(op, answer)
 
-    def run(self, osd: Commands, on_answer: Callable[[], None]) -> None:
-        """Commands until the target is gone."""
-        while True:
+    def run(self, osd: Commands, on_answer: Callable[[], None], stop: Event) -> None:
+        """Commands until the target is gone, or all shall stop."""
+        while not stop.is_set():
             try:
                 self.step(osd)
             except Unreachable:
@@ -417,6 +417,8 @@ class Clients:
 
     def __init__(self, osd: Commands, count: int, seed: int, folder: Path) -> None:
         self.rng = random.Random(seed)
+        self.stop = Event()
+        """For a kill that no client notices."""
         shared = osd.create(osd.create_partition())
         self.members = []
         for number in range(count):
@@ -449,13 +451,14 @@ class Clients:
 
         def run(client: Client) -> None:
             try:
-                client.run(connect(client.number), on_answer)
+                client.run(connect(client.number), on_answer, self.stop)
             except BaseException as error:
                 failures.append(error)
             finally:
                 enough.set()
 
         failures: list[BaseException] = []
+        self.stop.clear()
         for client in self.members:
             client.begin_round()
         threads = [Thread(target=run, args=(client,)) for client in self.members]

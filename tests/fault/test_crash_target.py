@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kill -9 of tgtd, of iosd-sandboxd, of a busy sandbox, of two at once: under four initiators that
+read and write and two that submit jobs, at instants from the printed seed.
+
+Afterwards every acknowledged write, attribute and job is there, every job comes to exactly one
+terminal state, and once the target has been told to end no process and no cgroup is left.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd.errors import OSDError, TargetBusy, Unreachable
+from pyosd.exec_params import ExecParams
+from pyosd.job_status import JobState, JobStatus
+from pyosd.types import ObjectRef, ref
+from tests.conftest import unavailable
+from tests.oracle import Clients
+from tests.processes import descendants
+from tests.serving import Serving, missing, sandboxes_missing
+
+CLIENTS, SUBMITTERS = 4, 2
+ANSWERS = 200
+"""Commands a round sees answered, at least; those of jobs not counted."""
+PACE_S = 0.02
+"""Most time between two jobs of one initiator; half of it on average."""
+END_S = 30.0
+
+VICTIMS = {
+    "tgtd": ("tgtd",),
+    "sandboxd": ("iosd-sandboxd",),
+    "sandbox": ("sandbox",),
+    "tgtd and sandboxd": ("tgtd", "iosd-sandboxd"),
+    "tgtd and sandbox": ("tgtd", "sandbox"),
+    "sandboxd and sandbox": ("iosd-sandboxd", "sandbox"),
+}
+LOST = {401, 402, 403, 405, 406}
+"""Reasons of jobs that a kill took along; all else must have COMPLETED."""
+
+pytestmark = [pytest.mark.crash, pytest.mark.tgtd, pytest.mark.sandbox]
+
+
+def cgroups_of(pids: set[int]) -> list[str]:
+    """Folders that an iosd-sandboxd of these pids made, in any hierarchy."""
+    names = {f"iosd-sandboxd-{pid}" for pid in pids}
+    return [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if Path(folder).name in names]
+
+
+@dataclass
+class Submitter:
+    """One initiator that submits jobs: the key is noted before, the token after."""
+
+    number: int
+    zone: ObjectRef
+    rng: random.Random
+    keys: list[tuple[bytes, bytes]] = field(default_factory=list)
+    accepted: dict[bytes, ObjectRef] = field(default_factory=dict)
+
+    def run(self, target: pyosd.Target, stop: threading.Event) -> None:
+        while not stop.is_set():
+            name = f"s{self.number}-{len(self.keys)}"
+            code = b"import osd\n" + self.rng.choice(
+                (
+                    b"print('%s')" % name.encode(),
+                    b"for n in range(100_000): pass\nprint('%s')" % name.encode(),
+                    b"import time; time.sleep(0.03); print('%s')" % name.encode(),
+                )
+            )
+            self.keys.append((name.encode(), code))
+            try:
+                reply = target.exec_code(self.zone, code, ExecParams(key=name.encode()))
+            except TargetBusy:
+                self.keys.pop()
+                stop.wait(0.01)
+                continue
+            except Unreachable:
+                return
+            assert reply.job is not None
+            self.accepted[name.encode()] = reply.job
+            stop.wait(self.rng.random() * PACE_S)
+
+    def settle(self, target: pyosd.Target) -> list[str]:
+        """Every key leads to one job, which ends; every accepted one under its token."""
+        found = []
+        for key, code in self.keys:
+            reply = target.exec_code(self.zone, code, ExecParams(key=key))
+            token = self.accepted.setdefault(key, reply.job or ref())
+            if reply.job != token:
+                found.append(f"{key!r}: job {token} was acknowledged, now it is {reply.job}")
+        for key, token in self.accepted.items():
+            try:
+                status = target.job(token).wait(END_S)
+            except (OSDError, pyosd.JobError, TimeoutError) as error:
+                found.append(f"{key!r}: job {token}: {error}")
+                continue
+            found += wrong_end(target, key, status)
+        return found
+
+
+def wrong_end(target: pyosd.Target, key: bytes, status: JobStatus) -> list[str]:
+    """A terminal state that stays, with all that belongs to it."""
+    found = []
+    if status.state is JobState.COMPLETED:
+        if target.read_range(status.id) != key + b"\n":
+            found.append(f"{key!r}: COMPLETED without its output")
+    elif status.state is not JobState.SANDBOX_LOST or status.reason not in LOST:
+        found.append(f"{key!r}: ended {status.state.name}, reason {status.reason}")
+    if target.job(status.id).status() != status:
+        found.append(f"{key!r}: changed after its end")
+    return found
+
+
+class World:
+    """What lasts from round to round: the store, the clients with their oracle, the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.folder = Path(tempfile.mkdtemp(prefix="iosd-crash-"))
+        self.folder.chmod(0o755)
+        self.data = self.folder / "store"
+        self.clients: Clients | None = None
+
+    def serve(self) -> Serving:
+        return Serving("--isolation", "best", "--slots", "2", data=self.data)
+
+
+@pytest.fixture(scope="module")
+def world(seed: int) -> Iterator[World]:
+    why = missing() or sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+    made = World(seed)
+    yield made
+    shutil.rmtree(made.folder)
+
+
+def busy_sandbox(serving: Serving) -> int | None:
+    """A sandbox that computes now, or else the youngest."""
+    below = sorted(descendants(serving.pids["iosd-sandboxd"]), key=lambda pid: (computes(pid), pid))
+    return below[-1] if below else None
+
+
+def computes(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
+
+
+def strike(serving: Serving, victims: tuple[str, ...]) -> None:
+    """SIGKILL to all of them, one right after the other."""
+    pids = []
+    for name in victims:
+        pid = busy_sandbox(serving) if name == "sandbox" else serving.pids[name]
+        if pid is not None:
+            pids.append(pid)
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def one_round(world: World, serving: Serving, victims: tuple[str, ...]) -> tuple[int, int]:
+    """Work, kill, look.  Returns: commands answered, jobs accepted."""
+    control = serving.connect()
+    if world.clients is None:
+        world.clients = Clients(control, CLIENTS, world.rng.getrandbits(32), world.folder)
+    zone = ref(control.create_partition())
+    submitters = [Submitter(n, zone, random.Random(world.rng.random())) for n in range(SUBMITTERS)]
+    sessions = [serving.connect(reconnect_timeout=0) for _ in range(CLIENTS + SUBMITTERS)]
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=each.run, args=(sessions[CLIENTS + n], stop))
+        for n, each in enumerate(submitters)
+    ]
+    for thread in threads:
+        thread.start()
+    daemons = [name for name in victims if name != "sandbox"]
+
+    def kill() -> None:
+        serving.everything()
+        strike(serving, victims)
+        if "tgtd" not in victims:  # nothing tells the clients: they may stop now
+            world.clients.stop.set()
+        stop.set()
+
+    answers, spin = ANSWERS + world.rng.randrange(150), world.rng.random() * 0.02
+    try:
+        answered = world.clients.work(lambda n: sessions[n], kill, answers, spin)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    for session in sessions:
+        session.transport.drop()  # type: ignore[attr-defined]
+        session.close()
+    control.close()
+    serving.restarted(len(daemons))
+    with serving.connect() as target:
+        assert world.clients.losses(target) == []
+        wrong = [text for each in submitters for text in each.settle(target)]
+        assert wrong == []
+        target.remove_partition(zone.partition_id, contents=True)
+    return answered, sum(len(each.accepted) for each in submitters)
+
+
+def test_kill_9(world: World, seed: int, crash_round: int) -> None:
+    victims = world.rng.choice(sorted(VICTIMS))
+    start = time.monotonic()
+    with world.serve() as serving:
+        answered, jobs = one_round(world, serving, VICTIMS[victims])
+    took = time.monotonic() - start
+    print(
+        f"seed {seed}, round {crash_round}: {victims} killed after {answered} answers, "
+        f"{jobs} jobs; {took:.1f} s"
+    )
+    assert answered >= ANSWERS
+    assert cgroups_of(serving.seen) == []
