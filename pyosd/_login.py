@@ -208,7 +208,7 @@ def _check_status(header: bytes) -> None:
     status = int.from_bytes(header[36:38], "big")
     if status:
         text = _REJECTIONS.get(status, "no reason known")
-        raise LoginRejected(f"login refused: {text} (status {status:04x}h)")
+        raise LoginRejected(f"login refused: {text} (status {status:04x}h)", status)
 
 
 def login(parameters: LoginParameters) -> Generator[PduRequest, Answer, Negotiated]:

@@ -132,7 +132,17 @@ class ProtocolError(Unreachable):
 
 
 class LoginRejected(Unreachable):
-    """The target refused the login: wrong name or secret, unknown target, no access."""
+    """The target refused the login: wrong name or secret, unknown target, no access.
+
+    status: class and detail as the target sent them, 0 where this side refused.
+    """
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.text, self.status))
 
 
 class JobError(Exception):

@@ -29,6 +29,8 @@ CHUNK = 1 << 20
 """Bytes one READ or WRITE of a whole-object transfer moves."""
 QUEUE_DEPTH = 8
 """Such commands under way at a time."""
+_STARTING = {0x0203, 0x0301}
+"""Login status of a target that listens before its names and rights are there; it had been there."""
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 _REPEATS_MAX = 3
 _ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
@@ -187,8 +189,8 @@ class IscsiTransport:
             return self._connection
 
     def _reconnect(self) -> Connection:
-        """Connect again with patience.  Raises: LoginRejected at once; Unreachable when out of
-        time.
+        """Connect again with patience.  Raises: LoginRejected at once, unless the target may be
+        starting; Unreachable when out of time.
         """
         deadline = time.monotonic() + self._reconnect_timeout
         delay = _RETRY_FIRST
@@ -197,10 +199,9 @@ class IscsiTransport:
         while True:
             try:
                 return self._connect()
-            except LoginRejected:
-                raise
-            except Unreachable:
-                if time.monotonic() + delay > deadline:
+            except Unreachable as error:
+                final = isinstance(error, LoginRejected) and error.status not in _STARTING
+                if final or time.monotonic() + delay > deadline:
                     raise
             time.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 1.5, _RETRY_MOST)
