@@ -79,9 +79,9 @@ def unavailable(layer: str, why: str) -> None:
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
     """A test leaves no process and no thread behind, but those of longer-lived fixtures."""
-    threads = set(threading.enumerate())
+    threads, before = set(threading.enumerate()), children_of_this()
     yield
-    left = children_of_this() - long_lived
+    left = children_of_this() - before - long_lived
     assert not left, f"processes left behind: {sorted(left)}"
     late = [each for each in threading.enumerate() if each not in threads and not each.daemon]
     assert not late, f"threads left behind: {late}"
