@@ -8,6 +8,7 @@
 
 #define THREADS 4
 #define ROUNDS	300
+#define FILE_ROUNDS 40
 #define BLOCK	30000
 #define PID	UINT64_C(0x10000)
 
@@ -97,6 +98,26 @@ static void *data_main(void *arg)
 	return NULL;
 }
 
+/* PUNCH puts other files in the place of those a FLUSH is just writing out. */
+static void *files_main(void *arg)
+{
+	struct worker *worker = arg;
+	static const uint8_t bytes[BLOCK];
+	struct osd_object *object;
+
+	OK(osd_object_get(worker->objects, shared, &object));
+	for (unsigned i = 0; i < FILE_ROUNDS; i++) {
+		if (worker->number % 2) {
+			OK(osd_object_flush(object));
+			continue;
+		}
+		OK(osd_object_write(object, 0, bytes, sizeof(bytes), 0));
+		OK(osd_object_punch(object, 0, 16, 0));
+	}
+	osd_object_put(object);
+	return NULL;
+}
+
 /* Every thread its own objects, in one partition: created, written, appended to, joined, removed.
  */
 static void *life_main(void *arg)
@@ -160,6 +181,7 @@ static void run(bool on_disk)
 	OK(test_end(txn, osd_collection_create(txn, PID, 0x20000, OSD_COLLECTION_LINKED, &id)));
 	run_threads(store.objects, attributes_main);
 	run_threads(store.objects, data_main);
+	run_threads(store.objects, files_main);
 	run_threads(store.objects, life_main);
 	osd_objects_stats(store.objects, &before);
 	CHECK_EQ(before.object_count, 4 + THREADS * ((ROUNDS / 4 + 7) / 8));

@@ -19,12 +19,14 @@ void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
 {
 	*file = (struct osd_tier_file){.tier = tier, .head_bytes = OSD_TIER_ONE};
 	pthread_mutex_init(&file->lock, NULL);
+	pthread_rwlock_init(&file->replaced, NULL);
 }
 
 void osd_tier_file_release(struct osd_tier_file *file)
 {
 	osd_tier_shut(file);
 	pthread_mutex_destroy(&file->lock);
+	pthread_rwlock_destroy(&file->replaced);
 }
 
 void osd_tier_shut(struct osd_tier_file *file)
@@ -35,12 +37,14 @@ void osd_tier_shut(struct osd_tier_file *file)
 
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other)
 {
+	pthread_rwlock_wrlock(&file->replaced);
 	osd_tier_shut(file);
 	file->name = other->name;
 	file->head_bytes = other->head_bytes;
 	file->head_on = other->head_on;
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
+	pthread_rwlock_unlock(&file->replaced);
 	osd_tier_file_release(other);
 }
 
@@ -240,7 +244,7 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 	return status;
 }
 
-enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
+static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
 	struct osd_data_file *part;
 	enum osd_status status = osd_tier_open(file, false);
@@ -255,6 +259,16 @@ enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
 	if (status == OSD_OK && directories && part &&
 	    store_of(file, true) != store_of(file, false))
 		status = osd_data_sync_directories(store_of(file, true), &file->name);
+	return status;
+}
+
+enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
+{
+	enum osd_status status;
+
+	pthread_rwlock_rdlock(&file->replaced);
+	status = sync_held(file, directories);
+	pthread_rwlock_unlock(&file->replaced);
 	return status;
 }
 

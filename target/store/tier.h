@@ -30,6 +30,7 @@ struct osd_tier_file {
 	uint64_t head_bytes;
 	enum osd_tier_head_on head_on;
 	pthread_mutex_t lock;			    /* while opening */
+	pthread_rwlock_t replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
 
@@ -40,7 +41,7 @@ void osd_tier_file_release(struct osd_tier_file *file);
 bool osd_tier_file_is_open(struct osd_tier_file *file);
 /* Opens what is there; with create makes the head.  OSD_E_NO_OBJECT: no file at all. */
 enum osd_status osd_tier_open(struct osd_tier_file *file, bool create);
-/* file becomes what other is, and other is released; nobody else uses either. */
+/* file becomes what other is, and other is released; nobody else uses either, but to sync file. */
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
 /* Closes the descriptors; a later call opens again. */
 void osd_tier_shut(struct osd_tier_file *file);
@@ -53,7 +54,7 @@ enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint6
 /* The object's length as its files have it, and the later of their times. */
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
-/* Data; with directories also the names. */
+/* Data; with directories also the names.  The only call that needs no lock on the object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
 enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd);
 
