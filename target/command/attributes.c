@@ -12,9 +12,6 @@
 enum {
 	FIELD_GET_PAGE = 52,
 	FIELD_SET_ONE_PAGE = 52,
-	FIELD_RETRIEVED_PAGE = 60,
-	FIELD_RETRIEVED_LIST = 64,
-	FIELD_PAGE_SET_LENGTH = 72,
 };
 
 #define CURRENT_COMMAND_ICV   32u
@@ -82,32 +79,12 @@ static enum osd_status load_list_format(struct osd_request *request, struct osd_
 	return status;
 }
 
-/* Retrieved attributes must not lie inside the command data. */
-static enum osd_status check_retrieved_offset(struct osd_request *request)
-{
-	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
-
-	if (!cdb->get_allocation_length ||
-	    cdb->retrieved_offset >= osd_cdb_command_data_in(&request->decoded))
-		return OSD_OK;
-	return osd_command_fail(request, OSD_E_CDB_FIELD,
-				cdb->format == OSD_CDBFMT_PAGE ? FIELD_RETRIEVED_PAGE
-							       : FIELD_RETRIEVED_LIST);
-}
-
 static enum osd_status load(struct osd_request *request, struct osd_attr_params *params)
 {
 	const struct osd_cdb_attributes *cdb = &request->decoded.attributes;
 	const uint8_t *set, *get;
 	enum osd_status status;
 
-	if (params->gets) {
-		status = check_retrieved_offset(request);
-		if (status != OSD_OK)
-			return status;
-	}
-	if (cdb->format == OSD_CDBFMT_PAGE && params->sets && cdb->set_length > OSD_ATTRIBUTE_MAX)
-		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_PAGE_SET_LENGTH);
 	status = copy_lists(request, params, &set, &get);
 	if (status != OSD_OK)
 		return status;

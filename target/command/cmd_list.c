@@ -8,7 +8,8 @@
 #include "command/commands.h"
 #include "wire/list_data.h"
 
-#define ENTRIES_MAX 65536u /* ids or id blocks in one command (design D26) */
+#define ENTRIES_MAX  65536u /* ids or id blocks in one command (design D26) */
+#define MEASURED_MAX 4096u  /* blocks that do not fit, looked at for ADDITIONAL LENGTH */
 
 enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
 
@@ -127,7 +128,8 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 
 /* ---- both commands --------------------------------------------------------------------------- */
 
-/* Id blocks until one does not fit.  *offered: ids tried; *length: bytes of the last block. */
+/* Id blocks.  Those that do not fit are measured, up to MEASURED_MAX of them.  *offered: how many were
+ * placed or measured; *length: bytes of the last one. */
 static enum osd_status put_blocks(struct osd_command_context *ctx, const struct listing *listing,
 				  struct osd_list_writer *writer, const uint64_t *ids, size_t count,
 				  size_t *offered, size_t *length)
@@ -135,20 +137,25 @@ static enum osd_status put_blocks(struct osd_command_context *ctx, const struct 
 	OSD_CLEANUP_FREE uint8_t *entries = malloc(OSD_ATTR_GROUP_MAX);
 	struct blocks blocks = {ctx, listing, writer, entries};
 	enum osd_status status = OSD_OK;
+	size_t measured = 0;
 
 	if (!entries)
 		return OSD_E_NO_MEMORY;
-	for (*offered = 0; status == OSD_OK && *offered < count && !writer->first_left_out;
-	     ++*offered)
+	for (*offered = 0; status == OSD_OK && *offered < count; ++*offered) {
+		if (writer->first_left_out && ++measured > MEASURED_MAX)
+			break;
 		status = put_block(&blocks, ids[*offered], length);
+	}
 	return status;
 }
 
 static enum osd_status list_ids(struct osd_command_context *ctx, const struct listing *listing,
 				struct osd_list_writer *writer)
 {
-	size_t block = ctx->request->decoded.list_attr ? OSD_LIST_BLOCK : sizeof(uint64_t);
-	size_t room = OSD_MIN(osd_list_writer_room(writer, block), (size_t)ENTRIES_MAX);
+	bool with_attributes = ctx->request->decoded.list_attr;
+	size_t block = with_attributes ? OSD_LIST_BLOCK : sizeof(uint64_t);
+	size_t room = OSD_MIN(osd_list_writer_room(writer, block), (size_t)ENTRIES_MAX) +
+		      (with_attributes ? MEASURED_MAX : 0);
 	OSD_CLEANUP_FREE uint64_t *ids = malloc((room + 1) * sizeof(*ids));
 	struct osd_list_result result;
 	size_t offered;
@@ -159,7 +166,7 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 	status = osd_list(ctx->txn, &listing->request, ids, room, &result);
 	if (status != OSD_OK)
 		return status;
-	if (ctx->request->decoded.list_attr) {
+	if (with_attributes) {
 		status = put_blocks(ctx, listing, writer, ids, result.count, &offered, &block);
 	} else {
 		for (offered = 0; offered < result.count; offered++)

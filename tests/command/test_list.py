@@ -200,6 +200,19 @@ def test_with_attributes_only_whole_blocks(osd: Commands, pid: int, ten: list[Ob
     assert continuation == ten[2].object_id
 
 
+def test_additional_length_counts_what_does_not_fit(
+    osd: Commands, pid: int, ten: list[ObjectRef]
+) -> None:
+    """Blocks of different sizes: the length told is that of the whole list all the same."""
+    for number, each in enumerate(ten):
+        osd.set_attributes(each, [AttributeValue(COLOUR.page, COLOUR.number, b"x" * 37 * number)])
+    whole = header(check(osd.reply(with_attributes(pid, 1 << 16, COLOUR.id)), OK))
+    for room in (24, 24 + 40, 700):
+        cut = header(check(osd.reply(with_attributes(pid, room, COLOUR.id)), OK))
+        assert cut[0] == whole[0]
+        assert cut[1] != 0
+
+
 def test_collections_with_attributes(osd: Commands, collection: ObjectRef) -> None:
     name = AttributeValue(Page.COLLECTION_INFORMATION, 0x9, b"blue ones")
     osd.set_attributes(collection, [name])
