@@ -28,7 +28,7 @@ enum {
 	TRACKING_MISSING = 0x13,
 };
 
-enum { FIELD_CDBFMT = 11 };
+enum { FIELD_CDBFMT = 11, FIELD_OBJECT_ID = 24 };
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
@@ -345,10 +345,13 @@ static enum osd_status remove_collection(void *arg, struct osd_txn *txn)
 }
 
 /* Set and get come first (osd2-wire 3.7); a large collection is emptied piece by piece, and what
- * joined meanwhile goes with the collection. */
+ * joined meanwhile goes with the collection.  Well-known ones (osd2-wire 1.2) are the target's. */
 enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 {
-	enum osd_status status = own_attributes(ctx);
+	enum osd_status status = ctx->request->object.object_id >= OSD_FIRST_ID
+					 ? own_attributes(ctx)
+					 : osd_command_fail(ctx->request, OSD_E_CDB_FIELD,
+							    FIELD_OBJECT_ID);
 
 	if (status == OSD_OK && ctx->request->decoded.command_bits & FCR)
 		status = drop_members(ctx);

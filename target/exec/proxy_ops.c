@@ -18,6 +18,7 @@ enum op_flags {
 	OP_PARTITION = 4, /* addresses a partition, or creates in it: the zone must own all of it */
 	OP_OBJECT = 8,	  /* addresses an object of the zone */
 	OP_ROOT = 16,	  /* root zones only */
+	OP_MEMBERS = 32,  /* changes a collection: not one that the target keeps */
 };
 
 struct op_row {
@@ -276,9 +277,12 @@ static const struct op_row rows[] = {
 	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, op_create},
 	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, op_remove},
 	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, op_create_collection},
-	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION, op_remove_collection},
-	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION, op_collection_add},
-	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION, op_collection_drop},
+	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	 op_remove_collection},
+	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	 op_collection_add},
+	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	 op_collection_drop},
 	{OSD_CALL_LIST, 0, osd_op_list},
 	{OSD_CALL_GETATTR, OP_BODY, osd_op_getattr},
 	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, osd_op_setattr},
@@ -316,6 +320,10 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 		return OSD_E_PERMISSION;
 	if (row->flags & OP_OBJECT && op->call.object_id == 0)
 		return OSD_E_PARAM_FIELD;
+	if (row->flags & OP_MEMBERS && op->call.object_id < OSD_FIRST_ID) {
+		op->why = "the target keeps this collection itself";
+		return OSD_E_PERMISSION;
+	}
 	return OSD_OK;
 }
 

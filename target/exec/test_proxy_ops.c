@@ -209,6 +209,32 @@ static void test_partition_zone(void)
 	osd_session_release(&session);
 }
 
+/* Collections with ids below the ordinary ones are the target's. */
+static void test_well_known_collection(void)
+{
+	static const uint16_t ops[] = {OSD_CALL_REMOVE_COLLECTION, OSD_CALL_COLLECTION_ADD,
+				       OSD_CALL_COLLECTION_DROP};
+	struct osd_session session = start(OSD_PARTITION, pid, 0);
+	struct osd_call list = call_on(OSD_CALL_LIST, pid, OSD_JOBS_COLLECTION);
+	struct osd_txn *txn;
+	uint64_t made;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_collection_create(txn, pid, OSD_JOBS_COLLECTION, OSD_COLLECTION_TRACKING,
+				    &made) == OSD_OK);
+	CHECK(osd_collection_add(txn, (struct osd_object_id){pid, made}, object) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(ops); i++) {
+		struct osd_call call = call_on(ops[i], pid, OSD_JOBS_COLLECTION);
+
+		call.a = i == 0 ? 1 : object;
+		CHECK(ask(&session, call) == OSD_ANSWER_PERMISSION);
+	}
+	list.a = OSD_LIST_MEMBERS;
+	CHECK(ask(&session, list) == OSD_ANSWER_OK && answer_b == 1);
+	osd_session_release(&session);
+}
+
 static void test_root_zone(void)
 {
 	struct osd_session session = start(OSD_ROOT, 0, 0);
@@ -355,6 +381,7 @@ int main(void)
 	test_object_zone();
 	test_collection_zone();
 	test_partition_zone();
+	test_well_known_collection();
 	test_root_zone();
 	test_unfinished_surrogate();
 	test_attributes();

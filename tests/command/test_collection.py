@@ -12,6 +12,7 @@ from pyosd.cdb import AttributeLists, AttributePage, SetOne
 from pyosd.commands import Commands, Reply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.expect import (
+    CDB_FIELD,
     LIST_FIELD,
     NO_OBJECT,
     NO_PARTITION,
@@ -58,6 +59,14 @@ def test_duplicate_id(osd: Commands, collection: ObjectRef) -> None:
 @pytest.mark.parametrize("requested", [1, 0x1000, 0x1001, 0x1082, 0xFFFF])
 def test_reserved_id(osd: Commands, pid: int, requested: int) -> None:
     check(osd.reply(rq.create_collection(pid, requested)), OBJECT_TAKEN)
+
+
+@pytest.mark.parametrize("well_known", [0x1000, 0x1001, 0x1081, 0xFFFF])
+@pytest.mark.parametrize("with_members", [False, True])
+def test_remove_well_known(osd: Commands, pid: int, well_known: int, with_members: bool) -> None:
+    """The target's own collections stay, the jobs collection among them."""
+    request = rq.remove_collection(ref(pid, well_known), with_members)
+    check(osd.reply(request), CDB_FIELD.at(24))
 
 
 def test_absent_partition(osd: Commands) -> None:
