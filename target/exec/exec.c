@@ -320,20 +320,24 @@ static bool any_job(const struct osd_job *job, const void *arg)
 void osd_exec_end_jobs(struct osd_exec *exec)
 {
 	struct timespec until;
+	size_t left;
+	int error = 0;
 
-	pthread_mutex_lock(&exec->lock);
-	exec->formatting = true; /* nothing is accepted or started until osd_exec_formatted */
-	pthread_mutex_unlock(&exec->lock);
-	osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += FORMAT_WAIT_SEC;
 	pthread_mutex_lock(&exec->lock);
-	while (exec->table.count > 0)
-		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
-			break;
-	if (exec->table.count > 0)
-		osd_warning("%zu jobs did not end in time for FORMAT OSD", exec->table.count);
+	exec->formatting = true; /* nothing is started until osd_exec_formatted */
 	pthread_mutex_unlock(&exec->lock);
+	do { /* one that lost its sandbox just now waits for another attempt: look again */
+		osd_exec_end_matching(exec, any_job, NULL, OSD_REASON_FORMATTED);
+		pthread_mutex_lock(&exec->lock);
+		if (exec->table.count > 0)
+			error = pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+		left = exec->table.count;
+		pthread_mutex_unlock(&exec->lock);
+	} while (left > 0 && !error);
+	if (left > 0)
+		osd_warning("%zu jobs did not end in time for FORMAT OSD", left);
 }
 
 static enum osd_status forget_all(struct osd_txn *txn, void *exec)
