@@ -418,8 +418,8 @@ enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record
 
 	osd_put_be(value, record->id.partition_id, 8);
 	osd_put_be(value + 8, record->id.object_id, 8);
-	return osd_txn_record_put(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
-				  sizeof(value));
+	return osd_txn_record_insert(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
+				     sizeof(value));
 }
 
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record)

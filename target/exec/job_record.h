@@ -68,6 +68,7 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 /* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,
 				 struct osd_object_id *ret_id);
+/* OSD_E_EXISTS when one does. */
 enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record *record);
 
 #endif

@@ -177,6 +177,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	struct acceptance *acceptance = arg;
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record *record = &acceptance->record;
+	bool made;
 	enum osd_status status = find_zone(txn, &record->zone);
 
 	if (status == OSD_OK && record->key_length)
@@ -185,6 +186,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		return status;
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
 				      submission->params->surrogate_id, record);
+	made = status == OSD_OK;
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK)
@@ -195,7 +197,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 					     acceptance->tags_length);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
-	return status;
+	/* Another submission with this key was faster: look again. */
+	return status == OSD_E_EXISTS && made ? OSD_E_RETRY : status;
 }
 
 /* ---- before and after ------------------------------------------------------------------------ */
@@ -248,23 +251,47 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	return OSD_OK;
 }
 
+/* The end of a job that was there before, read when memory no longer knows it: it may have ended
+ * since the accepting transaction saw it. */
+struct ended {
+	struct osd_job_record record;
+	uint8_t result[OSD_JOB_PAYLOAD_MAX];
+	size_t result_length;
+};
+
+static enum osd_status read_ended(struct osd_txn *txn, void *arg)
+{
+	struct ended *ended = arg;
+	struct osd_object_id id = ended->record.id;
+	enum osd_status status = osd_job_record_get(txn, id, &ended->record);
+
+	if (status == OSD_OK)
+		status = osd_job_payload_get(txn, id, OSD_PAYLOAD_RESULT, ended->result,
+					     sizeof(ended->result), &ended->result_length);
+	if (status == OSD_E_NO_OBJECT) /* no result, or the record is gone since: as it was found */
+		ended->result_length = 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
 /* A synchronous submission of a job that has ended already. */
 static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
-			  const struct osd_job_record *record)
+			  const struct osd_job_record *found)
 {
-	OSD_CLEANUP_FREE uint8_t *result = malloc(OSD_JOB_PAYLOAD_MAX);
-	struct osd_exec_outcome outcome = {
-		.status = osd_job_reason_status(record->reason),
-		.reason = record->reason,
-		.result_object = record->result_object,
-	};
-	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	OSD_CLEANUP_FREE struct ended *ended = malloc(sizeof(*ended));
+	struct osd_exec_outcome outcome = {.status = OSD_E_NO_MEMORY};
 
-	if (result && osd_txn_begin(exec->objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK &&
-	    osd_job_payload_get(txn, record->id, OSD_PAYLOAD_RESULT, result, OSD_JOB_PAYLOAD_MAX,
-				&outcome.result_length) == OSD_OK)
-		outcome.result = result;
-	wait->job = record->id;
+	if (ended) {
+		ended->record = *found;
+		outcome.status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, read_ended, ended);
+	}
+	if (outcome.status == OSD_OK) {
+		outcome.status = osd_job_reason_status(ended->record.reason);
+		outcome.reason = ended->record.reason;
+		outcome.result_object = ended->record.result_object;
+		outcome.result = ended->result_length ? ended->result : NULL;
+		outcome.result_length = ended->result_length;
+	}
+	wait->job = found->id;
 	*wait->slot = NULL;
 	osd_exec_deliver(wait, outcome);
 }

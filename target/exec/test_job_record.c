@@ -96,6 +96,7 @@ static void test_key(struct osd_txn *txn, const struct osd_job_record *record)
 
 	CHECK(osd_job_key_find(txn, record, &id) == OSD_E_NO_OBJECT);
 	CHECK(osd_job_key_put(txn, record) == OSD_OK);
+	CHECK(osd_job_key_put(txn, record) == OSD_E_EXISTS);
 	CHECK(osd_job_key_find(txn, record, &id) == OSD_OK && id.object_id == 0x10007);
 	snprintf(other.principal, sizeof(other.principal), "chap:bob");
 	CHECK(osd_job_key_find(txn, &other, &id) == OSD_E_NO_OBJECT);

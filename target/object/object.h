@@ -104,6 +104,9 @@ enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, co
 				   size_t *ret_length);
 enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
 				   size_t key_length, const void *value, size_t length);
+/* OSD_E_EXISTS when the key is there. */
+enum osd_status osd_txn_record_insert(struct osd_txn *txn, enum osd_table table, const void *key,
+				      size_t key_length, const void *value, size_t length);
 enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table, const void *key,
 				      size_t key_length);
 /* Calls fn for each record in key order until it returns false. */

@@ -271,15 +271,28 @@ enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, co
 			  (struct osd_bytes){key, key_length}, flags, buffer, capacity, ret_length);
 }
 
-enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
-				   size_t key_length, const void *value, size_t length)
+static enum osd_status record_put(struct osd_txn *txn, enum osd_table table, struct osd_bytes key,
+				  struct osd_bytes value, unsigned flags)
 {
 	enum osd_status status = osd_txn_lock_store(txn);
 
 	if (status != OSD_OK)
 		return status;
-	return osd_kv_put(txn->kv, table_of(table), (struct osd_bytes){key, key_length},
+	return osd_kv_put(txn->kv, table_of(table), key, value, flags);
+}
+
+enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
+				   size_t key_length, const void *value, size_t length)
+{
+	return record_put(txn, table, (struct osd_bytes){key, key_length},
 			  (struct osd_bytes){value, length}, 0);
+}
+
+enum osd_status osd_txn_record_insert(struct osd_txn *txn, enum osd_table table, const void *key,
+				      size_t key_length, const void *value, size_t length)
+{
+	return record_put(txn, table, (struct osd_bytes){key, key_length},
+			  (struct osd_bytes){value, length}, OSD_KV_NEW);
 }
 
 enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table, const void *key,

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Submissions that race with each other and with FORMAT OSD; no sandbox runs, so that jobs wait."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd import errors, jobs
+from pyosd.attributes import Page
+from pyosd.types import ROOT, ref
+
+if TYPE_CHECKING:
+    from pyosd.commands import Commands
+    from pyosd.types import ObjectRef
+    from tests.conftest import MakeHarness
+
+CLIENTS = 8
+ROUNDS = 60
+QUEUE_DEPTH = 5
+
+
+@pytest.fixture(params=["dir", "memory"])
+def osd(request: pytest.FixtureRequest, make_harness: MakeHarness) -> Commands:
+    return make_harness(memory=1).osd if request.param == "memory" else make_harness().osd
+
+
+def test_one_key_is_one_job_however_many_ask(osd: Commands) -> None:
+    zone = ref(osd.create_partition())
+
+    def submit(key: str) -> ObjectRef | None:
+        try:
+            return jobs.submit(osd, "pass", zone=zone, key=key).id
+        except errors.TargetBusy:
+            return None  # lost every try against the others, and said so
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for number in range(ROUNDS):
+            found = set(clients.map(submit, [f"key {number}"] * CLIENTS)) - {None}
+            assert len(found) == 1
+    assert len(jobs.list_jobs(osd, zone.partition_id)) == ROUNDS
+
+
+def test_format_leaves_no_job_accepted_meanwhile(osd: Commands) -> None:
+    """Every job in the queue afterwards is one whose surrogate is there."""
+
+    def submit(_: int) -> None:
+        try:
+            jobs.submit(osd, "pass", zone=ROOT)
+        except errors.OSDError as error:
+            assert error.sense_key in (0, 2, 5), error  # busy, formatting, formatted
+
+    for _ in range(5):
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            under_way = clients.map(submit, range(CLIENTS * 20))
+            osd.format_osd()
+            list(under_way)
+        listed = sum(len(jobs.list_jobs(osd, each)) for each in osd.list_partitions())
+        depth = osd.get_attribute(ROOT, Page.EXEC_ROOT, QUEUE_DEPTH)
+        assert int.from_bytes(depth, "big") == listed
