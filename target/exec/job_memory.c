@@ -54,10 +54,21 @@ void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
 	osd_wake(exec->monitor_wake);
 }
 
+static void undelay(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_job **link = &exec->delayed;
+
+	while (*link && *link != job)
+		link = &(*link)->next_delayed;
+	if (*link)
+		*link = job->next_delayed;
+}
+
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
 	enum osd_status status = OSD_OK;
 
+	undelay(exec, job); /* a release, or a change that came to nothing, ends the waiting */
 	/* A job that had started has given up its place: it gets one again whatever the caps. */
 	if (!job->entry.principal)
 		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true,
@@ -80,16 +91,6 @@ void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
 		osd_exec_enqueue(exec, job);
 	else
 		exec->held_count += job->record.state == OSD_STATE_HELD;
-}
-
-static void undelay(struct osd_exec *exec, struct osd_job *job)
-{
-	struct osd_job **link = &exec->delayed;
-
-	while (*link && *link != job)
-		link = &(*link)->next_delayed;
-	if (*link)
-		*link = job->next_delayed;
 }
 
 void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
