@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -83,18 +84,18 @@ static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t
 	}
 }
 
-/* False: nothing there now. */
-static bool read_piece(struct osd_output *output, int fd,
-		       void (*store)(struct osd_output *output, const uint8_t *bytes,
-				     size_t length))
+typedef void store_fn(struct osd_output *output, const uint8_t *bytes, size_t length);
+
+/* How many bytes; 0: nothing there now. */
+static size_t read_piece(struct osd_output *output, int fd, store_fn *store)
 {
 	uint8_t bytes[PIECE_BYTES];
 	ssize_t length = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes));
 
 	if (length <= 0)
-		return false;
+		return 0;
 	store(output, bytes, (size_t)length);
-	return true;
+	return (size_t)length;
 }
 
 static bool drain(struct osd_output *output, int stdout_fd, int stderr_fd)
@@ -102,8 +103,8 @@ static bool drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 	bool more = true;
 
 	for (int i = 0; i < PIECES_AT_ONCE && more; i++) {
-		more = read_piece(output, stdout_fd, store_stdout);
-		more = read_piece(output, stderr_fd, store_stderr) || more;
+		more = read_piece(output, stdout_fd, store_stdout) > 0;
+		more = read_piece(output, stderr_fd, store_stderr) > 0 || more;
 		/* Beyond its limit the job is being ended: what it prints is not wanted any
 		 * more. */
 		if (atomic_load(&output->over_limit))
@@ -123,13 +124,23 @@ bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd)
 	return more;
 }
 
+/* What lies in the pipe now: a thread or process left behind could write for ever. */
+static void drain_once(struct osd_output *output, int fd, store_fn *store)
+{
+	int there = 0;
+	size_t left, got = 1;
+
+	if (fd < 0 || ioctl(fd, FIONREAD, &there) < 0)
+		return;
+	for (left = (size_t)there; left > 0 && got > 0; left -= OSD_MIN(left, got))
+		got = read_piece(output, fd, store);
+}
+
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 {
 	pthread_mutex_lock(&output->lock);
-	/* A process left behind could write for ever; the limit ends that. */
-	while (!output->closed && drain(output, stdout_fd, stderr_fd) &&
-	       !atomic_load(&output->over_limit))
-		;
+	drain_once(output, stdout_fd, store_stdout);
+	drain_once(output, stderr_fd, store_stderr);
 	output->closed = true;
 	pthread_mutex_unlock(&output->lock);
 }

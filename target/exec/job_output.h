@@ -35,7 +35,7 @@ void osd_output_release(struct osd_output *output);
 
 /* Reads what is in both pipes now, at most about 1 MiB; true: there may be more. */
 bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd);
-/* Reads to the end of what is there and lets no other thread read any more. */
+/* Reads what is in both pipes now and lets no other thread read any more. */
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
 /* The stored part of stderr into buffer (OSD_JOB_PAYLOAD_MAX); returns its length.  After
  * finish. */
