@@ -11,10 +11,10 @@ from pyosd import requests
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from tests.harness_transport import HarnessTransport
+from tests.sanitize.builds import ADDRESS, made
 
 SOURCE = Path(__file__).resolve().parents[1]
 SMALL_CACHE = "16MiB"
-BUILD_S = 600
 
 
 def program() -> Path:
@@ -26,18 +26,7 @@ def program() -> Path:
 
 def build_sanitized() -> Path:
     """Build the harness with sanitizers, where that has not happened yet."""
-    folder = SOURCE / "build" / "target-sanitized"
-    configure: list[str | Path] = ["cmake", "-S", SOURCE / "target", "-B", folder, "-G", "Ninja"]
-    steps: tuple[list[str | Path], ...] = (
-        [*configure, "-DIOSD_SANITIZE=address,undefined", "--log-level=WARNING"],
-        ["cmake", "--build", folder, "--target", "osd_harness"],
-    )
-    for step in steps:
-        done = subprocess.run(
-            step, capture_output=True, text=True, errors="replace", timeout=BUILD_S, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "osd_harness"
+    return made(ADDRESS).program("osd_harness")
 
 
 class StartFailed(Exception):

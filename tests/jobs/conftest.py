@@ -18,7 +18,8 @@ from pyosd.types import ROOT, ref
 from tests.harness_transport import HarnessTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from typing import IO
 
 ROOT_DIRECTORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("OSD_BUILD_DIR", ROOT_DIRECTORY / "build"))
@@ -29,10 +30,19 @@ ISOLATION = 7  # attribute of page B000_0001h: the level reached, once the daemo
 
 
 class Target:
-    """The harness over one data directory, and the daemon; either may be killed and started again."""
+    """The harness over one data directory, and the daemon; either may be killed and started again.
 
-    def __init__(self, folder: Path, options: str = "") -> None:
-        self.folder, self.options = folder, options
+    program: the harness, with what must stand before it on the command line.  stderr: its messages.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        options: str = "",
+        program: Sequence[str] = (str(HARNESS),),
+        stderr: IO[bytes] | None = None,
+    ) -> None:
+        self.folder, self.options, self.program, self.stderr = folder, options, program, stderr
         self.socket = folder / "sandboxd.socket"
         self.data = folder / "data"
         self.data.mkdir()
@@ -60,7 +70,7 @@ class Target:
 
     def start(self) -> None:
         options = f"dir={self.data};sandboxd={self.socket};slots=2;isolation=best" + self.options
-        self.transport = HarnessTransport([str(HARNESS), options])
+        self.transport = HarnessTransport([*self.program, options], self.stderr)
         self.commands = Commands(self.transport)
         deadline = time.monotonic() + DEADLINE_S
         while not self.commands.get_attribute(ROOT, Page.EXEC_ROOT, ISOLATION):
@@ -87,10 +97,14 @@ class Target:
         self.daemon.stdout.close()
 
 
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[Target]:
+def skip_without_sandboxes() -> None:
     if os.geteuid() != 0 or not SANDBOXD.exists() or not HARNESS.exists():
         pytest.skip("needs root and a finished build")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[Target]:
+    skip_without_sandboxes()
     running = Target(tmp_path)
     yield running
     running.stop()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many commands of all kinds at once to a harness built with sanitizers, with jobs coming and going
+and the device formatted in between: whatever is touched by two threads without a lock, or after its
+end, is reported by the harness and fails the test."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyosd import jobs
+from pyosd.commands import Commands
+from pyosd.errors import OSDError
+from pyosd.types import AttributeValue, ObjectRef, ref
+from tests.harness_transport import HarnessTransport
+from tests.jobs.conftest import Target, skip_without_sandboxes
+from tests.sanitize.builds import ADDRESS, THREAD, Build, made
+
+CLIENTS = 4
+ROUNDS = 150
+JOB_ROUNDS = 25
+HARDWARE_ERROR = 4
+DEADLINE_S = 60.0
+BUILDS = pytest.mark.parametrize("build", [ADDRESS, THREAD], ids=lambda build: build.folder)
+
+
+def check_log(log: Path, returncode: int | None) -> None:
+    text = log.read_text(errors="replace")
+    assert "Sanitizer" not in text, text[-16000:]
+    assert returncode == 0, text[-4000:]
+
+
+def is_the_targets_fault(error: OSDError) -> bool:
+    return error.sense_key == HARDWARE_ERROR
+
+
+@pytest.fixture(params=["dir", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        return "memory=1"
+    (tmp_path / "store").mkdir()
+    return f"dir={tmp_path / 'store'};cache=16MiB"
+
+
+def one_of_all(osd: Commands, partition: int, shared: ObjectRef, chance: random.Random) -> None:
+    """One command on an object that all clients use, or the life of an object of its own."""
+    data = chance.randbytes(chance.choice([0, 1, 512, 4096, 70_000]))
+    at = chance.choice([0, 1, 4095, 1 << 20])
+    match chance.randrange(9):
+        case 0:
+            osd.write(shared, at, data)
+        case 1:
+            osd.append(shared, data)
+        case 2:
+            osd.set_attributes(shared, [AttributeValue(0xA, chance.randrange(1, 9), data[:512])])
+        case 3:
+            osd.get_page(shared, 1)
+        case 4:
+            osd.punch(shared, 0, 4096)
+        case 5:
+            osd.list_objects(partition)
+        case 6:
+            osd.flush(shared)
+        case 7:
+            collection = osd.create_collection(partition)
+            member = osd.create(partition)
+            join = AttributeValue(4, 1, collection.object_id.to_bytes(8, "big"))
+            osd.set_attributes(member, [join])
+            osd.remove_collection(collection, with_members=True)
+            osd.remove(member)
+        case _:
+            osd.read(shared, 0, 8192)
+
+
+def client(osd: Commands, partition: int, shared: ObjectRef, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(ROUNDS):
+        try:
+            one_of_all(osd, partition, shared, chance)
+        except OSDError as error:
+            assert not is_the_targets_fault(error), error  # the rest is what others did meanwhile
+
+
+@BUILDS
+def test_commands_at_once(build: Build, store: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        transport = HarnessTransport(made(build).command("osd_harness", store), stderr)
+    osd = Commands(transport)
+    partition = osd.create_partition()
+    shared = osd.create(partition)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        running = [clients.submit(client, osd, partition, shared, seed) for seed in range(CLIENTS)]
+    transport.close()
+    check_log(log, transport.process.returncode)
+    for each in running:
+        each.result()
+
+
+SCRIPT = b"""
+import osd
+made = osd.zone.create_many(2)[0]
+made.data.write(b"x" * 100000)
+made.setattr([(10, 1, "blue")])
+print(sum(len(line) for line in made.data))
+made.remove()
+"""
+SLEEP = "import time\ntime.sleep(600)"
+LAST = "print('last words')"
+
+
+def one_job(target: Target, chance: random.Random) -> None:
+    """The life of one job, or a look at all."""
+    osd, zone = target.commands, target.partition
+    match chance.randrange(5):
+        case 0:
+            reply = osd.exec_code(zone, SCRIPT, synchronous=True)
+            assert reply.error is None, reply.error
+        case 1:
+            job = jobs.submit(osd, SLEEP, zone=zone)
+            job.kill(DEADLINE_S)
+            osd.remove(job.id)
+        case 2:
+            job = jobs.submit(osd, LAST, zone=zone, hold=True)
+            job.release()
+            job.cancel()
+        case 3:
+            jobs.submit(osd, LAST, zone=zone).wait(DEADLINE_S)
+        case _:
+            jobs.list_jobs(osd, zone.partition_id)
+
+
+def job_client(target: Target, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(JOB_ROUNDS):
+        try:
+            one_job(target, chance)
+        except OSDError as error:
+            assert not is_the_targets_fault(error), error
+
+
+def waits_to_the_end(target: Target) -> None:
+    """EXEC that waits for a job which somebody else ends."""
+    try:
+        target.commands.exec_code(target.partition, SLEEP.encode(), synchronous=True)
+    except OSDError as error:
+        assert not is_the_targets_fault(error), error
+
+
+@pytest.mark.sandbox
+@BUILDS
+def test_jobs_at_once(build: Build, tmp_path: Path) -> None:
+    """Jobs of all fates, then FORMAT OSD while one waits for its EXEC, then the end of the target while
+    another does."""
+    skip_without_sandboxes()
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        target = Target(tmp_path, program=made(build).command("osd_harness"), stderr=stderr)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        running = [clients.submit(job_client, target, seed) for seed in range(CLIENTS)]
+    with ThreadPoolExecutor(1) as clients:
+        running.append(clients.submit(waits_to_the_end, target))
+        target.commands.format_osd()
+    target.partition = ref(target.commands.create_partition())
+    with ThreadPoolExecutor(1) as clients:
+        running.append(clients.submit(waits_to_the_end, target))
+        jobs.submit(target.commands, SLEEP, zone=target.partition)
+        target.stop()
+    check_log(log, target.transport.process.returncode)
+    for each in running:
+        each.result()

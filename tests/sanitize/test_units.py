@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The C unit tests of target/ under AddressSanitizer and UndefinedBehaviorSanitizer, and those of the
+layers that share memory between threads under ThreadSanitizer: one item for each program."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
+
+SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
+THREADED_LAYERS = frozenset({"base", "command", "engine", "exec", "object"})
+# They fork and kill, which takes long under ThreadSanitizer and has no second thread to show it.
+ONE_THREAD = frozenset({"test_crash.c", "test_faults.c"})
+
+
+def is_threaded(source: Path) -> bool:
+    return source.parent.name in THREADED_LAYERS and source.name not in ONE_THREAD
+
+
+RUNS = [(ADDRESS, source) for source in SOURCES] + [
+    (THREAD, source) for source in SOURCES if is_threaded(source)
+]
+
+
+@pytest.mark.parametrize(
+    ("build", "source"),
+    RUNS,
+    ids=[f"{build.folder}-{source.parent.name}/{source.stem}" for build, source in RUNS],
+)
+def test_c_unit(build: Build, source: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        made(build).command(source.stem),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=240,
+        check=False,
+    )
+    tail = done.stdout[-8000:]
+    assert done.returncode == 0, f"{source.name} ended with {done.returncode}:\n{tail}"
+    assert "Sanitizer" not in done.stdout, tail
