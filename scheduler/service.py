@@ -19,7 +19,7 @@ __all__ = ["Service", "ServiceFailed", "as_user"]
 BACKOFF_FIRST_S = 0.1
 BACKOFF_LAST_S = 10.0
 STEADY_S = 30.0  # who has lived that long starts again without delay
-START_S = 60.0  # recovery of a large store included
+START_S = 300.0  # recovery of a large store included
 LAST_LINES = 20
 
 
@@ -49,6 +49,7 @@ class Service:
         end: asks the running process to end in its own way, before it is killed.
         up: told after each successful start, with True for a restart.
         noise: parts of lines that say nothing.
+        before: called before each start.
     """
 
     name: str
@@ -58,6 +59,8 @@ class Service:
     end: Callable[[asyncio.subprocess.Process], Awaitable[None]]
     up: Callable[[bool], None] = lambda again: None
     noise: Sequence[str] = ()
+    before: Callable[[], None] = lambda: None
+    reader: asyncio.Task[None] | None = None
     process: asyncio.subprocess.Process | None = None
     lines: list[str] = field(default_factory=list)
     stopping: bool = False
@@ -74,6 +77,7 @@ class Service:
             ServiceFailed: it ended, or did not serve in time; it runs no more.
         """
         self.lines = []
+        self.before()
         self.process = await asyncio.create_subprocess_exec(
             *self.command,
             env=dict(self.environment),
@@ -136,6 +140,7 @@ class Service:
     async def kill(self) -> None:
         """End the process and what it left in its session, and wait until it is gone."""
         assert self.process is not None
+        assert self.reader is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()

@@ -12,6 +12,7 @@ import contextlib
 import ipaddress
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,7 @@ DEFAULT_NAME = "iqn.2026-11.iosd:target"
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
 SHUTDOWN_S = 5.0
 SANDBOXES_A_SLOT = 4
+OPEN_FILES = 65536  # the data files of open objects
 TGTD_NOISE = (
     "iser_ib_init",
     "oom-killer's pardon",
@@ -170,6 +172,9 @@ class Supervisor:
         if self.config.uid is not None:
             command += ["--uid", str(self.config.uid)]
 
+        def before() -> None:
+            self.sandboxd_socket.unlink(missing_ok=True)  # of one that was killed
+
         async def ready() -> None:
             while not self.sandboxd_socket.exists():
                 await asyncio.sleep(0.01)
@@ -179,7 +184,15 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), SHUTDOWN_S)
 
-        return Service("iosd-sandboxd", command, plain_environment(), ready, end, self._came_up)
+        return Service(
+            "iosd-sandboxd",
+            command,
+            plain_environment(),
+            ready,
+            end,
+            up=self._came_up,
+            before=before,
+        )
 
     def slots(self) -> int:
         """Sandboxes at a time."""
@@ -192,7 +205,8 @@ class Supervisor:
         environment = plain_environment() | {"TGT_IPC_SOCKET": str(self.ipc / "s")}
         user = as_user(self.config.uid)
         adm = TgtAdm([*user, str(tgtadm)], environment)
-        limits = ["prlimit", "--core=0"]
+        files = min(OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        limits = ["prlimit", "--core=0", f"--nofile={files}:{files}"]
 
         def command() -> list[str]:
             portal = f"portal={format_portal(self.config.portal[0], self.port)}"

@@ -106,7 +106,7 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
         job = target.exec(code, **request)
         if not must_wait(given):
             tell_next(settings, job)
-            print_json(record_of(job.status())) if settings.output == "json" else click.echo(job.id)
+            report(settings, job)
             return
         sys.exit(wait_for(job, settings, given))
 
@@ -185,6 +185,14 @@ def tell_next(settings: Settings, job: Job) -> None:
         )
 
 
+def report(settings: Settings, job: Job) -> None:
+    """Print the job's id, or its record."""
+    if settings.output == "json":
+        print_json(record_of(job.status()))
+    else:
+        click.echo(job.id)
+
+
 def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
     """Wait, print what the script printed, and return the exit code."""
     as_text = settings.output == "text"
@@ -195,5 +203,5 @@ def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
     if as_text and not given["follow"]:
         print_output(job, follow=False)
     elif not as_text:
-        print_json(record_of(status)) if settings.output == "json" else click.echo(job.id)
+        report(settings, job)
     return exit_code(status, given["style"])
