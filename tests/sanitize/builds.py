@@ -52,8 +52,8 @@ THREAD = Build(
 def made(build: Build) -> Build:
     """The build, up to date."""
     folder = ROOT / "build" / build.folder
-    configure = ["cmake", "-S", ROOT / "target", "-B", folder, "-G", "Ninja"]
-    steps = (
+    configure: list[str | Path] = ["cmake", "-S", ROOT / "target", "-B", folder, "-G", "Ninja"]
+    steps: tuple[list[str | Path], ...] = (
         [*configure, f"-DIOSD_SANITIZE={build.sanitizers}", "--log-level=WARNING"],
         ["cmake", "--build", folder],
     )
