@@ -38,6 +38,8 @@ PACE_S = 0.02
 """Most time between two jobs of one initiator; half of it on average."""
 END_S = 30.0
 
+ROUNDS_TO_FAIL = 10
+
 VICTIMS = {
     "tgtd": ("tgtd",),
     "sandboxd": ("iosd-sandboxd",),
@@ -216,6 +218,38 @@ def one_round(world: World, serving: Serving, victims: tuple[str, ...]) -> tuple
         assert wrong == []
         target.remove_partition(zone.partition_id, contents=True)
     return answered, sum(len(each.accepted) for each in submitters)
+
+
+def test_the_oracle_can_fail(seed: int) -> None:
+    """The same clients through tgtd on a store that acknowledges too early: a loss is seen."""
+    why = missing()
+    if why:
+        unavailable("tgtd", why)
+    for attempt in range(ROUNDS_TO_FAIL):
+        folder = Path(tempfile.mkdtemp(prefix="iosd-crash-"))
+        try:
+            with Serving("--no-sandboxes", "--module-option", "unsafe_nosync=1") as serving:
+                if loses(serving, seed + attempt, folder):
+                    return
+        finally:
+            shutil.rmtree(folder)
+    pytest.fail(f"no loss seen in {ROUNDS_TO_FAIL} rounds without safe commits")
+
+
+def loses(serving: Serving, seed: int, folder: Path) -> bool:
+    with serving.connect() as control:
+        clients = Clients(control, CLIENTS, seed, folder)
+    sessions = [serving.connect(reconnect_timeout=0) for _ in range(CLIENTS)]
+    clients.work(lambda n: sessions[n], lambda: serving.kill("tgtd"), ANSWERS, 0)
+    for session in sessions:
+        session.close()
+    serving.restarted()
+    with serving.connect() as target:
+        try:
+            return clients.losses(target) != []
+        except OSDError as error:
+            print(f"lost so much that looking fails: {error}")
+            return True
 
 
 def test_kill_9(world: World, seed: int, crash_round: int) -> None:
