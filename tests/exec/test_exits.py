@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import pyosd
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ObjectRef
 from tests.exec.conftest import WAIT_S, Run, ended
+from tests.processes import descendants
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -263,3 +266,23 @@ def test_a_kill_leaves_no_process(serving: Serving, target: pyosd.Target, zone: 
         job.kill(WAIT_S)
     target.exec("pass", zone=zone).wait(WAIT_S)
     assert len(serving.everything()) <= before + 2
+
+
+def test_kernel_would_end_a_sandbox_first(
+    serving: Serving, target: pyosd.Target, zone: ObjectRef
+) -> None:
+    """Short of memory the kernel chooses by oom_score_adj: any sandbox before any daemon."""
+    job = target.exec("print('up', flush=True)\nwhile True: pass", zone=zone)
+    next(job.iter_output(follow=True))
+    daemons = {pid: oom_score_adj(pid) for pid in serving.pids.values()}
+    sandboxes = descendants(serving.pids["iosd-sandboxd"])
+    computing = [pid for pid in sandboxes if oom_score_adj(pid) > max(daemons.values())]
+    assert len(computing) >= 1, daemons
+    job.kill(WAIT_S)
+
+
+def oom_score_adj(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+    except OSError:
+        return -1000
