@@ -254,7 +254,7 @@ class Client:
         expected = set(self.objects)
         pending = self.pending or {"op": "nothing"}
         about = pending.get("id") if not pending["op"].startswith("shared") else None
-        if pending["op"] == "remove" and about not in there:
+        if about is not None and pending["op"] == "remove" and about not in there:
             expected.discard(about)
             self.objects.pop(about, None)
         extra = there - expected

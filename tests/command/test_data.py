@@ -7,7 +7,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.attributes import CURRENT_APPEND_START, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
-from pyosd.cdb import AttributeLists, AttributePage, Options, SetOne
+from pyosd.cdb import AttributeLists, AttributePage, Attributes, Options, SetOne
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
@@ -141,7 +141,7 @@ def test_write_and_set_as_in_the_appendix(osd: Commands, pid: int) -> None:
 
 @pytest.mark.parametrize("form", ["list", "page", "cdb"])
 def test_write_and_set_in_every_format(osd: Commands, obj: ObjectRef, form: str) -> None:
-    forms = {
+    forms: dict[str, Attributes] = {
         "list": AttributeLists((), (COLOUR,)),
         "page": AttributePage(set=COLOUR),
         "cdb": SetOne(COLOUR),

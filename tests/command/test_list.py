@@ -116,7 +116,8 @@ def test_only_whole_ids(osd: Commands, pid: int, ten: list[ObjectRef], room: int
 
 
 def test_continuation_by_initial_id(osd: Commands, pid: int, ten: list[ObjectRef]) -> None:
-    seen, initial = [], 0
+    seen: list[int] = []
+    initial = 0
     for _ in range(20):
         page = osd.list_page(ref(pid), initial, 3)
         seen += page.ids

@@ -40,7 +40,7 @@ def tgtd() -> None:
 def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
     options = f"size={DISK_MIB}m,mode=0777"
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder]
+    command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         folder.rmdir()
         unavailable("tgtd", "cannot mount a small tmpfs")

@@ -195,7 +195,8 @@ def test_racing_attributes_are_all_or_none(
 
 def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int) -> None:
     """Of two who make, or remove, the same id exactly one succeeds."""
-    made, removed = [], []
+    made: list[bool] = []
+    removed: list[bool] = []
 
     def work(session: pyosd.Target) -> None:
         for number in range(40):

@@ -73,7 +73,15 @@ def run(tmp_path: Path, *defines: str) -> subprocess.CompletedProcess[str]:
         unavailable("tgtd", str(error))
     source, program = tmp_path / "daemon.c", tmp_path / "daemon"
     source.write_text(DAEMON)
-    command = ["cc", "-rdynamic", *(f"-D{each}" for each in defines), source, "-o", program, "-ldl"]
+    command: list[str | Path] = [
+        "cc",
+        "-rdynamic",
+        *(f"-D{each}" for each in defines),
+        source,
+        "-o",
+        program,
+        "-ldl",
+    ]
     subprocess.run(command, check=True, timeout=60)
     return subprocess.run(
         [program, module, "memory=1"], capture_output=True, text=True, timeout=60, check=False

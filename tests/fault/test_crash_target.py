@@ -180,6 +180,7 @@ def one_round(world: World, serving: Serving, victims: tuple[str, ...]) -> tuple
     control = serving.connect()
     if world.clients is None:
         world.clients = Clients(control, CLIENTS, world.rng.getrandbits(32), world.folder)
+    clients = world.clients
     zone = ref(control.create_partition())
     submitters = [Submitter(n, zone, random.Random(world.rng.random())) for n in range(SUBMITTERS)]
     sessions = [serving.connect(reconnect_timeout=0) for _ in range(CLIENTS + SUBMITTERS)]
@@ -196,12 +197,12 @@ def one_round(world: World, serving: Serving, victims: tuple[str, ...]) -> tuple
         serving.everything()
         strike(serving, victims)
         if "tgtd" not in victims:  # nothing tells the clients: they may stop now
-            world.clients.stop.set()
+            clients.stop.set()
         stop.set()
 
     answers, spin = ANSWERS + world.rng.randrange(150), world.rng.random() * 0.02
     try:
-        answered = world.clients.work(lambda n: sessions[n], kill, answers, spin)
+        answered = clients.work(lambda n: sessions[n], kill, answers, spin)
     finally:
         stop.set()
         for thread in threads:
@@ -213,7 +214,7 @@ def one_round(world: World, serving: Serving, victims: tuple[str, ...]) -> tuple
     control.close()
     serving.restarted(len(daemons))
     with serving.connect() as target:
-        assert world.clients.losses(target) == []
+        assert clients.losses(target) == []
         wrong = [text for each in submitters for text in each.settle(target)]
         assert wrong == []
         target.remove_partition(zone.partition_id, contents=True)

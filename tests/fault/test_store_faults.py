@@ -153,7 +153,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system that is soon full, with room for the ballast."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", folder]
+    command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", folder]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         unavailable("tgtd", "cannot mount a small tmpfs")
     yield folder
@@ -162,7 +162,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def fill(osd: Commands, pid: int) -> list[ObjectRef]:
     """Objects of LARGE bytes until there is no room for another."""
-    filled = []
+    filled: list[ObjectRef] = []
     data = b"f" * LARGE
     for _ in range(DISK_MIB):
         obj = osd.create(pid)

@@ -380,7 +380,7 @@ def test_store_is_as_the_model(tmp_path: Path, seed: int, backend: str, examples
     harness = Harness(program(), options, tmp_path / "log")
     machine = type("Machine", (StoreMachine,), {"harness": harness, "restarts": backend == "bdb"})
     try:
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(
             hypothesis.seed(seed)(machine),
             settings=settings(
                 max_examples=examples,
