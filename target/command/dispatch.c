@@ -539,18 +539,23 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 	return OSD_DISPATCH_QUEUE;
 }
 
-void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request)
+enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
+					      struct osd_request *request, bool may_wait)
 {
 	enum osd_status outcome = request->fault.status, status = OSD_OK;
 
 	request->completed |= OSD_FN_COMMAND;
 	if (outcome == OSD_OK || osd_status_keeps_data(outcome)) {
-		osd_gate_return(&dispatcher->gate);
+		if (may_wait)
+			osd_gate_return(&dispatcher->gate);
+		else if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
+			return OSD_DISPATCH_QUEUE;
 		status = attributes_phase(dispatcher, request);
 		osd_gate_leave(&dispatcher->gate);
 	}
 	/* How the job ended says more than that its attributes are gone with a formatted store. */
 	finish(request, outcome == OSD_OK ? status : outcome);
+	return OSD_DISPATCH_DONE;
 }
 
 void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request)

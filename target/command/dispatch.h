@@ -39,8 +39,11 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
  * in memory and free; else OSD_DISPATCH_QUEUE. */
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 					     struct osd_request *request);
-/* A parked request was resumed: attributes, then completion. */
-void osd_dispatch_resumed(struct osd_dispatcher *dispatcher, struct osd_request *request);
+/* A parked request was resumed: attributes, then completion.  While FORMAT OSD keeps the store to
+ * itself it waits; OSD_DISPATCH_QUEUE instead when the thread must not, for it may be one that
+ * FORMAT OSD waits for. */
+enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
+					      struct osd_request *request, bool may_wait);
 /* A task management function covers the request: if it is a waiting EXEC, the wait ends. */
 void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request);
 

@@ -88,6 +88,7 @@ struct osd_request {
 	struct osd_request *next; /* queue link */
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
+	bool resumed;	     /* goes on in a worker */
 	bool aborted; /* atomic: a task management function covers it (design D15) */
 	struct osd_exec_wait *exec_wait; /* owned by exec/ while a synchronous EXEC waits */
 };

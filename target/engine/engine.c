@@ -108,20 +108,30 @@ static void finish(struct osd_engine *engine, struct osd_request *request)
 
 /* A request is resumed when both its dispatcher has finished parking it and its resumer has
  * called: the second of the two goes on with it, at once, because every hand-over between
- * threads costs the waiting initiator a wake-up. */
+ * threads costs the waiting initiator a wake-up.  Only where that would have to wait for FORMAT
+ * OSD, which may be waiting for this very thread, a worker does. */
 static void park_vote(struct osd_request *request)
 {
 	struct osd_engine *engine = request->engine;
 
 	if (__atomic_sub_fetch(&request->park_votes, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
-	osd_dispatch_resumed(engine->dispatcher, request);
-	finish(engine, request);
+	if (osd_dispatch_resumed(engine->dispatcher, request, false) == OSD_DISPATCH_DONE) {
+		finish(engine, request);
+		return;
+	}
+	pthread_mutex_lock(&engine->lock);
+	request->resumed = true;
+	push(engine, request);
+	pthread_mutex_unlock(&engine->lock);
 }
 
 static void run(struct osd_engine *engine, struct osd_request *request)
 {
-	if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
+	if (request->resumed) {
+		osd_dispatch_resumed(engine->dispatcher, request, true);
+		finish(engine, request);
+	} else if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
 		park_vote(request);
 	} else {
 		finish(engine, request);
@@ -239,6 +249,7 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 {
 	request->engine = engine;
 	request->park_votes = 2;
+	request->resumed = false;
 	request->submitted_ns = now_ns();
 	pthread_mutex_lock(&engine->lock);
 	engine->outstanding++;

@@ -267,6 +267,21 @@ def test_format_ends_everything(target: Target) -> None:
     assert ended(run(target, "pass")) == (JobState.COMPLETED, 0)
 
 
+def test_format_ends_an_exec_that_waits_for_a_queued_job(target: Target) -> None:
+    """FORMAT OSD ends the job itself, and with it the command, which has its attributes to get."""
+    sleepers = [run(target, SLEEP) for _ in range(2)]
+    until(lambda: all(is_running(job) for job in sleepers))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(
+            target.commands.exec_code, target.partition, b"pass", synchronous=True
+        )
+        until(lambda: len(jobs.list_jobs(target.commands, target.partition.partition_id)) == 3)
+        target.commands.format_osd()
+        error = waiting.exception(DEADLINE_S) or waiting.result().error
+    assert isinstance(error, errors.OSDError)
+    assert (error.asc, error.ascq) == (0x80, 0x01)
+
+
 def test_jobs_collection_lists_all(target: Target) -> None:
     made = {run(target, "pass").id for _ in range(20)}
     assert {
