@@ -38,6 +38,7 @@ struct sandbox {
 	struct osd_shm *shm;
 	int landlock_fd;
 	bool laid_out; /* descriptors 0-4 are where the sandbox expects them */
+	struct stat kept[OSD_SANDBOX_JOB_FD + 1]; /* what descriptors 0-4 are */
 };
 
 /* ---- steps: 0 or -errno ---------------------------------------------------------------------- */
@@ -71,6 +72,8 @@ static int lay_out_descriptors(struct sandbox *s, struct osd_step *step)
 		return osd_step_failed(step, "close inherited descriptors", NULL);
 	s->landlock_fd = s->confinement->landlock_fd < 0 ? -1 : LANDLOCK_FD;
 	s->laid_out = true;
+	for (size_t i = 0; i <= OSD_SANDBOX_JOB_FD; i++)
+		fstat((int)i, &s->kept[i]);
 	return 0;
 }
 
@@ -210,6 +213,16 @@ static bool map_texts(struct osd_host_job *job, int memfd)
 	return bytes != MAP_FAILED && find_texts(job, bytes, (size_t)status.st_size);
 }
 
+static void forget_texts(struct osd_host_job *job)
+{
+	size_t length = (size_t)job->run.name_bytes + job->run.args_bytes + job->run.code_bytes;
+
+	if (job->run.in_memfd)
+		munmap((void *)job->name, length);
+	else
+		explicit_bzero((void *)job->name, length);
+}
+
 /* Waits for RUN.  False: the target closed the socket, or sent something else. */
 static bool receive_job(struct osd_host_job *job)
 {
@@ -231,6 +244,25 @@ static bool receive_job(struct osd_host_job *job)
 	return fine;
 }
 
+/* ---- before another job ---------------------------------------------------------------------------- */
+
+/* 0-2 and the job socket are what they were, and block; all others are closed. */
+static bool clean_descriptors(const struct sandbox *s)
+{
+	static const int wanted[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, OSD_SANDBOX_JOB_FD};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		const struct stat *before = &s->kept[wanted[i]];
+		struct stat now;
+
+		if (fstat(wanted[i], &now) < 0 || now.st_dev != before->st_dev ||
+		    now.st_ino != before->st_ino || fcntl(wanted[i], F_GETFL) & O_NONBLOCK)
+			return false;
+	}
+	return syscall(SYS_close_range, SHM_FD, SHM_FD, 0) == 0 &&
+	       syscall(SYS_close_range, OSD_SANDBOX_JOB_FD + 1, UINT_MAX, 0) == 0;
+}
+
 noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 			       const struct osd_sandbox_start *start)
 {
@@ -238,8 +270,17 @@ noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 	struct osd_host_job job = {0};
 
 	take_steps(&sandbox);
-	tell(&sandbox, OSD_JOB_READY, "");
-	if (!receive_job(&job))
-		_exit(EXIT_NOT_STARTED);
-	_exit(osd_host_run(&job));
+	for (;;) {
+		int code;
+
+		osd_manage_sample(); /* the next job's usage counts from here */
+		tell(&sandbox, OSD_JOB_READY, "");
+		if (!receive_job(&job))
+			_exit(EXIT_NOT_STARTED);
+		if (!osd_host_run(&job, &code))
+			_exit(code);
+		forget_texts(&job);
+		if (!osd_host_clean() || !clean_descriptors(&sandbox))
+			_exit(code);
+	}
 }

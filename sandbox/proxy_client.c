@@ -10,12 +10,18 @@
 static struct osd_shm *shm;
 static int job_socket = -1;
 static uint32_t answer_seen;
+static bool is_open;
 
 void osd_proxy_attach(struct osd_shm *memory, int socket)
 {
 	shm = memory;
 	job_socket = socket;
 	answer_seen = atomic_load(&memory->answer.seq);
+}
+
+void osd_proxy_open(bool open)
+{
+	is_open = open;
 }
 
 static uint8_t *at(size_t offset)
@@ -26,7 +32,7 @@ static uint8_t *at(size_t offset)
 bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
 		    const uint8_t **ret_body)
 {
-	if (call->body_bytes > OSD_BODY_MAX)
+	if (!is_open || call->body_bytes > OSD_BODY_MAX)
 		return false;
 	if (call->body_bytes)
 		memcpy(at(OSD_SHM_BODY_AT), body, call->body_bytes);

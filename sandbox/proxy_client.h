@@ -14,6 +14,9 @@
 /* The shared memory and the job socket of this sandbox; both for good. */
 void osd_proxy_attach(struct osd_shm *shm, int job_socket);
 
+/* Whether there is a job whose calls are served; at first there is none. */
+void osd_proxy_open(bool open);
+
 /* call->body_bytes of body go along (copied).  On true *ret_answer is checked and *ret_body
  * points at ret_answer->body_bytes in shared memory, valid until the next call.  False: the
  * answer was malformed. */

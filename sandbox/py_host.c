@@ -19,7 +19,7 @@
 #define TRACEBACK_MAX (60u << 10) /* what the payload page keeps (design D13) */
 #define LINE_MAX_     512u
 
-static PyObject *host_run; /* osd._host.run, owned for good */
+static PyObject *host_run, *host_clean; /* osd._host.run, osd._hygiene.clean; owned for good */
 
 struct finish {
 	uint64_t exit_code;
@@ -103,14 +103,17 @@ static bool start_interpreter(char *text, size_t size)
  * importable. */
 static const char load_package[] =
 	"def load(directory):\n"
-	"    import importlib.util, sys\n"
+	"    import gc, importlib.util, sys\n"
 	"    spec = importlib.util.spec_from_file_location('osd', directory + '/__init__.py',\n"
 	"        submodule_search_locations=[directory])\n"
 	"    module = sys.modules['osd'] = importlib.util.module_from_spec(spec)\n"
 	"    spec.loader.exec_module(module)\n"
-	"    import osd._host\n"
+	"    import osd._host, osd._hygiene\n"
 	"    osd._host.preload()\n"
-	"    return osd._host.run\n";
+	"    osd._hygiene.remember()\n"
+	"    gc.collect()\n"
+	"    gc.freeze()\n"
+	"    return osd._host.run, osd._hygiene.clean\n";
 
 static PyObject *load_host(const char *package)
 {
@@ -127,14 +130,18 @@ static PyObject *load_host(const char *package)
 
 bool osd_host_start(const char *package, char *text, size_t size)
 {
+	PyObject *host;
+
 	if (PyImport_AppendInittab("_osdcore", osd_core_init) < 0) {
 		snprintf(text, size, "register the module _osdcore");
 		return false;
 	}
 	if (!start_interpreter(text, size))
 		return false;
-	host_run = load_host(package);
-	return host_run ? true : failed(text, size, "load the package osd");
+	host = load_host(package);
+	if (!host || !PyArg_ParseTuple(host, "OO", &host_run, &host_clean))
+		return failed(text, size, "load the package osd");
+	return true; /* with the reference to both */
 }
 
 pid_t osd_host_fork(void)
@@ -204,8 +211,8 @@ static void read_report(PyObject *report, struct finish *finish)
 	finish->kind = (enum osd_finish_kind)kind;
 }
 
-/* FINISH: be32 n, traceback, one line for people. */
-static void send_finish(const struct finish *finish)
+/* FINISH: be32 n, traceback, one line for people.  True: another job may follow. */
+static bool send_finish(const struct finish *finish)
 {
 	static uint8_t body[4 + TRACEBACK_MAX + LINE_MAX_];
 	size_t traceback = OSD_MIN((size_t)finish->traceback_bytes, (size_t)TRACEBACK_MAX);
@@ -220,18 +227,35 @@ static void send_finish(const struct finish *finish)
 	osd_wr_bytes(&w, finish->line, line);
 	call.body_bytes = (uint32_t)osd_wr_used(&w);
 	osd_manage_sample();
-	osd_proxy_call(&call, body, &answer, &unused);
+	return osd_proxy_call(&call, body, &answer, &unused) && answer.a == 1;
 }
 
-int osd_host_run(const struct osd_host_job *job)
+bool osd_host_run(const struct osd_host_job *job, int *ret_code)
 {
 	struct finish finish;
-	PyObject *report = call_run(job);
+	PyObject *report;
+	bool another;
 
+	osd_proxy_open(true);
+	report = call_run(job);
 	osd_core_script(false);
 	read_report(report, &finish);
-	send_finish(&finish);
-	return (int)(finish.exit_code & 0xff);
+	PyErr_Clear();
+	another = send_finish(&finish);
+	osd_proxy_open(false);
+	*ret_code = (int)(finish.exit_code & 0xff);
+	Py_XDECREF(report);
+	return another;
+}
+
+bool osd_host_clean(void)
+{
+	PyObject *clean = PyObject_CallNoArgs(host_clean);
+	bool fine = clean == Py_True;
+
+	PyErr_Clear();
+	Py_XDECREF(clean);
+	return fine;
 }
 
 bool osd_host_prewarm(void)

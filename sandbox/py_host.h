@@ -2,8 +2,9 @@
 /* py_host.h -- CPython up, user code in, how it ended out.
  *
  * In the zygote: osd_host_start, then osd_host_fork for each sandbox.  In a sandbox, on its main
- * thread: osd_host_prewarm, osd_host_run once; the process then leaves with _exit (there is no
- * way down: a new interpreter is a new process). */
+ * thread: osd_host_prewarm, osd_host_run; the process then leaves with _exit (there is no way
+ * down: a new interpreter is a new process), unless its proxy asks for another run after
+ * osd_host_clean. */
 #ifndef OSD_SANDBOX_PY_HOST_H
 #define OSD_SANDBOX_PY_HOST_H
 
@@ -29,7 +30,11 @@ pid_t osd_host_fork(void);
 /* Run a trivial script the way jobs run, so that the first job finds its pages in place. */
 bool osd_host_prewarm(void);
 
-/* Run the job and report FINISH to the proxy, whatever the script did.  Returns the exit code. */
-int osd_host_run(const struct osd_host_job *job);
+/* Run the job and report FINISH to the proxy, whatever the script did.  True: the proxy wants to run another
+ * one here.  *ret_code is the exit code otherwise. */
+bool osd_host_run(const struct osd_host_job *job, int *ret_code);
+
+/* Forget the job as far as that can be done (hygiene, not a boundary); false: it cannot. */
+bool osd_host_clean(void);
 
 #endif

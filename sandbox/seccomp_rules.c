@@ -29,7 +29,8 @@ static const int always[] = {
 	/* clang-format off */
 	/* descriptors already open, and files below the Landlock rules */
 	NUMBER(read), NUMBER(write), NUMBER(pread64), NUMBER(pwrite64), NUMBER(readv),
-	NUMBER(writev), NUMBER(preadv), NUMBER(preadv2), NUMBER(close), NUMBER(fstat),
+	NUMBER(writev), NUMBER(preadv), NUMBER(preadv2), NUMBER(close), NUMBER(close_range),
+	NUMBER(fstat),
 	NUMBER(newfstatat), NUMBER(stat), NUMBER(lstat), NUMBER(statx), NUMBER(lseek),
 	NUMBER(openat), NUMBER(open), NUMBER(access), NUMBER(faccessat), NUMBER(faccessat2),
 	NUMBER(readlink), NUMBER(readlinkat), NUMBER(getdents64), NUMBER(getcwd), NUMBER(dup),

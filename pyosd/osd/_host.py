@@ -8,9 +8,9 @@ are bound here before, and py_host.c has words of its own should even that fail.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import builtins
-import gc
 import importlib
 import json
 import linecache
@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextvars import copy_context
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ format_exception_only = traceback.format_exception_only
 clear_frames = traceback.clear_frames
 write = os.write
 wait_for_threads: Callable[[], None] = threading._shutdown  # type: ignore[attr-defined]
-count_threads = threading.active_count
+count_threads = _thread._count  # but the main one
 run_exit_functions = atexit._run_exitfuncs
 clear_exit_functions = atexit._clear
 
@@ -77,13 +78,28 @@ def preload() -> None:
     for name in PRELOAD:
         importlib.import_module(name)
     signal.signal(signal.SIGTERM, core.on_end)
-    # Lines appear as they are printed, and text is UTF-8 whatever the host thinks.
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    open_streams()
     for _ in range(DRY_RUNS):
         run(DRY_RUN, "dry run", 0, b"", 1, (0, 0), (0, 0))
-    gc.collect()
-    gc.freeze()
+
+
+def open_streams() -> None:
+    """Open the standard streams: lines appear as they are printed, text is UTF-8 for any host."""
+    for name, fd, mode, errors in (
+        ("stdin", 0, "r", "surrogateescape"),
+        ("stdout", 1, "w", "surrogateescape"),
+        ("stderr", 2, "w", "backslashreplace"),
+    ):
+        stream = open(fd, mode, 1, "utf-8", errors, closefd=False)  # noqa: SIM115 -- for good
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def open_reserve() -> None:
+    """Set the reserve aside, again where it was given back."""
+    global reserve  # noqa: PLW0603 -- one process, one interpreter
+    if reserve.closed:
+        reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def run(
@@ -129,10 +145,19 @@ def execute(code: bytes, name: str, context: Context) -> None:
     words = args if isinstance(args, list) and all(isinstance(a, str) for a in args) else []
     sys.argv = [name, *words]
     clear_exit_functions()
+    run_main(code, name, main.__dict__)
+
+
+def run_main(code: bytes, name: str, namespace: dict[str, object]) -> None:
+    """Run the code, then what it left to be run at its end.
+
+    Short on purpose: entering an exception handler more than 256 instructions into a function needs
+    memory, and where there is none left CPython 3.11 tries again for ever.
+    """
     core.script(True)
     try:
-        exec(compile_code(code, name), main.__dict__)
-        if count_threads() > 1:
+        copy_context().run(exec, compile_code(code, name), namespace)
+        if count_threads():
             wait_for_threads()  # once in a process's life: not after a dry run
     finally:
         core.script(False)

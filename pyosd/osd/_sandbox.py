@@ -40,6 +40,7 @@ class Core(Protocol):
     Map: type
     register: Callable[[tuple[type[BaseException], ...]], None]
     script: Callable[[bool], None]
+    changed: Callable[[tuple[object, ...], bytearray], list[int]]
     on_end: Callable[..., None]
 
 

@@ -53,7 +53,8 @@ struct osd_shm {
 /* Phase RUN: between JOB and FINISH.  Columns: number, symbol, phase in which it is permitted. */
 #define OSD_CALLS(X)                                                                                  \
 	X(1, FINISH)            /* a exit code, b enum osd_finish_kind; body: be32 n, traceback n bytes UTF-8, \
-				   then one line for people.  Ends the job; the answer precedes exit */ \
+				   then one line for people.  Ends the job.  -> a 0: exit; 1: forget the job, \
+				   make no call, and say READY on the job socket again */             \
 	X(2, PROGRESS)          /* a 0..1000 or FFFFh unknown; body: message, <= 256 bytes UTF-8 */   \
 	X(3, RESULT)            /* a offset in the result, b encoding 0 bytes 1 JSON; body: piece */  \
 	X(16, TYPE)             /* -> a enum osd_object_type, 0 when absent */                        \

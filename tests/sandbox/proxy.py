@@ -307,6 +307,23 @@ class Sandbox:
         self.outcome.status = self.wait_exit()
         return self.outcome
 
+    def run_another(self, code: str | bytes, objects: object = None, **job: object) -> Outcome:
+        """One job of several in this sandbox: up to its FINISH, which is answered with "again"."""
+        from objects import MemoryObjects
+
+        store = objects or MemoryObjects()
+        self.outcome = Outcome()
+        self.start(code, **job)  # type: ignore[arg-type]
+        while (call := self.next_call()) is not None:
+            self.outcome.calls.append(call[0])
+            if call[0] == 1:
+                store.op_1(self, call[1:3], *call[3:])  # type: ignore[attr-defined]
+                self.drain()
+                self.answer(a=1)
+                break
+            store.serve(self, *call)  # type: ignore[attr-defined]
+        return self.outcome
+
     # -- after it
 
     def kill(self) -> None:

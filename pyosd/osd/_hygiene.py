@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Making a sandbox's interpreter ready for another job of the same principal (design D21).
+
+Hygiene, not a boundary: what a job leaves behind by accident or by the usual tricks is undone, what a
+determined script hides is not.  What cannot be undone makes the sandbox unfit, and it exits.  Loaded in
+the zygote only, where remember() notes how everything is before any job.
+
+Modules, their containers and their classes are compared by the versions of their dictionaries, so that
+only what a job touched costs anything.
+"""
+
+from __future__ import annotations
+
+import _locale
+import _thread
+import atexit
+import builtins
+import gc
+import importlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from . import _host
+from ._errors import ANSWERS
+from ._sandbox import core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["clean", "remember"]
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: its attributes can be set
+PASSES = 3  # destructors may change what was restored before them
+
+Things = list[tuple[Any, Any]]  # as it is, as it was
+
+
+class Unfit(Exception):
+    """Something is not as before and cannot be made so."""
+
+
+class Baseline:
+    """How the interpreter was before its first job."""
+
+    def __init__(self) -> None:
+        self.builtins: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self.versioned: tuple[dict[Any, Any] | type, ...] = ()
+        self.were: list[dict[Any, Any]] = []
+        self.stamps = bytearray()
+        self.containers: Things = []  # lists and sets: they have no versions
+        self.environment: dict[str, str] = {}
+        self.settings: list[tuple[Callable[[], Any], Callable[[Any], Any], Any]] = []
+        self.handlers: list[tuple[int, Any]] = []
+
+
+baseline = Baseline()
+audited = False  # an audit hook was added: it stays, and would see the next job
+add_audit_hook = sys.addaudithook
+get_handler = importlib.import_module("_signal").getsignal  # makes no enumerations
+
+
+def _note_audit_hook(hook: Callable[[str, tuple[Any, ...]], None], /) -> None:
+    """sys.addaudithook() of a sandbox."""
+    global audited  # noqa: PLW0603 -- one process, one interpreter
+    audited = True
+    add_audit_hook(hook)
+
+
+def remember() -> None:
+    """Note how everything is now."""
+    sys.addaudithook = _note_audit_hook  # type: ignore[assignment]
+    things: dict[int, Any] = {}
+    containers: dict[int, Any] = {}
+    for module in list(sys.modules.values()):
+        if not isinstance(module, ModuleType):
+            continue  # typing puts classes there
+        namespace = vars(module)
+        things[id(namespace)] = namespace
+        for name, value in namespace.items():
+            if type(value) is dict or (isinstance(value, type) and value.__flags__ & HEAP_TYPE):
+                things[id(value)] = value
+            elif type(value) in (list, set) and name != "__all__":
+                containers[id(value)] = value
+    baseline.builtins = (vars(builtins), dict(vars(builtins)))
+    own = {id(vars(baseline)), id(globals())}
+    baseline.versioned = tuple(thing for key, thing in things.items() if key not in own)
+    baseline.were = [_copy(thing) for thing in baseline.versioned]
+    baseline.stamps = bytearray(8 * len(baseline.versioned))
+    baseline.containers = [(now, now.copy()) for now in containers.values()]
+    baseline.environment = dict(os.environ)
+    baseline.handlers = [(n, get_handler(n)) for n in range(1, 32)]
+    baseline.settings = [
+        (get, put, get())
+        for get, put in (
+            (sys.getrecursionlimit, sys.setrecursionlimit),
+            (sys.getswitchinterval, sys.setswitchinterval),
+            (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+            (gc.get_threshold, lambda values: gc.set_threshold(*values)),
+            (gc.get_debug, gc.set_debug),
+            (gc.isenabled, lambda _: gc.enable()),
+            (lambda: _locale.setlocale(6), lambda name: _locale.setlocale(6, name)),
+        )
+    ]
+    core.changed(baseline.versioned, baseline.stamps)
+
+
+def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
+    return dict(thing if isinstance(thing, dict) else vars(thing))
+
+
+def clean() -> bool:
+    """Undo what the last job did; False: this interpreter is not fit for another."""
+    try:
+        _restore_dict(*baseline.builtins)  # what follows uses them
+        _stop_watching()
+        vars(sys.modules["__main__"]).clear()
+        _restore()
+        _check()
+        _restore_surroundings()
+        gc.collect()
+        for _ in range(PASSES):
+            if not _restore():
+                break
+        _renew()
+    except BaseException:
+        return False
+    return True
+
+
+def _check() -> None:
+    """Refuse what cannot be undone: other threads, or that there were some, and audit hooks."""
+    main = threading.main_thread()
+    if _thread._count() or threading.active_count() != 1 or main._is_stopped or audited:  # type: ignore[attr-defined]
+        raise Unfit
+
+
+def _stop_watching() -> None:
+    sys.settrace(None)
+    sys.setprofile(None)
+    sys.set_asyncgen_hooks(None, None)
+    sys.set_coroutine_origin_tracking_depth(0)
+    atexit._clear()
+
+
+def _restore() -> bool:
+    """Restore modules, their containers and classes; whether anything but the expected had changed."""
+    changed = core.changed(baseline.versioned, baseline.stamps)
+    for index in changed:
+        thing, was = baseline.versioned[index], baseline.were[index]
+        if isinstance(thing, dict):
+            _restore_dict(thing, was)
+        else:
+            _restore_type(thing, was)
+    for now, before in baseline.containers:
+        if now != before:
+            now.clear()
+            now += before if isinstance(now, list) else ()
+            if isinstance(now, set):
+                now |= before
+    core.changed(baseline.versioned, baseline.stamps)
+    return bool(changed)
+
+
+def _restore_dict(now: dict[Any, Any], was: dict[Any, Any]) -> None:
+    for key in now.keys() - was.keys():
+        del now[key]
+    now.update(was)
+
+
+def _restore_type(now: type, was: dict[str, Any]) -> None:
+    for name, value in list(vars(now).items()):
+        if name not in was:
+            type.__delattr__(now, name)
+        elif value is not was[name]:
+            type.__setattr__(now, name, was[name])
+    for name in was.keys() - vars(now).keys():
+        type.__setattr__(now, name, was[name])
+
+
+def _restore_surroundings() -> None:
+    """What is not in any dictionary."""
+    if os.environ != baseline.environment:
+        os.environ.clear()
+        os.environ.update(baseline.environment)
+        time.tzset()
+    for get, put, value in baseline.settings:
+        if get() != value:
+            put(value)
+    for number, handler in baseline.handlers:
+        if get_handler(number) is not handler:
+            signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    warnings._filters_mutated()  # type: ignore[attr-defined]
+    core.register(ANSWERS)
+
+
+def _renew() -> None:
+    """What every job gets anew: random numbers, standard streams, the reserve."""
+    random.seed()
+    _host.open_streams()
+    _host.open_reserve()

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A second job in a used sandbox: what it finds of the first, and when there is no second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from objects import MemoryObjects, Thing
+from proxy import FINISH_EXCEPTION, FINISH_EXIT, FINISH_OK, Daemon, Limits, Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def sandbox(daemon: Daemon) -> Iterator[Sandbox]:
+    running = daemon.spawn()
+    running.wait_ready()
+    yield running
+    if not running.dead():
+        running.kill()
+    running.wait_exit()
+    running.close()
+
+
+def second(sandbox: Sandbox, first: str, then: str) -> str:
+    """What the second prints; both end well."""
+    outcome = sandbox.run_another(first)
+    assert outcome.kind in (FINISH_OK, FINISH_EXIT), outcome.traceback
+    sandbox.wait_ready()
+    sandbox.drain()
+    outcome = sandbox.run_another(then)
+    assert outcome.kind == FINISH_OK, outcome.traceback
+    sandbox.wait_ready()
+    return outcome.stdout.decode()
+
+
+OPEN_DESCRIPTORS = (
+    "import os\n"
+    "def there(fd):\n"
+    "    try: os.fstat(fd)\n"
+    "    except OSError: return False\n"
+    "    return True\n"
+    "print([fd for fd in range(256) if there(fd)])"
+)
+LEFT = {
+    "global": ("secret = 'xyzzy'", "print('secret' in globals())", "False"),
+    "main module": (
+        "import sys; sys.modules['__main__'].secret = 1",
+        "import sys; print(hasattr(sys.modules['__main__'], 'secret'))",
+        "False",
+    ),
+    "imported module": (
+        "import colorsys; colorsys.secret = 1",
+        "import sys; print('colorsys' in sys.modules)",
+        "False",
+    ),
+    "invented module": (
+        "import sys, types; sys.modules['mine'] = types.ModuleType('mine')",
+        "import sys; print('mine' in sys.modules)",
+        "False",
+    ),
+    "missing module": (
+        "import sys; del sys.modules['json']",
+        "import json; print(json.dumps(1))",
+        "1",
+    ),
+    "builtin": (
+        "import builtins; builtins.len = lambda x: 42; builtins.secret = 1",
+        "import builtins; print(len('abc'), hasattr(builtins, 'secret'))",
+        "3 False",
+    ),
+    "removed builtin": ("import builtins; del builtins.sorted", "print(sorted([2, 1]))", "[1, 2]"),
+    "function of a module": (
+        "import json; json.dumps = lambda x: 'patched'",
+        "import json; print(json.dumps([1]))",
+        "[1]",
+    ),
+    "method of a class": (
+        "import json\njson.JSONEncoder.encode = lambda self, x: 'patched'\n"
+        "json.JSONEncoder.secret = 1",
+        "import json; print(json.dumps([1], indent=0).split(), hasattr(json.JSONEncoder, 'secret'))",
+        "['[', '1', ']'] False",
+    ),
+    "package osd": (
+        "import osd; osd.userobject.write = None; osd.secret = 1",
+        "import osd; print(osd.userobject.write is None if hasattr(osd.userobject, 'write') else False,"
+        " hasattr(osd, 'secret'))",
+        "False False",
+    ),
+    "path": (
+        "import sys; sys.path[:] = ['/nowhere']",
+        "import sys; print('/nowhere' in sys.path)",
+        "False",
+    ),
+    "finder": (
+        "import sys\nclass Finder:\n    def find_spec(self, *a): return None\n"
+        "sys.meta_path.insert(0, Finder())",
+        "import sys; print(any(type(f).__name__ == 'Finder' for f in sys.meta_path))",
+        "False",
+    ),
+    "environment": (
+        "import os; os.environ['SECRET'] = 'xyzzy'; os.environ.pop('LANG', None)",
+        "import os; print('SECRET' in os.environ)",
+        "False",
+    ),
+    "warning filters": (
+        "import warnings; warnings.simplefilter('error')",
+        "import warnings; warnings.warn('soft'); print('fine')",
+        "fine",
+    ),
+    "recursion limit": (
+        "import sys; sys.setrecursionlimit(77)",
+        "import sys; print(sys.getrecursionlimit())",
+        "1000",
+    ),
+    "garbage collector": ("import gc; gc.disable()", "import gc; print(gc.isenabled())", "True"),
+    "decimal context": (
+        "import decimal; decimal.getcontext().prec = 3",
+        "import decimal; print(decimal.getcontext().prec)",
+        "28",
+    ),
+    "context variable": (
+        "import contextvars\nvar = contextvars.ContextVar('secret')\nvar.set(1)",
+        "import contextvars; print([v.name for v in contextvars.copy_context() if v.name == 'secret'])",
+        "[]",
+    ),
+    "signal handler": (
+        "import signal; signal.signal(signal.SIGUSR1, lambda *a: None)",
+        "import signal; print(signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL)",
+        "True",
+    ),
+    "trace function": (
+        "import sys; sys.settrace(lambda *a: None)",
+        "import sys; print(sys.gettrace())",
+        "None",
+    ),
+    "exit function": (
+        "import atexit; atexit.register(print, 'at exit')",
+        "print('second')",
+        "second",
+    ),
+    "excepthook and streams": (
+        "import sys, io; sys.stdout = sys.__stdout__ = io.StringIO(); sys.excepthook = None",
+        "import sys; print(sys.excepthook is not None)",
+        "True",
+    ),
+    "closed streams": (
+        "import sys; sys.stdout.close(); sys.stderr.close()",
+        "print('heard')",
+        "heard",
+    ),
+    "file": (
+        "import builtins, os\nfd = os.open('/dev/null', os.O_RDONLY)\nfor i in range(20): os.dup(fd)",
+        OPEN_DESCRIPTORS,
+        "[0, 1, 2, 4]",
+    ),
+    "arguments and words": (
+        "import sys; sys.argv.append('secret'); sys.secret = 1",
+        "import sys; print(len(sys.argv), hasattr(sys, 'secret'))",
+        "1 False",
+    ),
+    "a destructor that prints and calls": (
+        "import osd\nclass Late:\n    def __del__(self):\n        print('late')\n"
+        "        osd.progress(0.5)\nlate = Late()\nlate.me = late",
+        "print('second')",
+        "second",
+    ),
+    "an exit": ("import sys; sys.exit(3)", "print('second')", "second"),
+    "exhausted names": (
+        "import sys; sys.modules['os'].read = None",
+        "import os; print(os.read is None)",
+        "False",
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "prints"), LEFT.values(), ids=LEFT)
+def test_the_next_job_does_not_find(sandbox: Sandbox, first: str, then: str, prints: str) -> None:
+    assert second(sandbox, first, then).split("\n")[0] == prints
+
+
+def test_a_failed_job_leaves_no_traceback_and_the_next_may_run_out_of_memory(
+    sandbox: Sandbox,
+) -> None:
+    outcome = sandbox.run_another("secret = 'xyzzy'\n1 / 0", name="first.py")
+    assert outcome.kind == FINISH_EXCEPTION and "first.py" in outcome.traceback
+    sandbox.wait_ready()
+    outcome = sandbox.run_another(
+        "import sys, linecache; print('first.py' in linecache.cache, hasattr(sys, 'last_type'))"
+    )
+    assert outcome.stdout == b"False False\n"
+    sandbox.wait_ready()
+    outcome = sandbox.run_another("x = bytearray(1 << 40)")
+    assert outcome.line == "MemoryError"
+
+
+def test_random_numbers_differ(sandbox: Sandbox) -> None:
+    code = "import random; print(random.getrandbits(64)); random.seed(1)"
+    seen = []
+    for _ in range(3):
+        seen.append(sandbox.run_another(code).stdout)
+        sandbox.wait_ready()
+    assert len(set(seen)) == 3
+
+
+def test_maps_and_shares_are_closed(sandbox: Sandbox) -> None:
+    store = MemoryObjects(1 << 62)
+    store.things[0x10000, 0] = Thing(2)
+    store.things[0x10000, 0x10000] = Thing(0x80, bytearray(b"x" * 300_000))
+    keep = (
+        "import osd, sys\n"
+        "sys.kept = osd.userobject(0x10000, 0x10000).data.map()\n"
+        "print(type(sys.kept).__name__, len(sys.kept))"
+    )
+    outcome = sandbox.run_another(keep, store)
+    assert outcome.stdout == b"LiveMap 300000\n", outcome.traceback
+    sandbox.wait_ready()
+    assert sandbox.run_another(OPEN_DESCRIPTORS).stdout == b"[0, 1, 2, 4]\n"
+    sandbox.wait_ready()
+
+
+def test_many_jobs_keep_their_order_and_their_memory(sandbox: Sandbox) -> None:
+    for i in range(200):
+        outcome = sandbox.run_another(f"import osd\nosd.progress(0.1)\nprint({i})", name=f"{i}.py")
+        assert outcome.stdout == f"{i}\n".encode()
+        assert len(outcome.progress) == 1
+        sandbox.wait_ready()
+
+
+def test_large_jobs_after_small_ones(sandbox: Sandbox) -> None:
+    for in_memfd in (False, True, False, True):
+        outcome = sandbox.run_another("print(1)\n" + "#" * 70000 * in_memfd, in_memfd=in_memfd)
+        assert outcome.stdout == b"1\n"
+        sandbox.wait_ready()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "import sys; sys.addaudithook(lambda *a: None)",
+        "import os; os.dup2(0, 1)",
+        "import os; os.close(2)",
+        "import os; os.set_blocking(1, False)",
+        "import sys; del sys.modules['__main__']",
+        "class Late:\n    def __del__(self):\n        import os; os._exit(5)\nlate = Late()",
+    ],
+    ids=[
+        "thread",
+        "audit hook",
+        "moved pipe",
+        "closed pipe",
+        "non-blocking pipe",
+        "no main",
+        "exit",
+    ],
+)
+def test_what_cannot_be_undone_ends_the_sandbox(daemon: Daemon, code: str) -> None:
+    sandbox = daemon.spawn(Limits(processes=4))
+    sandbox.wait_ready()
+    assert sandbox.run_another(code).kind == FINISH_OK
+    assert sandbox.wait_exit().code in (0, 5)
+    sandbox.close()
+
+
+def test_a_pristine_sandbox_ends_after_its_job(daemon: Daemon) -> None:
+    out = daemon.run("print(1)")
+    assert out.status is not None and out.status.code == 0
