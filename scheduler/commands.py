@@ -100,6 +100,14 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
 @click.option(
     "--isolation", type=click.Choice([*LEVELS, "best"]), default="full", show_default=True
 )
+@click.option(
+    "--reuse",
+    type=click.Choice(["never", "verified", "trusted"]),
+    default="never",
+    show_default=True,
+    help="Another job in a used sandbox, for one principal: if CHAP proved its name; any. "
+    "Faster; hygiene, not a boundary (docs/security.md).",
+)
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
 @click.option(
     "--durability",
@@ -125,6 +133,7 @@ def serve(
     workers: int | None,
     slots: int | None,
     isolation: str,
+    reuse: str,
     no_sandboxes: bool,
     durability: str,
     module_option: tuple[str, ...],
@@ -137,7 +146,7 @@ def serve(
 
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
-    options = [f"durability={durability}", *module_option]
+    options = [f"durability={durability}", f"reuse={reuse}", *module_option]
     if workers is not None:
         options.append(f"workers={workers}")
     root = os.geteuid() == 0

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SIZE, OPTION_BOOL, OPTION_DURABILITY };
+enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SIZE, OPTION_BOOL, OPTION_DURABILITY, OPTION_REUSE };
 
 struct option {
 	const char *name;
@@ -29,6 +29,8 @@ static const struct option options[] = {
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
+	{"reuse", OPTION_REUSE, AT(reuse), 0, 0, "never",
+	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
 	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",
@@ -99,6 +101,10 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 		snprintf(message, 256, "option '%s' must be process or sync, not '%.80s'",
 			 option->name, value);
 		break;
+	case OPTION_REUSE:
+		snprintf(message, 256, "option '%s' must be never, verified or trusted, not '%.80s'",
+			 option->name, value);
+		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
 		snprintf(message, 256, "option '%s' must be a number from %" PRIu64 " to %" PRIu64
@@ -143,6 +149,8 @@ static enum osd_status set_option(struct osd_config *config, const struct option
 		*(enum osd_durability *)at =
 			value[0] == 's' ? OSD_DURABILITY_SYNC : OSD_DURABILITY_PROCESS;
 		return OSD_OK;
+	case OPTION_REUSE:
+		return osd_reuse_parse(value, at) ? OSD_OK : bad_value(message, option, value);
 	case OPTION_BOOL:
 		if (strcmp(value, "0") && strcmp(value, "1"))
 			return bad_value(message, option, value);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "exec/reuse.h"
 #include "object/object.h"
 
 #define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
@@ -20,6 +21,7 @@ struct osd_config {
 	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
 	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
 	char *isolation;      /* isolation=, level demanded of sandboxes; owned; never NULL */
+	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	uint64_t workers;     /* workers= */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
 	uint64_t capacity_bytes; /* capacity=, 0: the file system's */

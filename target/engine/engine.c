@@ -335,6 +335,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.objects = engine->objects,
 		.sandboxd = config->sandboxd,
 		.isolation = config->isolation,
+		.reuse = config->reuse,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,
 		.context = engine,

@@ -35,6 +35,7 @@ static void test_defaults(void)
 	CHECK(!strcmp(config.directory, "/srv/osd"));
 	CHECK(!config.ssd_directory && !config.sandboxd && !config.serial);
 	CHECK(!strcmp(config.isolation, "full"));
+	CHECK(config.reuse == OSD_REUSE_NEVER);
 	CHECK_EQ(config.workers, 4);
 	CHECK_EQ(config.slots, 0);
 	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);

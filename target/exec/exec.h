@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "exec/job.h"
+#include "exec/reuse.h"
 #include "object/object.h"
 #include "wire/exec_param.h"
 
@@ -28,6 +29,7 @@ struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
+	enum osd_reuse reuse; /* of sandboxes; zeroed: never */
 	unsigned slots; /* jobs at a time, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */

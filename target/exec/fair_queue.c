@@ -218,15 +218,29 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 		deactivate(principal);
 }
 
-struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
+static struct osd_fair_principal *next_principal(const struct osd_fair_queue *queue)
 {
 	struct osd_fair_principal *next = queue->active;
-	struct osd_fair_entry *entry;
 
 	for (struct osd_fair_principal *p = next; p; p = p->next_active)
 		if (p->virtual_time < next->virtual_time ||
 		    (p->virtual_time == next->virtual_time && before(p->heap[0], next->heap[0])))
 			next = p;
+	return next;
+}
+
+struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue)
+{
+	struct osd_fair_principal *next = next_principal(queue);
+
+	return next ? next->heap[0] : NULL;
+}
+
+struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
+{
+	struct osd_fair_principal *next = next_principal(queue);
+	struct osd_fair_entry *entry;
+
 	if (!next)
 		return NULL;
 	entry = next->heap[0];

@@ -50,6 +50,8 @@ void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entr
 
 /* The entry has a place, priority and sequence.  OSD_E_NO_MEMORY leaves it out. */
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+/* The entry that pop would yield; NULL when none. */
+struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue);
 /* The next entry, no longer queued, its place kept; NULL when none. */
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);
 /* Takes an entry out from anywhere (held, cancelled); nothing when it is not queued. */

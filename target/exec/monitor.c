@@ -107,7 +107,7 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 			if (sandbox->job->end_reason)
 				begin_end(sandbox, now);
 		}
-		if (now >= sandbox->kill_usec) {
+		if (now >= sandbox->kill_usec && !osd_pool_keeps_longer(sandbox, now)) {
 			osd_pool_kill(exec, sandbox);
 			if (exec->pool.fd < 0)
 				return; /* the connection was lost: the list is not what it was */

@@ -63,6 +63,7 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 		return; /* it is gone */
 	total -= run->sandbox->cpu_before_usec;
 	kernel = atomic_load(&shm->cpu_system_usec); /* how it divides is the sandbox's word */
+	kernel -= OSD_MIN(kernel, run->sandbox->system_before_usec);
 	record->cpu_system_usec = OSD_MIN(kernel, total);
 	record->cpu_user_usec = total - record->cpu_system_usec;
 	record->peak_bytes = atomic_load(&shm->peak_bytes);
@@ -310,6 +311,9 @@ static void set_deadlines(struct osd_run *run)
 	struct osd_sandbox *sandbox = run->sandbox;
 
 	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
+	sandbox->system_before_usec = atomic_load(&sandbox->shm->cpu_system_usec);
+	if (sandbox->jobs++ == 0)
+		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
 	sandbox->cpu_limit_usec = limits->cpu_usec;
 	sandbox->grace_usec = osd_exec_limits[OSD_LIMIT_GRACE].standard;
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
@@ -452,15 +456,40 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 	osd_run_end(run);
 }
 
+/* exec->lock held.  The job that is next, still in the queue; NULL: none may start. */
+static struct osd_job *next_job(const struct osd_exec *exec)
+{
+	struct osd_fair_entry *entry = osd_fair_queue_peek(&exec->queue);
+
+	return entry && !exec->formatting && !exec->stopping ? osd_container_of(entry, struct osd_job, entry)
+							      : NULL;
+}
+
+/* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox for the job
+ * that is next then, or NULL: *ret_again says whether to look again at once. */
+static struct osd_sandbox *take_sandbox(struct osd_exec *exec, bool *ret_again)
+{
+	struct osd_job *job = next_job(exec);
+	struct osd_sandbox *sandbox = job ? osd_pool_take(exec, job) : NULL;
+
+	*ret_again = sandbox != NULL;
+	if (!sandbox || !sandbox->principal)
+		return sandbox;
+	if (!osd_pool_renew(exec, sandbox))
+		return NULL;
+	job = next_job(exec); /* not necessarily the same */
+	if (job && osd_pool_fits(sandbox, job))
+		return sandbox;
+	osd_pool_keep_on(exec, sandbox);
+	return NULL;
+}
+
 /* exec->lock held. */
 static struct osd_job *take_job(struct osd_exec *exec)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&exec->queue);
-	struct osd_job *job;
+	struct osd_job *job = osd_job_ref(osd_container_of(entry, struct osd_job, entry));
 
-	if (!entry)
-		return NULL;
-	job = osd_job_ref(osd_container_of(entry, struct osd_job, entry));
 	osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	job->started_usec = osd_monotonic_usec();
 	job->record.attempt++;
@@ -476,15 +505,13 @@ void *osd_proxy_main(void *arg)
 
 	pthread_mutex_lock(&exec->lock);
 	while (!exec->stopping) {
-		struct osd_sandbox *sandbox = NULL;
-		struct osd_job *job = NULL;
+		bool again;
+		struct osd_sandbox *sandbox = take_sandbox(exec, &again);
+		struct osd_job *job = sandbox ? take_job(exec) : NULL;
 
-		if (exec->queue.entry_count > 0 && !exec->formatting)
-			sandbox = osd_pool_take(exec);
-		if (sandbox)
-			job = take_job(exec);
 		if (!job) {
-			pthread_cond_wait(&exec->work, &exec->lock);
+			if (!again)
+				pthread_cond_wait(&exec->work, &exec->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&exec->lock);

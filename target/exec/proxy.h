@@ -17,6 +17,7 @@ struct osd_run {
 	struct osd_session session;  /* the proxy thread's, but for its atomics */
 	struct osd_output output;
 	uint64_t handed_over_usec; /* 0: not yet */
+	bool unasked;              /* nobody had asked it to end when it did */
 };
 
 /* exec->lock held. */

@@ -57,6 +57,14 @@ static uint16_t reason_of_finish(const struct osd_session *session)
 	return OSD_REASON_EXCEPTION;
 }
 
+/* Processor time of the process, less what its earlier jobs used. */
+static uint64_t cpu_at_exit(const struct osd_sandbox *sandbox)
+{
+	uint64_t total = sandbox->exit.cpu_user_usec + sandbox->exit.cpu_system_usec;
+
+	return sandbox->principal ? total - OSD_MIN(total, sandbox->cpu_before_usec) : total;
+}
+
 static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
 				const struct osd_job_limits *limits)
 {
@@ -73,7 +81,7 @@ static uint16_t reason_of_death(const struct osd_sandbox *sandbox,
 	if (WTERMSIG(end->wait_status) != SIGKILL && WTERMSIG(end->wait_status) != SIGXCPU)
 		return OSD_REASON_SIGNAL;
 	/* RLIMIT_CPU kills too, should the exact watch have been late. */
-	if (end->cpu_user_usec + end->cpu_system_usec >= limits->cpu_usec)
+	if (cpu_at_exit(sandbox) >= limits->cpu_usec)
 		return OSD_REASON_CPU_LIMIT;
 	return OSD_REASON_SANDBOX_DIED; /* killed by somebody else */
 }
@@ -84,6 +92,7 @@ static uint16_t decide(struct osd_run *run)
 	struct osd_job *job = run->job;
 	uint16_t reason = job->end_reason;
 
+	run->unasked = !reason;
 	if (!reason && run->session.fault)
 		reason = run->session.fault;
 	else if (!reason && finished(run))
@@ -111,13 +120,18 @@ static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
 
 static void note_usage(struct osd_run *run, struct osd_job_record *record)
 {
-	const struct osd_sandbox_exit *end = &run->sandbox->exit;
+	const struct osd_sandbox *sandbox = run->sandbox;
+	const struct osd_sandbox_exit *end = &sandbox->exit;
+	uint64_t total;
 
 	osd_run_sample(run, record);
-	if (!run->sandbox->exit_known || run->sandbox->service_lost)
+	if (!sandbox->exit_known || sandbox->service_lost)
 		return;
-	record->cpu_user_usec = end->cpu_user_usec;
-	record->cpu_system_usec = end->cpu_system_usec;
+	total = cpu_at_exit(sandbox);
+	record->cpu_system_usec = OSD_MIN(total, end->cpu_system_usec);
+	if (sandbox->principal)
+		record->cpu_system_usec -= OSD_MIN(record->cpu_system_usec, sandbox->system_before_usec);
+	record->cpu_user_usec = total - record->cpu_system_usec;
 	record->peak_bytes = OSD_MAX(record->peak_bytes, end->peak_bytes);
 	if (WIFSIGNALED(end->wait_status))
 		record->signal = (uint8_t)WTERMSIG(end->wait_status);
@@ -272,6 +286,28 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 	finish(run, &record, reason, state);
 }
 
+/* exec->lock held. */
+static bool may_run_another(const struct osd_run *run)
+{
+	const struct osd_session *session = &run->session;
+	const struct osd_sandbox *sandbox = run->sandbox;
+	const struct osd_reuse_facts facts = {
+		.finished = finished(run) && run->unasked && sandbox->kill_usec == OSD_NEVER &&
+			    session->finish_kind != OSD_FINISH_MEMORY &&
+			    session->finish_kind != OSD_FINISH_ENDED,
+		.output_stored = run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
+		.principal = run->job->record.principal,
+		.jobs = sandbox->jobs,
+		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),
+		.cpu_limit_usec = sandbox->cpu_limit_usec,
+		.cpu_seconds = sandbox->limits.cpu_seconds,
+		.peak_bytes = atomic_load(&sandbox->shm->peak_bytes),
+		.peak_first_bytes = sandbox->peak_first_bytes,
+	};
+
+	return !sandbox->dead && osd_reuse_keeps(run->exec->config.reuse, &facts);
+}
+
 /* The proxy is done with it: the output thread may still look at it for a moment. */
 static void release(struct osd_run *run)
 {
@@ -286,8 +322,12 @@ static void release(struct osd_run *run)
 	if (run->job->run == run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
-	sandbox->answer_due = finished(run);
-	osd_pool_give_back(exec, sandbox, run->handed_over_usec || run->session.fault);
+	if (may_run_another(run)) {
+		osd_pool_keep(exec, sandbox, run->job->record.principal);
+	} else {
+		sandbox->answer_due = finished(run);
+		osd_pool_give_back(exec, sandbox, run->handed_over_usec || run->session.fault);
+	}
 	osd_run_unref(run);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_mutex_unlock(&exec->lock);

@@ -26,12 +26,13 @@ struct osd_job;
 struct osd_job_limits;
 
 /* SPAWNING -> WARMING -> READY -> TAKEN -> ENDING; any -> GONE (unlinked, freed with its last
- * reference). */
+ * reference).  With reuse also TAKEN -> KEPT -> TAKEN or ENDING. */
 enum osd_sandbox_state {
 	OSD_SANDBOX_SPAWNING, /* asked for */
 	OSD_SANDBOX_WARMING,  /* descriptors are here, READY is not */
 	OSD_SANDBOX_READY,
 	OSD_SANDBOX_TAKEN,  /* a proxy has it */
+	OSD_SANDBOX_KEPT,   /* waits, or will in a moment, for another job of its principal */
 	OSD_SANDBOX_ENDING, /* its job is over: it exits, or is killed at kill_usec */
 	OSD_SANDBOX_GONE,
 };
@@ -54,13 +55,21 @@ struct osd_sandbox {
 	/* The monitor's: set by a proxy when the job is handed over. */
 	struct osd_job *job;			  /* TAKEN; borrowed from the proxy */
 	uint64_t wall_usec;			  /* deadline, monotonic; OSD_NEVER: none */
-	uint64_t cpu_limit_usec, cpu_before_usec; /* the latter used before the job */
+	uint64_t cpu_limit_usec;
+	uint64_t cpu_before_usec, system_before_usec; /* used before the job; the latter its word */
 	uint64_t ping_usec;			  /* next sample of its usage */
 	uint64_t grace_usec;			  /* how long the script may clean up */
 	bool answer_due;			  /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;
 	uint64_t kill_usec; /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;
+
+	/* Reuse (sandbox_keep.c). */
+	unsigned jobs;             /* run so far, the present one included */
+	char *principal;           /* kept for; owned; NULL: pristine */
+	bool ready_again;          /* KEPT, and has said READY after its last job */
+	uint32_t calls_seen;       /* call line at the end of its last job: no call comes after it */
+	uint64_t peak_first_bytes; /* before its first job */
 };
 
 struct osd_sandbox_pool {
@@ -92,10 +101,28 @@ void osd_service_lost(struct osd_exec *exec);
 void osd_pool_receive(struct osd_exec *exec);
 /* Asks for sandboxes until there are enough. */
 void osd_pool_refill(struct osd_exec *exec);
-/* A READY sandbox, now TAKEN, with a reference; NULL when there is none. */
-struct osd_sandbox *osd_pool_take(struct osd_exec *exec);
+/* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_pool_renew before
+ * anything else), or a READY one; NULL when there is none. */
+struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *job);
 /* The proxy is done with it: not used (back to READY) or used (ENDING). */
 void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool used);
+
+/* ---- reuse (sandbox_keep.c); exec->lock held ----------------------------------------------------------- */
+
+bool osd_pool_fits(const struct osd_sandbox *sandbox, const struct osd_job *job);
+struct osd_sandbox *osd_pool_find_kept(struct osd_exec *exec, const struct osd_job *job);
+/* Releases the lock for a moment.  False: the sandbox did not say READY again in time, and is given back. */
+bool osd_pool_renew(struct osd_exec *exec, struct osd_sandbox *sandbox);
+/* Instead of giving it back: FINISH is answered, and it is to make itself ready for another job of this
+ * principal.  The reference goes. */
+void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const char *principal);
+/* A renewed one was not needed after all. */
+void osd_pool_keep_on(struct osd_exec *exec, struct osd_sandbox *sandbox);
+/* At its kill_usec: false when its time is over, true when that has been put off. */
+bool osd_pool_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
+
+/* ---- ends ----------------------------------------------------------------------------------------------- */
+
 /* A sandbox whose job is over may exit, once it is time to. */
 void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,
 		     uint64_t *deadline);

@@ -69,6 +69,7 @@ void osd_sandbox_unref(struct osd_sandbox *sandbox)
 	osd_closep(&sandbox->stderr_fd);
 	if (sandbox->shm)
 		munmap(sandbox->shm, OSD_SHM_BYTES);
+	free(sandbox->principal);
 	free(sandbox);
 }
 
@@ -232,7 +233,7 @@ void osd_pool_refused(struct osd_exec *exec, uint64_t id)
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-struct osd_sandbox *osd_pool_take(struct osd_exec *exec)
+static struct osd_sandbox *find_ready(struct osd_exec *exec)
 {
 	struct osd_sandbox *found = NULL;
 
@@ -240,6 +241,15 @@ struct osd_sandbox *osd_pool_take(struct osd_exec *exec)
 	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
 		if (sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
 			found = sandbox;
+	return found;
+}
+
+struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *job)
+{
+	struct osd_sandbox *found = osd_pool_find_kept(exec, job);
+
+	if (!found)
+		found = find_ready(exec);
 	if (found) {
 		found->state = OSD_SANDBOX_TAKEN;
 		found->references++;
@@ -251,6 +261,7 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 {
 	sandbox->job = NULL;
 	sandbox->wall_usec = OSD_NEVER;
+	used = used || sandbox->principal; /* a used one is not READY for just anybody */
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;
@@ -311,6 +322,8 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		return;
 	sandbox->kill_sent = true;
 	sandbox->kill_usec = OSD_NEVER;
+	if (sandbox->state == OSD_SANDBOX_KEPT)
+		sandbox->state = OSD_SANDBOX_ENDING;
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
 }
 
