@@ -8,14 +8,18 @@ enum { FIELD_BYTE11 = 11 };
 #define SCOPE_MASK     0x7
 #define SCOPE_CONTENTS 1
 
-/* The dispatcher lets nothing else run meanwhile and has ended all jobs. */
+/* The dispatcher lets nothing else run meanwhile, so that no job is accepted after the look at all of
+ * them; a format that is refused leaves them alone. */
 enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 {
-	enum osd_status status =
-		osd_objects_format(ctx->objects, ctx->request->decoded.formatted_capacity);
-	enum osd_status forgotten =
-		ctx->exec ? osd_exec_formatted(ctx->exec, status == OSD_OK) : OSD_OK;
+	uint64_t capacity = ctx->request->decoded.formatted_capacity;
+	enum osd_status status = osd_objects_check_format(ctx->objects, capacity), forgotten;
 
+	if (status != OSD_OK || !ctx->exec)
+		return status == OSD_OK ? osd_objects_format(ctx->objects, capacity) : status;
+	osd_exec_end_jobs(ctx->exec);
+	status = osd_objects_format(ctx->objects, capacity);
+	forgotten = osd_exec_formatted(ctx->exec, status == OSD_OK);
 	return status == OSD_OK ? forgotten : status;
 }
 

@@ -40,9 +40,7 @@ static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd
 	status = osd_gate_close(&dispatcher->gate);
 	if (status != OSD_OK)
 		return status;
-	osd_gate_drain(&dispatcher->gate); /* EXECs too, so that no job comes after the last look */
-	if (dispatcher->config.exec)
-		osd_exec_end_jobs(dispatcher->config.exec);
+	osd_gate_drain(&dispatcher->gate);
 	return OSD_OK;
 }
 

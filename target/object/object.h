@@ -67,6 +67,8 @@ void osd_objects_close(struct osd_objects *objects);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);
+/* Whether it would take that capacity: OSD_E_CDB_FIELD when it is too large. */
+enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t capacity_bytes);
 
 /* ---- transactions ------------------------------------------------------------------------ */
 

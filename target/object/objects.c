@@ -261,15 +261,32 @@ static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacit
 	return status;
 }
 
+/* The most the store may hold; OSD_E_CDB_FIELD when more is wanted. */
+static enum osd_status check_capacity(struct osd_objects *objects, uint64_t wanted,
+				      uint64_t *ret_total)
+{
+	uint64_t available;
+	enum osd_status status = osd_tier_capacity(&objects->tier, ret_total, &available);
+
+	if (status == OSD_OK && objects->config_capacity && objects->config_capacity < *ret_total)
+		*ret_total = objects->config_capacity;
+	if (status == OSD_OK && wanted > *ret_total)
+		status = OSD_E_CDB_FIELD;
+	return status;
+}
+
+enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t capacity_bytes)
+{
+	uint64_t total;
+
+	return check_capacity(objects, capacity_bytes, &total);
+}
+
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes)
 {
-	uint64_t total, available;
-	enum osd_status status = osd_tier_capacity(&objects->tier, &total, &available);
+	uint64_t total;
+	enum osd_status status = check_capacity(objects, capacity_bytes, &total);
 
-	if (status == OSD_OK && objects->config_capacity && objects->config_capacity < total)
-		total = objects->config_capacity;
-	if (status == OSD_OK && capacity_bytes > total)
-		status = OSD_E_CDB_FIELD;
 	/* Jobs go first: without their surrogates their records would mean nothing. */
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_JOB_KEYS, (struct osd_bytes){"", 0});

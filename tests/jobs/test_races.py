@@ -10,6 +10,7 @@ import pytest
 
 from pyosd import errors, jobs
 from pyosd.attributes import Page
+from pyosd.job_status import JobState
 from pyosd.types import ROOT, ref
 
 if TYPE_CHECKING:
@@ -60,3 +61,12 @@ def test_format_leaves_no_job_accepted_meanwhile(osd: Commands) -> None:
         listed = sum(len(jobs.list_jobs(osd, each)) for each in osd.list_partitions())
         depth = osd.get_attribute(ROOT, Page.EXEC_ROOT, QUEUE_DEPTH)
         assert int.from_bytes(depth, "big") == listed
+
+
+def test_refused_format_leaves_jobs_alone(osd: Commands) -> None:
+    zone = ref(osd.create_partition())
+    job = jobs.submit(osd, "pass", zone=zone)
+    with pytest.raises(errors.OSDError) as raised:
+        osd.format_osd(1 << 62)
+    assert (raised.value.asc, raised.value.ascq) == (0x24, 0)
+    assert job.status().state == JobState.QUEUED
