@@ -250,11 +250,26 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 }
 
 struct gathered {
+	struct osd_exec *exec;
 	uint64_t partition_id; /* 0: all */
 	struct osd_object_id *ids;
 	size_t count, capacity;
-	bool no_memory;
+	enum osd_status status;
 };
+
+/* May the record of a job that has not ended, as far as the store knows, go with its partition? */
+static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id)
+{
+	enum osd_status status = OSD_OK;
+
+	pthread_mutex_lock(&exec->lock);
+	if (osd_exec_find(exec, id))
+		status = OSD_E_JOB_IN_WAY;
+	else if (exec->accepting) /* it may be this one: in a moment the table knows */
+		status = OSD_E_RETRY;
+	pthread_mutex_unlock(&exec->lock);
+	return status;
+}
 
 static bool gather(void *arg, const struct osd_job_record *record)
 {
@@ -262,12 +277,16 @@ static bool gather(void *arg, const struct osd_job_record *record)
 
 	if (gathered->partition_id && record->id.partition_id != gathered->partition_id)
 		return true;
+	if (gathered->partition_id && !osd_job_state_terminal(record->state))
+		gathered->status = check_over(gathered->exec, record->id);
+	if (gathered->status != OSD_OK)
+		return false;
 	if (gathered->count == gathered->capacity) {
 		size_t capacity = gathered->capacity ? gathered->capacity * 2 : 64;
 		struct osd_object_id *ids = realloc(gathered->ids, capacity * sizeof(*ids));
 
 		if (!ids) {
-			gathered->no_memory = true;
+			gathered->status = OSD_E_NO_MEMORY;
 			return false;
 		}
 		gathered->ids = ids;
@@ -280,17 +299,19 @@ static bool gather(void *arg, const struct osd_job_record *record)
 static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn,
 				      uint64_t partition_id)
 {
-	struct gathered gathered = {.partition_id = partition_id};
+	struct gathered gathered = {.exec = exec, .partition_id = partition_id, .status = OSD_OK};
 	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
 
-	if (gathered.no_memory)
-		status = OSD_E_NO_MEMORY;
+	if (status == OSD_OK)
+		status = gathered.status;
 	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
 		status = osd_exec_object_removed(exec, txn, gathered.ids[i]);
 	free(gathered.ids);
 	return status;
 }
 
+/* The transaction has the partition to itself: a job accepted since osd_exec_check_partition is in
+ * the store by now, and none comes after it. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id)
 {

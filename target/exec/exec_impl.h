@@ -78,6 +78,7 @@ struct osd_exec {
 	struct osd_exec_wait *late;  /* over by the clock; the output thread delivers them */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
+	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
 	uint64_t accepted, finished, lost;
 	bool quiescing, stopping, formatting;
 

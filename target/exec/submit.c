@@ -303,6 +303,7 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 	struct osd_exec_wait *ended = NULL;
 
 	pthread_mutex_lock(&exec->lock);
+	exec->accepting--;
 	if (acceptance->existing) {
 		osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	} else {
@@ -325,6 +326,7 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exec_wait *wait)
 {
 	pthread_mutex_lock(&exec->lock);
+	exec->accepting--;
 	osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
@@ -362,6 +364,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 		return OSD_E_NO_MEMORY;
 	keep_content(job, submission);
 	pthread_mutex_lock(&exec->lock);
+	exec->accepting++;
 	status = reserve(exec, &acceptance, job, &wait, ret_refusal);
 	pthread_mutex_unlock(&exec->lock);
 	if (status == OSD_OK)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,10 @@ QUEUE_DEPTH = 5
 @pytest.fixture(params=["dir", "memory"])
 def osd(request: pytest.FixtureRequest, make_harness: MakeHarness) -> Commands:
     return make_harness(memory=1).osd if request.param == "memory" else make_harness().osd
+
+
+def depth(osd: Commands) -> int:
+    return int.from_bytes(osd.get_attribute(ROOT, Page.EXEC_ROOT, QUEUE_DEPTH), "big")
 
 
 def test_one_key_is_one_job_however_many_ask(osd: Commands) -> None:
@@ -59,8 +64,7 @@ def test_format_leaves_no_job_accepted_meanwhile(osd: Commands) -> None:
             osd.format_osd()
             list(under_way)
         listed = sum(len(jobs.list_jobs(osd, each)) for each in osd.list_partitions())
-        depth = osd.get_attribute(ROOT, Page.EXEC_ROOT, QUEUE_DEPTH)
-        assert int.from_bytes(depth, "big") == listed
+        assert depth(osd) == listed
 
 
 def test_refused_format_leaves_jobs_alone(osd: Commands) -> None:
@@ -70,3 +74,26 @@ def test_refused_format_leaves_jobs_alone(osd: Commands) -> None:
         osd.format_osd(1 << 62)
     assert (raised.value.asc, raised.value.ascq) == (0x24, 0)
     assert job.status().state == JobState.QUEUED
+
+
+def test_removed_partition_takes_no_job_with_it(osd: Commands) -> None:
+    """REMOVE PARTITION is refused or leaves no job, also of an EXEC that is just being accepted."""
+
+    def submit(zone: ObjectRef) -> None:
+        with suppress(errors.OSDError):
+            jobs.submit(osd, "pass", zone=zone)
+
+    def remove(zone: ObjectRef) -> None:
+        with suppress(errors.OSDError):
+            osd.remove_partition(zone.partition_id, contents=True)
+
+    for number in range(5 * ROUNDS):
+        zone = ref(osd.create_partition())
+        before = depth(osd)
+        racing = [submit, submit, submit]
+        racing.insert(number % 3, remove)
+        with ThreadPoolExecutor(4) as clients:
+            list(clients.map(lambda each, zone=zone: each(zone), racing))
+        there = zone.partition_id in osd.list_partitions()
+        listed = len(jobs.list_jobs(osd, zone.partition_id)) if there else 0
+        assert depth(osd) - before == listed
