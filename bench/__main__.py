@@ -36,11 +36,15 @@ def main() -> None:
                 for row in wire.rows(target, seconds, pairs):
                     take(row)
             if wanted in (None, "jobs"):
-                for row in jobs.rows(target, count):
+                for row in jobs.rows(target, count, 10 * seconds):
                     take(row)
             if wanted in (None, "scripts"):
                 for row in scripts.rows(target, pairs):
                     take(row)
+    if wanted in (None, "jobs"):
+        with bench_target("--reuse", "trusted") as target:
+            for row in jobs.rows_of_reuse(target, count, 10 * seconds):
+                take(row)
     if wanted in (None, "near-data"):
         take(near_data.row(3 if options.quick else 5))
     write_report(found, options.output)

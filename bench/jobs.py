@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """EXEC and status polls against TEST UNIT READY, the cheapest round trip there is: the same client sends
-them in turn at a fixed pace, unpinned.
+them in turn at a fixed pace, unpinned.  And jobs in a row, as many as go through.
 """
 
 from __future__ import annotations
 
+import collections
 import time
 from collections.abc import Callable, Iterator
 
 import pyosd
-from bench.stats import Row, at_most, missing, row_of_pairs
+from bench.stats import Row, at_least, at_most, row_of_pairs
 from bench.target import BenchTarget
+from pyosd import requests
+from pyosd.cdb import encode
+from pyosd.transport import Pending
 from pyosd.types import AttributeId, ObjectRef, ref
 
 JOB_STATUS = 0x2000_0001
 JOBS_COLLECTION = 0x1001
 POLLED = [AttributeId(JOB_STATUS, number) for number in (2, 3, 4)]  # generation, state, reason
 PACE_S = 0.01
+OUTSTANDING = 16  # jobs on their way at a time, where they are counted
+REPEATS = 5
 
 
 def _paced_pairs(
@@ -38,23 +44,63 @@ def _paced_pairs(
     return pairs
 
 
-def rows(target: BenchTarget, count: int) -> Iterator[Row]:
-    """exec_noop_pristine, exec_noop_reuse, poll_one, poll_hundred."""
-    method = f"{count} pairs at {1 / PACE_S:.0f}/s, interleaved by one client"
+def _noop_row(
+    osd: pyosd.Target, zone: ObjectRef, row_id: str, aim: float, count: int
+) -> tuple[Row, list[ObjectRef]]:
+    finished: list[ObjectRef] = []
+
+    def noop() -> None:
+        reply = osd.exec_code(zone, b"pass", synchronous=True)
+        assert reply.job is not None and reply.error is None, reply.error
+        finished.append(reply.job)
+
+    pairs = _paced_pairs(noop, osd.test_unit_ready, count)
+    method = f"synchronous EXEC / TUR, {_method(count)}"
+    return row_of_pairs(row_id, pairs, at_most(aim), method), finished
+
+
+def _method(count: int) -> str:
+    return f"{count} pairs at {1 / PACE_S:.0f}/s, interleaved by one client"
+
+
+def _jobs_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float) -> float:
+    """Synchronous no-ops, always as many on their way; all of them durable when they are counted."""
+    command = encode(requests.execute(zone, b"pass", synchronous=True))[0]
+    under_way: collections.deque[Pending] = collections.deque()
+    done = 0
+    start = time.perf_counter()
+    while time.perf_counter() < start + seconds or under_way:
+        while time.perf_counter() < start + seconds and len(under_way) < OUTSTANDING:
+            under_way.append(osd.transport.submit(command))
+        if under_way:
+            response = under_way.popleft().result()
+            assert response.status == 0, response.sense.hex()
+            done += 1
+    return done / (time.perf_counter() - start)
+
+
+def _rate_row(osd: pyosd.Target, zone: ObjectRef, row_id: str, aim: float, seconds: float) -> Row:
+    _jobs_per_s(osd, zone, seconds / 4)
+    pairs = [(_jobs_per_s(osd, zone, seconds), aim) for _ in range(REPEATS)]
+    method = f"{OUTSTANDING} synchronous no-ops outstanding for {seconds:g} s; baseline: the aim"
+    return row_of_pairs(row_id, pairs, at_least(1), method, unit="jobs/s")
+
+
+def rows_of_reuse(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
+    """exec_noop_reuse, jobs_per_s_reuse; the target serves with --reuse trusted."""
     with pyosd.connect(target.url) as osd:
         zone = osd.partition(osd.create_partition())
+        yield _noop_row(osd, zone, "exec_noop_reuse", 3, count)[0]
+        yield _rate_row(osd, zone, "jobs_per_s_reuse", 5000, seconds)
 
-        def noop() -> None:
-            reply = osd.exec_code(zone, b"pass", synchronous=True)
-            assert reply.job is not None and reply.error is None, reply.error
-            finished.append(reply.job)
 
-        finished: list[ObjectRef] = []
-        pairs = _paced_pairs(noop, osd.test_unit_ready, count)
-        yield row_of_pairs(
-            "exec_noop_pristine", pairs, at_most(5), "synchronous EXEC / TUR, " + method
-        )
-        yield missing("exec_noop_reuse", at_most(3), "interpreters are not reused in this release")
+def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
+    """exec_noop_pristine, poll_one, poll_hundred, jobs_per_s_pristine."""
+    method = _method(count)
+    with pyosd.connect(target.url) as osd:
+        zone = osd.partition(osd.create_partition())
+        row, finished = _noop_row(osd, zone, "exec_noop_pristine", 5, count)
+        yield row
         for job in finished[100:]:
             osd.remove(job)
         one = finished[0]
@@ -68,4 +114,7 @@ def rows(target: BenchTarget, count: int) -> Iterator[Row]:
         )
         yield row_of_pairs(
             "poll_hundred", pairs, at_most(3), "GET MEMBER ATTRIBUTES of 100 jobs / poll_one"
+        )
+        yield _rate_row(
+            osd, osd.partition(osd.create_partition()), "jobs_per_s_pristine", 900, seconds
         )
