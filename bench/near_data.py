@@ -102,9 +102,9 @@ def row(pairs: int) -> Row:
             done = subprocess.run(
                 [*command, target.url, str(log), str(pairs)], check=True, stdout=subprocess.PIPE
             )
-    samples = [(fetch, near) for near, fetch in json.loads(done.stdout)]
+    samples = [(near, fetch) for near, fetch in json.loads(done.stdout)]
     method = f"{generate.LINES} lines, fetch-and-compute / near the data, veth shaped to {RATE}"
-    return row_of_pairs("near_data_log", samples, AIM, method)
+    return row_of_pairs("near_data_log", samples, AIM, method, speedup=True)
 
 
 def client(url: str, log: Path, pairs: int) -> None:

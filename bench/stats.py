@@ -91,10 +91,19 @@ def compare(
 
 
 def row_of_pairs(
-    row_id: str, samples: Sequence[tuple[float, float]], aim: Aim, method: str, *, unit: str = "s"
+    row_id: str,
+    samples: Sequence[tuple[float, float]],
+    aim: Aim,
+    method: str,
+    *,
+    unit: str = "s",
+    speedup: bool = False,
 ) -> Row:
-    """Make the row of pairs (ours, baseline) that were measured interleaved."""
-    ratios = [a / b for a, b in samples]
+    """Make the row of pairs (ours, baseline) that were measured interleaved.
+
+    Args: speedup: the ratio is baseline / ours, as of times whose aim is "that many times faster".
+    """
+    ratios = [b / a if speedup else a / b for a, b in samples]
     interval = bootstrap(ratios)
     return Row(
         row_id,
