@@ -244,12 +244,13 @@ static bool receive_job(struct osd_host_job *job)
 	return fine;
 }
 
-/* ---- before another job ---------------------------------------------------------------------------- */
+/* ---- before another job ------------------------------------------------------------------ */
 
 /* 0-2 and the job socket are what they were, and block; all others are closed. */
 static bool clean_descriptors(const struct sandbox *s)
 {
-	static const int wanted[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, OSD_SANDBOX_JOB_FD};
+	static const int wanted[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
+				     OSD_SANDBOX_JOB_FD};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		const struct stat *before = &s->kept[wanted[i]];

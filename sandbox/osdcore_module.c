@@ -214,7 +214,8 @@ PyDoc_STRVAR(changed_doc, "changed(things, stamps, /) -> [index, ...]\n\n"
 			  "Which of these dicts, or types by their dicts, have changed since the last call with\n"
 			  "these stamps (a bytearray, 8 bytes a thing).");
 
-/* Every change of a dict gives it a version no dict had before, up to 3.11; later we cannot tell cheaply. */
+/* Every change of a dict gives it a version no dict had before, up to 3.11; later we cannot tell
+ * cheaply. */
 static uint64_t version_of(PyObject *thing)
 {
 	PyObject *dict = PyType_Check(thing) ? ((PyTypeObject *)thing)->tp_dict : thing;

@@ -30,8 +30,8 @@ pid_t osd_host_fork(void);
 /* Run a trivial script the way jobs run, so that the first job finds its pages in place. */
 bool osd_host_prewarm(void);
 
-/* Run the job and report FINISH to the proxy, whatever the script did.  True: the proxy wants to run another
- * one here.  *ret_code is the exit code otherwise. */
+/* Run the job and report FINISH to the proxy, whatever the script did.  True: the proxy wants to
+ * run another one here.  *ret_code is the exit code otherwise. */
 bool osd_host_run(const struct osd_host_job *job, int *ret_code);
 
 /* Forget the job as far as that can be done (hygiene, not a boundary); false: it cannot. */

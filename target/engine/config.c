@@ -10,7 +10,14 @@
 
 #include "base/util.h"
 
-enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SIZE, OPTION_BOOL, OPTION_DURABILITY, OPTION_REUSE };
+enum option_kind {
+	OPTION_TEXT,
+	OPTION_NUMBER,
+	OPTION_SIZE,
+	OPTION_BOOL,
+	OPTION_DURABILITY,
+	OPTION_REUSE
+};
 
 struct option {
 	const char *name;
@@ -102,7 +109,8 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 			 option->name, value);
 		break;
 	case OPTION_REUSE:
-		snprintf(message, 256, "option '%s' must be never, verified or trusted, not '%.80s'",
+		snprintf(message, 256,
+			 "option '%s' must be never, verified or trusted, not '%.80s'",
 			 option->name, value);
 		break;
 	case OPTION_NUMBER:

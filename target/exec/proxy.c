@@ -461,12 +461,13 @@ static struct osd_job *next_job(const struct osd_exec *exec)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_peek(&exec->queue);
 
-	return entry && !exec->formatting && !exec->stopping ? osd_container_of(entry, struct osd_job, entry)
-							      : NULL;
+	return entry && !exec->formatting && !exec->stopping
+		       ? osd_container_of(entry, struct osd_job, entry)
+		       : NULL;
 }
 
-/* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox for the job
- * that is next then, or NULL: *ret_again says whether to look again at once. */
+/* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox
+ * for the job that is next then, or NULL: *ret_again says whether to look again at once. */
 static struct osd_sandbox *take_sandbox(struct osd_exec *exec, bool *ret_again)
 {
 	struct osd_job *job = next_job(exec);

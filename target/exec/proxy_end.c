@@ -130,7 +130,8 @@ static void note_usage(struct osd_run *run, struct osd_job_record *record)
 	total = cpu_at_exit(sandbox);
 	record->cpu_system_usec = OSD_MIN(total, end->cpu_system_usec);
 	if (sandbox->principal)
-		record->cpu_system_usec -= OSD_MIN(record->cpu_system_usec, sandbox->system_before_usec);
+		record->cpu_system_usec -=
+			OSD_MIN(record->cpu_system_usec, sandbox->system_before_usec);
 	record->cpu_user_usec = total - record->cpu_system_usec;
 	record->peak_bytes = OSD_MAX(record->peak_bytes, end->peak_bytes);
 	if (WIFSIGNALED(end->wait_status))
@@ -295,7 +296,8 @@ static bool may_run_another(const struct osd_run *run)
 		.finished = finished(run) && run->unasked && sandbox->kill_usec == OSD_NEVER &&
 			    session->finish_kind != OSD_FINISH_MEMORY &&
 			    session->finish_kind != OSD_FINISH_ENDED,
-		.output_stored = run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
+		.output_stored =
+			run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
 		.principal = run->job->record.principal,
 		.jobs = sandbox->jobs,
 		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reuse.h -- whether a sandbox may run another job after the one it has run (design D21).  Pure decisions;
- * what is done about them: sandbox_keep.c.
+/* reuse.h -- whether a sandbox may run another job after the one it has run (design D21).  Pure
+ * decisions; what is done about them: sandbox_keep.c.
  *
- * Reuse is hygiene, not a boundary: a script that wants to can leave something for the next one.  So it is
- * off unless the target's owner asks for it, and then only between jobs of one principal with the same
- * limits. */
+ * Reuse is hygiene, not a boundary: a script that wants to can leave something for the next one.  So
+ * it is off unless the target's owner asks for it, and then only between jobs of one principal with
+ * the same limits. */
 #ifndef OSD_EXEC_REUSE_H
 #define OSD_EXEC_REUSE_H
 
@@ -41,7 +41,8 @@ struct osd_reuse_facts {
 };
 bool osd_reuse_keeps(enum osd_reuse reuse, const struct osd_reuse_facts *facts);
 
-/* Whether a sandbox kept for one principal, with these limits in force, is one for the other's job. */
+/* Whether a sandbox kept for one principal, with these limits in force, is one for the other's job.
+ */
 bool osd_reuse_fits(const char *kept_for, const struct osd_sandbox_limits *in_force,
 		    const char *principal, const struct osd_sandbox_limits *wanted);
 

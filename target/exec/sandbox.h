@@ -68,7 +68,7 @@ struct osd_sandbox {
 	unsigned jobs;             /* run so far, the present one included */
 	char *principal;           /* kept for; owned; NULL: pristine */
 	bool ready_again;          /* KEPT, and has said READY after its last job */
-	uint32_t calls_seen;       /* call line at the end of its last job: no call comes after it */
+	uint32_t calls_seen;       /* call line when its last job ended */
 	uint64_t peak_first_bytes; /* before its first job */
 };
 
@@ -101,27 +101,28 @@ void osd_service_lost(struct osd_exec *exec);
 void osd_pool_receive(struct osd_exec *exec);
 /* Asks for sandboxes until there are enough. */
 void osd_pool_refill(struct osd_exec *exec);
-/* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_pool_renew before
- * anything else), or a READY one; NULL when there is none. */
+/* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_pool_renew
+ * before anything else), or a READY one; NULL when there is none. */
 struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *job);
 /* The proxy is done with it: not used (back to READY) or used (ENDING). */
 void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool used);
 
-/* ---- reuse (sandbox_keep.c); exec->lock held ----------------------------------------------------------- */
+/* ---- reuse (sandbox_keep.c); exec->lock held --------------------------------------------- */
 
 bool osd_pool_fits(const struct osd_sandbox *sandbox, const struct osd_job *job);
 struct osd_sandbox *osd_pool_find_kept(struct osd_exec *exec, const struct osd_job *job);
-/* Releases the lock for a moment.  False: the sandbox did not say READY again in time, and is given back. */
+/* Releases the lock for a moment.  False: the sandbox did not say READY again in time, and is given
+ * back. */
 bool osd_pool_renew(struct osd_exec *exec, struct osd_sandbox *sandbox);
-/* Instead of giving it back: FINISH is answered, and it is to make itself ready for another job of this
- * principal.  The reference goes. */
+/* Instead of giving it back: FINISH is answered, and it is to make itself ready for another job of
+ * this principal.  The reference goes. */
 void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const char *principal);
 /* A renewed one was not needed after all. */
 void osd_pool_keep_on(struct osd_exec *exec, struct osd_sandbox *sandbox);
 /* At its kill_usec: false when its time is over, true when that has been put off. */
 bool osd_pool_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
 
-/* ---- ends ----------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------- */
 
 /* A sandbox whose job is over may exit, once it is time to. */
 void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,

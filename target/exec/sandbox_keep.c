@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandbox_keep.c -- sandboxes that run another job (design D21): kept for a principal, renewed, ended when
- * nobody wants them.  Under exec->lock; whether one is kept at all is decided in reuse.c.
+/* sandbox_keep.c -- sandboxes that run another job (design D21): kept for a principal, renewed,
+ * ended when nobody wants them.  Under exec->lock; whether one is kept at all is decided in
+ * reuse.c.
  *
- * The answer to FINISH tells the sandbox to make itself ready again; its READY is read by the proxy that
- * wants it, or by the monitor when it is due, so that a stream of jobs wakes nobody for it. */
+ * The answer to FINISH tells the sandbox to make itself ready again; its READY is read by the proxy
+ * that wants it, or by the monitor when it is due, so that a stream of jobs wakes nobody for it. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
