@@ -44,6 +44,7 @@ demo: build     ## a Python script travels to the data, and a SHA-256 says nothi
 	@$(bin)/python -m examples.demo $(DEMO_ARGS)
 
 test: build     ## every test of the gate
+	@tools/fetch-tgt-source.sh build/tgt-source
 	$(bin)/python -m pytest $(PYTEST_ARGS)
 
 lint: build     ## format, lint, types, warnings as errors

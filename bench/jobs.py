@@ -95,9 +95,12 @@ def rows_of_reuse(target: BenchTarget, count: int, seconds: float) -> Iterator[R
 
 
 def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
-    """exec_noop_pristine, poll_one, poll_hundred, jobs_per_s_pristine."""
+    """tur, exec_noop_pristine, poll_one, poll_hundred, jobs_per_s_pristine."""
     method = _method(count)
     with pyosd.connect(target.url) as osd:
+        with pyosd.connect(target.disk_url) as disk:
+            pairs = _paced_pairs(osd.test_unit_ready, disk.test_unit_ready, count)
+        yield row_of_pairs("tur", pairs, at_most(1.1), "TUR of the OSD / of the disk, " + method)
         zone = osd.partition(osd.create_partition())
         row, finished = _noop_row(osd, zone, "exec_noop_pristine", 5, count)
         yield row

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """target/shim/tgt_abi.h against tgt's own headers: every offset and size it pins.
 
-tgt installs no headers.  IOSD_TGT_SOURCE names an unpacked source package (the folder that holds
-usr/tgtd.h); without it the test looks where Debian's source packages are usually unpacked.
+tgt installs no headers.  `make test` unpacks the distribution's source package into build/tgt-source;
+IOSD_TGT_SOURCE names another one (the folder that holds usr/tgtd.h).
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ MEMBERS = {
 
 def _tgt_headers() -> Path:
     named = os.environ.get("IOSD_TGT_SOURCE")
-    places = [Path(named)] if named else sorted(Path("/usr/src").glob("tgt*"))
-    for place in places:
-        if (place / "usr" / "tgtd.h").exists():
-            return place / "usr"
+    place = Path(named) if named else ROOT / "build" / "tgt-source"
+    if (place / "usr" / "tgtd.h").exists():
+        return place / "usr"
     pytest.skip("no tgt source: set IOSD_TGT_SOURCE to an unpacked tgt source package")
 
 
