@@ -149,16 +149,18 @@ def world(seed: int) -> Iterator[World]:
 
 
 def busy_sandbox(serving: Serving) -> int | None:
-    """A sandbox that computes now, or else the youngest."""
-    below = sorted(descendants(serving.pids["iosd-sandboxd"]), key=lambda pid: (computes(pid), pid))
-    return below[-1] if below else None
+    """The sandbox that has computed longest: a spare has only come up; a zygote has children."""
+    below = {pid: computed_ns(pid) for pid in descendants(serving.pids["iosd-sandboxd"])}
+    alone = [pid for pid in below if not descendants(pid)]
+    return max(alone, key=lambda pid: below[pid], default=None)
 
 
-def computes(pid: int) -> bool:
+def computed_ns(pid: int) -> int:
+    """Processor time of the main thread, which is the one that runs the script; 0: it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
     except OSError:
-        return False
+        return 0
 
 
 def strike(serving: Serving, victims: tuple[str, ...]) -> None:
