@@ -222,6 +222,9 @@ def test_end_lets_the_script_clean_up(daemon: Daemon, busy: str) -> None:
         "except Exception: print('caught')\nfinally: print('cleaned up')"
     )
     sandbox.read_until(b"on\n")
+    state = Path(f"/proc/{sandbox.pid}/stat")
+    while "sleep" in busy and state.read_text().rpartition(")")[2].split()[0] != "S":
+        assert not sandbox.dead()
     sandbox.control(CONTROL_END)
     out = sandbox.finish()
     sandbox.close()
