@@ -164,7 +164,9 @@ enum osd_permission {
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
+#define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
 #define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)
+#define OSD_OBJECTS_COLLECTION   UINT64_C(0x1000) /* every user object of the partition */
 #define OSD_JOBS_COLLECTION      UINT64_C(0x1001)
 #define OSD_CREATE_MAX           4096 /* objects one CREATE makes (design D6) */
 

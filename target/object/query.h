@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* query.h -- which members of a collection have attributes with values in a range (OSD QUERY,
+ * osd2-wire 3.9), and the index that answers without reading every member.
+ *
+ * Values compare as unsigned bytes (memcmp; of two with a common beginning the shorter is less),
+ * bounds are inclusive.  An object without the attribute does not match.
+ *
+ * The index covers the pages of the user-object range that the partition declares in its attribute
+ * page OSD_PAGE_INDEX: attribute number = page number, value 1 byte (enum osd_index_state).  Setting
+ * 1 declares the page, length 0 drops it.  The index of a declared page is kept in the transaction
+ * that changes an attribute; what was there before is indexed in the background, in transactions of
+ * bounded size, across restarts.  A query uses it once it is ready and reads the members before;
+ * answers are the same. */
+#ifndef OSD_OBJECT_QUERY_H
+#define OSD_OBJECT_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+
+enum osd_index_state {
+	OSD_INDEX_NONE = 0,
+	OSD_INDEX_BUILDING = 1,
+	OSD_INDEX_READY = 2,
+};
+
+/* Bounds are borrowed.  page < OSD_PAGE_PARTITION_BASE; else OSD_E_CDB_FIELD. */
+struct osd_criterion {
+	uint32_t page, number;
+	const uint8_t *min, *max;
+	size_t min_length, max_length; /* 0: no bound on this side */
+};
+
+struct osd_query {
+	/* Any collection; OSD_OBJECTS_COLLECTION: the whole partition. */
+	struct osd_object_id collection;
+	bool match_all; /* every criterion, else at least one */
+	const struct osd_criterion *criteria;
+	size_t count; /* 0: every member that is a user object */
+	uint64_t initial_id;
+};
+
+/* Ids that match, ascending, from initial_id on; as osd_list.  In a read-only transaction that may
+ * look at any number of objects: it gives its locks back as it goes. */
+enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, uint64_t *ids,
+			  size_t capacity, struct osd_list_result *ret_result);
+
+#endif
