@@ -116,6 +116,11 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
     show_default=True,
     help="What an acknowledged change survives: kill -9, or power loss too.",
 )
+@click.option(
+    "--osc-compat",
+    is_flag=True,
+    help="Speak OSC's dialect where it contradicts OSD-2 (docs/commands.md).",
+)
 @click.option("--module-option", multiple=True, type=ModuleOption(), hidden=True)
 @click.option("--ready-fd", type=click.IntRange(1), help="Write the JSON lines to this descriptor.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
@@ -136,6 +141,7 @@ def serve(
     reuse: str,
     no_sandboxes: bool,
     durability: str,
+    osc_compat: bool,
     module_option: tuple[str, ...],
     ready_fd: int | None,
     output: str,
@@ -147,6 +153,8 @@ def serve(
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
     options = [f"durability={durability}", f"reuse={reuse}", *module_option]
+    if osc_compat:
+        options.append("osc_compat=1")
     if workers is not None:
         options.append(f"workers={workers}")
     root = os.geteuid() == 0

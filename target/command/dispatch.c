@@ -13,6 +13,7 @@
 #include "command/commands.h"
 #include "command/complete.h"
 #include "command/gate.h"
+#include "command/osc.h"
 #include "command/table.h"
 #include "command/transact.h"
 #include "command/validate.h"
@@ -54,8 +55,10 @@ static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_de
 
 /* ---- before execution ------------------------------------------------------------------------ */
 
-static void reset(struct osd_request *request)
+static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
+	request->osc_compat = dispatcher->config.osc_compat;
+	request->osc_list_e = dispatcher->config.osc_list_e;
 	request->sam_status = OSD_SAM_GOOD;
 	request->sense_length = 0;
 	request->data_in_length = 0;
@@ -80,8 +83,8 @@ static void reset(struct osd_request *request)
 static enum osd_status decode(struct osd_request *request)
 {
 	uint16_t field = OSD_NO_FIELD;
-	enum osd_status status =
-		osd_cdb_decode(request->cdb, request->cdb_length, &request->decoded, &field);
+	enum osd_status status = osd_cdb_decode(request->cdb, request->cdb_length,
+						request->osc_compat, &request->decoded, &field);
 
 	if (status == OSD_OK)
 		request->def = osd_command_find(request->decoded.service_action);
@@ -310,6 +313,8 @@ static enum osd_status phases(struct osd_command_context *ctx)
 
 	if (!(flags & OSD_CMD_REQUESTED_ID))
 		status = osd_validate_exists(request, ctx->txn);
+	if (osd_osc_forgives(request, status))
+		return OSD_OK;
 	if (status == OSD_OK && flags & OSD_CMD_CHANGES)
 		status = osd_validate_unmarked(ctx->txn, request->object, request->object_type);
 	if (status != OSD_OK || flags & OSD_CMD_OWN_ATTRS)
@@ -451,7 +456,7 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 	const struct osd_command_def *def;
 	enum osd_status status;
 
-	reset(request);
+	reset(dispatcher, request);
 	status = prepare(request);
 	if (status == OSD_OK)
 		status = enter(dispatcher, request->def);
@@ -525,7 +530,7 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 
 	if (!may_run_inline(request) || osd_gate_enter(&dispatcher->gate) != OSD_OK)
 		return OSD_DISPATCH_QUEUE;
-	reset(request);
+	reset(dispatcher, request);
 	status = run_inline(dispatcher, request);
 	osd_gate_leave(&dispatcher->gate);
 	if (status != OSD_E_RETRY) {

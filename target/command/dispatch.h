@@ -19,6 +19,8 @@ struct osd_dispatcher_config {
 	struct osd_objects *objects;   /* borrowed */
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
+	bool osc_compat; /* request->osc_compat of all */
+	bool osc_list_e; /* request->osc_list_e */
 };
 
 enum osd_dispatch_result {

@@ -69,6 +69,8 @@ struct osd_request {
 	size_t data_out_used;    /* bytes of data_out the command has a use for */
 
 	/* The dispatcher's and the command functions'. */
+	bool osc_compat; /* the unit speaks OSC's dialect (osd2-wire 9) */
+	bool osc_list_e; /* its multi-object lists have type Eh */
 	struct osd_cdb decoded;
 	const struct osd_command_def *def; /* NULL: not looked up yet */
 	struct osd_attr_params *attributes; /* owned copies of the lists; NULL: none */

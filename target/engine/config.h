@@ -31,6 +31,8 @@ struct osd_config {
 	bool fault_kill;      /* fault_kill=1, tests only: the process dies there instead */
 	bool create;          /* create=0: refuse an empty directory instead of formatting it */
 	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */
+	bool osc_compat;      /* osc_compat=1: what OSC's initiator expects, standard or not */
+	bool osc_list_e;      /* osc_list_e=1: its multi-object lists have type Eh, not Fh */
 	bool unsafe_nosync;   /* unsafe_nosync=1, tests only: acknowledged changes may be lost */
 	bool memory;          /* memory=1: nothing on disk */
 };

@@ -344,12 +344,14 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 	return osd_exec_open(&exec, message, &engine->exec);
 }
 
-static enum osd_status open_dispatcher(struct osd_engine *engine)
+static enum osd_status open_dispatcher(struct osd_engine *engine, const struct osd_config *config)
 {
 	struct osd_dispatcher_config dispatcher = {
 		.objects = engine->objects,
 		.exec = engine->exec,
 		.resume = osd_engine_resume,
+		.osc_compat = config->osc_compat,
+		.osc_list_e = config->osc_list_e,
 	};
 
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
@@ -387,7 +389,7 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 		status = open_exec(engine, config, message);
 	if (status != OSD_OK)
 		return status;
-	status = open_dispatcher(engine);
+	status = open_dispatcher(engine, config);
 	if (status != OSD_OK)
 		return status;
 	if (osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {

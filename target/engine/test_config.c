@@ -39,6 +39,7 @@ static void test_defaults(void)
 	CHECK_EQ(config.workers, 4);
 	CHECK_EQ(config.slots, 0);
 	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);
+	CHECK(!config.osc_compat && !config.osc_list_e);
 	CHECK(config.create && !config.strict && !config.memory && !config.unsafe_nosync);
 	osd_config_release(&config);
 	CHECK(!config.directory);
@@ -62,8 +63,9 @@ static void test_values(void)
 	CHECK(!strcmp(config.serial, "SN 1"));
 	osd_config_release(&config);
 
-	config = parse_ok("memory=1");
+	config = parse_ok("memory=1;osc_compat=1;osc_list_e=1");
 	CHECK(config.memory && !config.directory);
+	CHECK(config.osc_compat && config.osc_list_e);
 	osd_config_release(&config);
 }
 
@@ -84,6 +86,8 @@ static void test_refusals(void)
 	parse_bad("dir=/a;capacity=1kb", "KiB");
 	parse_bad("dir=/a;durability=always", "process or sync");
 	parse_bad("dir=/a;strict=yes", "0 or 1");
+	parse_bad("dir=/a;osc_compat=on", "0 or 1");
+	parse_bad("dir=/a;osc-compat=1", "unknown");
 	parse_bad("dir=/a;memory=1", "memory");
 	parse_bad("=1;dir=/a", "unknown");
 }

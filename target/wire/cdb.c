@@ -246,10 +246,11 @@ static enum osd_status decode_attributes(const uint8_t *bytes, struct osd_cdb_at
 	}
 }
 
-static enum osd_status decode_options(const uint8_t *bytes, struct osd_cdb *cdb,
+static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, struct osd_cdb *cdb,
 				      uint16_t *ret_field)
 {
-	uint8_t control = bytes[AT_TIMESTAMPS];
+	/* OSC's initiator sends 7Fh always, yet its tests want to see time move (osd2-wire 9-4). */
+	uint8_t control = osc_compat ? 0 : bytes[AT_TIMESTAMPS];
 
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
@@ -315,8 +316,8 @@ static enum osd_status check_data_in(const struct osd_cdb *cdb, uint16_t *ret_fi
 	return OSD_OK;
 }
 
-enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, struct osd_cdb *cdb,
-			       uint16_t *ret_field)
+enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_compat,
+			       struct osd_cdb *cdb, uint16_t *ret_field)
 {
 	enum osd_status status;
 
@@ -335,7 +336,7 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, struct osd_c
 	if (!osd_service_action_name(cdb->service_action))
 		return bad_field(AT_SERVICE_ACTION, ret_field);
 
-	status = decode_options(bytes, cdb, ret_field);
+	status = decode_options(bytes, osc_compat, cdb, ret_field);
 	if (status == OSD_OK)
 		status = decode_command_fields(bytes, cdb, ret_field);
 	if (status == OSD_OK)

@@ -11,7 +11,7 @@ static struct osd_cdb decode_ok(const uint8_t *bytes)
 	struct osd_cdb cdb;
 	uint16_t field;
 
-	CHECK_EQ(osd_cdb_decode(bytes, OSD_CDB_LENGTH, &cdb, &field), OSD_OK);
+	CHECK_EQ(osd_cdb_decode(bytes, OSD_CDB_LENGTH, false, &cdb, &field), OSD_OK);
 	CHECK_EQ(field, OSD_NO_FIELD);
 	return cdb;
 }
@@ -162,7 +162,7 @@ static void test_refusals(void)
 		uint16_t field;
 
 		osd_put_be(frame.bytes + r->at, r->value, r->width);
-		CHECK_EQ(osd_cdb_decode(frame.bytes, frame.length, &cdb, &field), r->status);
+		CHECK_EQ(osd_cdb_decode(frame.bytes, frame.length, false, &cdb, &field), r->status);
 		CHECK_EQ(field, r->field);
 		if (r->status != OSD_E_OPCODE)
 			CHECK_EQ(cdb.partition_id, osd_get_be(frame.bytes + 16, 8));
@@ -175,9 +175,9 @@ static void test_lengths(void)
 	struct osd_cdb cdb;
 	uint16_t field;
 
-	CHECK_EQ(osd_cdb_decode(frame.bytes, 0, &cdb, &field), OSD_E_OPCODE);
-	CHECK_EQ(osd_cdb_decode(frame.bytes, 235, &cdb, &field), OSD_E_OPCODE);
-	CHECK_EQ(osd_cdb_decode(frame.bytes, 237, &cdb, &field), OSD_E_OPCODE);
+	CHECK_EQ(osd_cdb_decode(frame.bytes, 0, false, &cdb, &field), OSD_E_OPCODE);
+	CHECK_EQ(osd_cdb_decode(frame.bytes, 235, false, &cdb, &field), OSD_E_OPCODE);
+	CHECK_EQ(osd_cdb_decode(frame.bytes, 237, false, &cdb, &field), OSD_E_OPCODE);
 }
 
 /* What is unused is judged by its length, whatever the offset says; reserved bits do not matter. */

@@ -31,7 +31,7 @@ static void check_again(const struct osd_cdb *cdb)
 	uint16_t field;
 
 	HOLDS(osd_cdb_encode(cdb, once));
-	HOLDS(osd_cdb_decode(once, sizeof(once), &again, &field) == OSD_OK);
+	HOLDS(osd_cdb_decode(once, sizeof(once), false, &again, &field) == OSD_OK);
 	HOLDS(osd_cdb_encode(&again, twice));
 	HOLDS(!memcmp(once, twice, sizeof(once)));
 }
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct osd_cdb cdb;
 	uint16_t field;
-	enum osd_status status = osd_cdb_decode(data, size, &cdb, &field);
+	enum osd_status status = osd_cdb_decode(data, size, false, &cdb, &field);
 
 	if (status != OSD_OK) {
 		HOLDS(field < OSD_CDB_LENGTH || field == OSD_NO_FIELD);

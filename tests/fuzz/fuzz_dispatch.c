@@ -86,7 +86,7 @@ static size_t data_in_for(const uint8_t *cdb)
 	uint64_t needed;
 	uint16_t field;
 
-	if (osd_cdb_decode(cdb, OSD_CDB_LENGTH, &decoded, &field) != OSD_OK)
+	if (osd_cdb_decode(cdb, OSD_CDB_LENGTH, false, &decoded, &field) != OSD_OK)
 		return 0;
 	needed = osd_cdb_data_in_needed(&decoded);
 	if (needed > DATA_IN_MAX)
