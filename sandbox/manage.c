@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* manage.c -- see manage.h. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
 #include "manage.h"
 
-#include <Python.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STACK_BYTES (64u << 10)
+#include "osdcore_module.h"
+
+#define STACK_BYTES    (64u << 10)
+#define END_AGAIN_USEC 1000
 
 struct management {
 	struct osd_shm *shm;
@@ -43,7 +48,8 @@ void osd_manage_sample(void)
 
 /* The first makes the interpreter look between two bytecodes; the second ends a sleep or a
  * blocking read in C.  Denied where the sandbox has no process namespace: then the grace runs
- * out instead. */
+ * out instead.  Between the interpreter's look and the entry into a blocking call neither is
+ * seen, so both are repeated until the handler has raised osd.Ended. */
 static void end_script(const struct management *m)
 {
 	PyErr_SetInterruptEx(OSD_END_SIGNAL);
@@ -53,13 +59,20 @@ static void end_script(const struct management *m)
 static void *manage(void *argument)
 {
 	struct management *m = argument;
+	uint64_t timeout_usec = OSD_SHM_FOREVER;
 	uint32_t seen = 0;
+	bool ending = false;
 
 	for (;;) {
-		osd_shm_sleep(&m->shm->control, &seen, OSD_SHM_FOREVER, NULL);
+		osd_shm_sleep(&m->shm->control, &seen, timeout_usec, NULL);
 		sample_usage(m->shm);
-		if (atomic_load(&m->shm->control_word) == OSD_CONTROL_END)
+		/* for good: who was told to end is given no other job */
+		ending |= atomic_load(&m->shm->control_word) == OSD_CONTROL_END;
+		timeout_usec = OSD_SHM_FOREVER;
+		if (ending && !osd_core_has_ended()) {
 			end_script(m);
+			timeout_usec = END_AGAIN_USEC;
+		}
 		atomic_store(&m->shm->control_answer, seen);
 		syscall(SYS_futex, &m->shm->control_answer, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	}

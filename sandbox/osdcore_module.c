@@ -18,10 +18,16 @@
 
 static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
 static _Atomic bool in_script;
+static _Atomic bool has_ended;
 
 void osd_core_script(bool running)
 {
 	atomic_store(&in_script, running);
+}
+
+bool osd_core_has_ended(void)
+{
+	return atomic_load(&has_ended);
 }
 
 bool osd_core_is_ended(PyObject *type)
@@ -204,6 +210,7 @@ static PyObject *core_on_end(PyObject *module, PyObject *args)
 	(void)module;
 	(void)args;
 	if (errors && atomic_exchange(&in_script, false)) {
+		atomic_store(&has_ended, true);
 		PyErr_SetString(PyTuple_GET_ITEM(errors, 0), "the job was told to end");
 		return NULL;
 	}

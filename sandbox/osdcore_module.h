@@ -13,6 +13,9 @@ PyMODINIT_FUNC osd_core_init(void);
 /* Between true and false osd.Ended may be raised: the script's own code is running. */
 void osd_core_script(bool running);
 
+/* Whether the handler has raised osd.Ended in this process.  Any thread. */
+bool osd_core_has_ended(void);
+
 /* Is this exception class the one registered as osd.Ended? */
 bool osd_core_is_ended(PyObject *type);
 

@@ -222,13 +222,40 @@ def test_end_lets_the_script_clean_up(daemon: Daemon, busy: str) -> None:
         "except Exception: print('caught')\nfinally: print('cleaned up')"
     )
     sandbox.read_until(b"on\n")
-    state = Path(f"/proc/{sandbox.pid}/stat")
-    while "sleep" in busy and state.read_text().rpartition(")")[2].split()[0] != "S":
-        assert not sandbox.dead()
     sandbox.control(CONTROL_END)
     out = sandbox.finish()
     sandbox.close()
     assert (out.kind, out.stdout) == (FINISH_ENDED, b"on\ncleaned up\n")
+
+
+def test_end_before_a_blocking_call_is_not_lost(daemon: Daemon) -> None:
+    """One bytecode prints, computes and sleeps, in C: the first signal comes while it computes, and
+    nobody looks for signals any more before the sleep begins."""
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.start(
+        "import collections, functools, operator, os, time\n"
+        "steps = [functools.partial(os.write, 1, b'on\\n'), functools.partial(sum, range(1 << 25)),\n"
+        "         functools.partial(time.sleep, 1000)]\n"
+        "try: collections.deque(map(operator.call, steps), 0)\nfinally: print('cleaned up')"
+    )
+    sandbox.read_until(b"on\n")
+    sandbox.control(CONTROL_END)
+    out = sandbox.finish()
+    sandbox.close()
+    assert (out.kind, out.stdout) == (FINISH_ENDED, b"on\ncleaned up\n")
+
+
+def test_end_before_the_script_begins_is_not_lost(daemon: Daemon) -> None:
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.control(CONTROL_END)
+    while sandbox.word(260) != sandbox.word(192):
+        assert not sandbox.dead()
+    sandbox.start("import time\ntry: time.sleep(1000)\nfinally: print('cleaned up')")
+    out = sandbox.finish()
+    sandbox.close()
+    assert out.kind == FINISH_ENDED
 
 
 def test_imports_that_are_promised(daemon: Daemon) -> None:
