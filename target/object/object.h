@@ -257,6 +257,9 @@ enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				   uint8_t *buffer, size_t capacity, size_t *ret_length);
 
+/* Damage (Error Recovery pages, relative number 6, of every type): who finds or mends it sets the
+ * page's attributes (OSD_DAMAGE_*) in an OSD_TXN_INTERNAL transaction; unset ones read as zero. */
+
 /* Pages a higher layer computes (job status, EXEC root page).  get/each/set as above, called inside
  * the transaction; set returning OSD_E_PARAM_FIELD = read-only. */
 struct osd_page_provider {

@@ -30,6 +30,24 @@ static bool carries(uint16_t service_action, uint16_t type)
 	}
 }
 
+#define LARGEST_ALONE (OSD_CONTINUATION_MAX - OSD_CONTINUATION_HEADER - OSD_DESCRIPTOR_HEADER)
+
+uint32_t osd_descriptor_largest(uint16_t type)
+{
+	switch (type) {
+	case OSD_DESC_SG_LIST:
+		return LARGEST_ALONE / OSD_SG_ENTRY * OSD_SG_ENTRY;
+	case OSD_DESC_COPY_SOURCE:
+		return OSD_COPY_SOURCE_BYTES;
+	case OSD_DESC_QUERY_LIST:
+	case OSD_DESC_EXEC_PARAMS:
+	case OSD_DESC_EXTENSION_CAPS:
+		return LARGEST_ALONE;
+	default:
+		return 0;
+	}
+}
+
 /* Only these two may need a pad; OSD-2 wants the others' content to be a multiple of 8. */
 static bool may_pad(uint16_t type)
 {

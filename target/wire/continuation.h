@@ -21,6 +21,7 @@
 #define OSD_DESCRIPTOR_HEADER        8u
 #define OSD_SG_ENTRY                 16u
 #define OSD_DESC_COPY_SOURCE         0x0101
+#define OSD_COPY_SOURCE_BYTES        20u
 #define OSD_CONTINUATION_DESCRIPTORS 16 /* most in one segment */
 
 struct osd_descriptor {
@@ -45,6 +46,10 @@ bool osd_continuation_next(struct osd_continuation *continuation,
 /* The descriptor of that type, if there is one; does not move the walk. */
 bool osd_continuation_find(const struct osd_continuation *continuation, uint16_t type,
 			   struct osd_descriptor *ret_descriptor);
+
+/* Content bytes the largest descriptor of that type may have (root information 7000000h + type);
+ * 0: the type is not supported. */
+uint32_t osd_descriptor_largest(uint16_t type);
 
 /* Writes a segment: begin, descriptors, end; false from any once it does not fit capacity. */
 struct osd_continuation_writer {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* osd2.h -- numbers of T10 OSD-2 and of this target's extensions: service actions, object types,
- * permission bits, attribute pages and numbers.  Constants only. */
+ * permission bits, attribute pages and numbers.  Constants, and which of them are supported. */
 #ifndef OSD_WIRE_OSD2_H
 #define OSD_WIRE_OSD2_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define OSD_OPCODE                0x7f /* variable-length CDB */
@@ -97,6 +98,34 @@ enum osd_collection_type {
 
 #define OSD_TIMESTAMPS_BYPASS 0x7f /* byte 12 */
 
+/* Duplication methods (byte 14 of COPY USER OBJECTS, osd2-wire 3.13) that this target honours: the
+ * command refuses others, and root information 200h + method has a value for these only. */
+#define OSD_DUPLICATION_METHODS(X)                                                                 \
+	X(0x00, DEFAULT, "default")                                                                \
+	X(0x01, SPACE_EFFICIENT, "space efficient")                                                \
+	X(0x81, BYTE_BY_BYTE, "byte by byte")                                                      \
+	X(0xfd, FASTER_COPY, "faster copy")                                                        \
+	X(0xff, DONT_CARE, "don't care")
+
+enum osd_duplication_method {
+#define X(code, symbol, name) OSD_DUPLICATION_##symbol = code,
+	OSD_DUPLICATION_METHODS(X)
+#undef X
+};
+
+static inline bool osd_duplication_supported(uint8_t method)
+{
+	switch (method) {
+#define X(code, symbol, name)                                                                      \
+	case code:                                                                                 \
+		return true;
+		OSD_DUPLICATION_METHODS(X)
+#undef X
+	default:
+		return false;
+	}
+}
+
 /* Permission bits: capability bytes 49 and 50 as one big-endian 16-bit number (osd2-wire 6.2);
  * FUN_EXE is byte 50 bit 1 (Oasis Table III, design D11). */
 enum osd_permission {
@@ -140,6 +169,7 @@ enum osd_permission {
 #define OSD_REL_TIMESTAMPS  3
 #define OSD_REL_COLLECTIONS 4 /* user object; partition: attributes access; collection: tracking */
 #define OSD_REL_SECURITY    5
+#define OSD_REL_RECOVERY    6 /* error recovery: damage found */
 
 /* Attribute numbers used in more than one place. */
 #define OSD_INFO_PARTITION_ID    0x1
@@ -153,6 +183,12 @@ enum osd_permission {
 #define OSD_TIME_DATA_ACCESSED   4
 #define OSD_TIME_DATA_MODIFIED   5
 #define OSD_TIME_BYPASS          0xfffffffeu
+#define OSD_DAMAGE_SUMMARY       1 /* error recovery pages: 1 byte, enum osd_damage */
+#define OSD_DAMAGE_CONTAINED     2 /* the same of what is inside */
+#define OSD_DAMAGE_DATA_TIME     3 /* 6 bytes, ms since 1970: last found */
+#define OSD_DAMAGE_ATTR_TIME     4
+#define OSD_DAMAGE_INSIDE_TIME   5
+#define OSD_DAMAGE_COUNT         6 /* 6 bytes: damaged partitions, objects */
 #define OSD_CURRENT_TYPE         2
 #define OSD_CURRENT_PARTITION_ID 3
 #define OSD_CURRENT_OBJECT_ID    4
@@ -169,6 +205,14 @@ enum osd_permission {
 #define OSD_OBJECTS_COLLECTION   UINT64_C(0x1000) /* every user object of the partition */
 #define OSD_JOBS_COLLECTION      UINT64_C(0x1001)
 #define OSD_CREATE_MAX           4096 /* objects one CREATE makes (design D6) */
+
+/* Bits of a damage summary (osd2-wire 5.18). */
+enum osd_damage {
+	OSD_DAMAGED_DATA = 0x01, /* of a user object; else the list of what is inside */
+	OSD_DAMAGED_ATTRIBUTES = 0x02,
+	OSD_DAMAGED_CHECK_ROOT = 0x04, /* OBJECT STRUCTURE CHECK recommended */
+	OSD_DAMAGED_CHECK_PARTITION = 0x08,
+};
 
 /* CDB continuation segment (osd2-wire 4). */
 #define OSD_CONTINUATION_FORMAT 0x01
