@@ -153,7 +153,7 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 		*waiting = (struct waiting){request, ctx->objects, ctx->resume};
 		submission.done = job_ended;
 		submission.arg = waiting;
-		submission.wait_slot = &request->exec_wait;
+		submission.aborted = &request->aborted;
 	}
 	status = osd_exec_submit(ctx->exec, &submission, &job, &refusal);
 	if (status == OSD_PENDING) {

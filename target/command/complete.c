@@ -31,6 +31,11 @@ enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd
 	return status;
 }
 
+bool osd_command_aborted(const struct osd_request *request)
+{
+	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
+}
+
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)
 {
 	uint64_t at = request->command_data_in;

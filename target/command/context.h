@@ -32,6 +32,7 @@
 
 #include "base/status.h"
 #include "command/request.h"
+#include "command/tasks.h"
 #include "object/object.h"
 #include "wire/continuation.h"
 
@@ -81,6 +82,7 @@ struct osd_command_context {
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
 	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
+	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
 };
 
 /* How the command's changes are committed: FUA is durable. */

@@ -184,6 +184,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		.exec = dispatcher->config.exec,
 		.attributes = request->attributes,
 		.resume = dispatcher->config.resume,
+		.manage_tasks = dispatcher->config.manage_tasks,
 	};
 	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
@@ -343,6 +344,7 @@ static enum osd_status attempt(void *arg, struct osd_txn *txn)
 	forget_attempt(ctx->request);
 	ctx->request->object = ctx->addressed;
 	ctx->txn = txn;
+	osd_txn_watch(txn, &ctx->request->aborted);
 	status = phases(ctx);
 	ctx->txn = NULL;
 	return status;
@@ -458,6 +460,8 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 
 	reset(dispatcher, request);
 	status = prepare(request);
+	if (status == OSD_OK && osd_command_aborted(request))
+		status = OSD_E_TASK_ABORTED; /* in the queue */
 	if (status == OSD_OK)
 		status = enter(dispatcher, request->def);
 	if (status == OSD_OK) {
@@ -561,10 +565,10 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 	return OSD_DISPATCH_DONE;
 }
 
-void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request)
+void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 {
 	if (dispatcher->config.exec)
-		osd_exec_abort(dispatcher->config.exec, &request->exec_wait);
+		osd_exec_look_at_aborted(dispatcher->config.exec);
 }
 
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,

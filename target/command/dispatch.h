@@ -21,6 +21,7 @@ struct osd_dispatcher_config {
 	void (*resume)(struct osd_request *request); /* handed to command functions */
 	bool osc_compat; /* request->osc_compat of all */
 	bool osc_list_e; /* request->osc_list_e */
+	osd_manage_tasks_fn *manage_tasks;	     /* the same; NULL: no task management */
 };
 
 enum osd_dispatch_result {
@@ -46,7 +47,7 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
  * FORMAT OSD waits for. */
 enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 					      struct osd_request *request, bool may_wait);
-/* A task management function covers the request: if it is a waiting EXEC, the wait ends. */
-void osd_dispatch_abort(struct osd_dispatcher *dispatcher, struct osd_request *request);
+/* Requests have been marked as aborted: those that are parked end soon, on another thread. */
+void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
 
 #endif

@@ -43,7 +43,6 @@ struct osd_fault {
 struct osd_attr_params;
 struct osd_command_def;
 struct osd_engine;
-struct osd_exec_wait;
 
 struct osd_request {
 	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until
@@ -91,8 +90,13 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
-	bool aborted; /* atomic: a task management function covers it (design D15) */
-	struct osd_exec_wait *exec_wait; /* owned by exec/ while a synchronous EXEC waits */
+	bool aborted; /* atomic: a task management function covers it (command/tasks.h) */
+	struct {
+		struct osd_request *next, **at; /* among all the engine has */
+		uint64_t serial;		/* in order of submission */
+		uint8_t asked; /* the function whose end this request waits for; 0: none */
+		uint64_t tag;  /* and its TASK TAG */
+	} task;
 };
 
 #endif

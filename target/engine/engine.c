@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/dispatch.h"
+#include "engine/tasks.h"
 #include "exec/exec.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
@@ -47,6 +48,7 @@ struct osd_engine {
 	bool waking;	    /* under lock; one of them has been called and is on its way */
 	unsigned queued;    /* changed under lock; atomic, read without it */
 	size_t outstanding; /* under lock; submitted and not done, parked ones too */
+	struct osd_tasks tasks; /* under lock; the same */
 	unsigned wanted;    /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
 
@@ -97,13 +99,31 @@ static struct osd_request *pop(struct osd_engine *engine)
 	return request;
 }
 
+static void resume_all(struct osd_request *resumed)
+{
+	while (resumed) {
+		struct osd_request *request = resumed;
+
+		resumed = request->next;
+		osd_engine_resume(request);
+	}
+}
+
 static void finish(struct osd_engine *engine, struct osd_request *request)
 {
+	struct osd_request *resumed = NULL;
+
+	pthread_mutex_lock(&engine->lock);
+	osd_tasks_remove(&engine->tasks, request);
+	pthread_mutex_unlock(&engine->lock);
 	request->done(request); /* the front end may free it */
 	pthread_mutex_lock(&engine->lock);
+	if (engine->tasks.asking)
+		osd_tasks_settle(&engine->tasks, &resumed);
 	if (--engine->outstanding == 0)
 		pthread_cond_broadcast(&engine->idle);
 	pthread_mutex_unlock(&engine->lock);
+	resume_all(resumed);
 }
 
 /* A request is resumed when both its dispatcher has finished parking it and its resumer has
@@ -252,6 +272,7 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 	request->resumed = false;
 	request->submitted_ns = now_ns();
 	pthread_mutex_lock(&engine->lock);
+	osd_tasks_add(&engine->tasks, request);
 	engine->outstanding++;
 	push(engine, request);
 	pthread_mutex_unlock(&engine->lock);
@@ -286,8 +307,28 @@ void osd_engine_resume(struct osd_request *request)
 
 void osd_engine_abort(struct osd_engine *engine, struct osd_request *request)
 {
-	__atomic_store_n(&request->aborted, true, __ATOMIC_RELEASE);
-	osd_dispatch_abort(engine->dispatcher, request);
+	struct osd_request *resumed = NULL;
+
+	pthread_mutex_lock(&engine->lock);
+	osd_tasks_abort(&engine->tasks, request, &resumed);
+	pthread_mutex_unlock(&engine->lock);
+	osd_dispatch_aborted(engine->dispatcher);
+	resume_all(resumed);
+}
+
+enum osd_status osd_engine_manage_tasks(struct osd_request *asker, uint8_t function, uint64_t tag,
+					enum osd_task_response *ret_response)
+{
+	struct osd_engine *engine = asker->engine;
+	struct osd_request *resumed = NULL;
+	enum osd_status status;
+
+	pthread_mutex_lock(&engine->lock);
+	status = osd_tasks_manage(&engine->tasks, asker, function, tag, ret_response, &resumed);
+	pthread_mutex_unlock(&engine->lock);
+	osd_dispatch_aborted(engine->dispatcher);
+	resume_all(resumed);
+	return status;
 }
 
 uint64_t osd_engine_capacity(struct osd_engine *engine)
@@ -352,6 +393,7 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.resume = osd_engine_resume,
 		.osc_compat = config->osc_compat,
 		.osc_list_e = config->osc_list_e,
+		.manage_tasks = osd_engine_manage_tasks,
 	};
 
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "command/request.h"
+#include "command/tasks.h"
 #include "engine/config.h"
 
 struct osd_engine;
@@ -38,9 +39,11 @@ bool osd_engine_try(struct osd_engine *engine, struct osd_request *request);
 
 /* A parked request goes on; any thread, exactly once per parking (command/context.h). */
 void osd_engine_resume(struct osd_request *request);
-/* A task management function covers the request, which was submitted and is not done yet: a
- * waiting EXEC completes at once with TASK ABORTED (design D15); anything else runs to its end. */
+/* A task management function covers the request, which was submitted and is not done yet: it ends
+ * with TASK ABORTED where it next looks (command/tasks.h).  Never waits. */
 void osd_engine_abort(struct osd_engine *engine, struct osd_request *request);
+/* PERFORM TASK MANAGEMENT FUNCTION of a request that the engine runs (command/tasks.h). */
+osd_manage_tasks_fn osd_engine_manage_tasks;
 
 /* Changes the number of workers, 1..OSD_WORKERS_MAX, while requests run; returns what is in
  * force. */

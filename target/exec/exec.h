@@ -21,7 +21,6 @@
 #include "wire/exec_param.h"
 
 struct osd_exec;
-struct osd_exec_wait;
 
 #define OSD_EXEC_SLOTS_MAX 64
 
@@ -66,11 +65,12 @@ struct osd_exec_submission {
 	size_t code_length;
 	const struct osd_exec_params *params; /* zeroed: a bare EXEC */
 	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
-	 * from any thread, possibly before osd_exec_submit has returned.  *wait_slot is set before
-	 * done can be called and is for osd_exec_abort. */
+	 * from any thread, possibly before osd_exec_submit has returned. */
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
 	void *arg;
-	struct osd_exec_wait **wait_slot;
+	/* With done: atomic, looked at until done is called; true: the waiting command was aborted
+	 * (osd_exec_look_at_aborted).  NULL: never. */
+	const bool *aborted;
 };
 
 struct osd_exec_refusal { /* for the sense data */
@@ -86,10 +86,10 @@ struct osd_exec_refusal { /* for the sense data */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
-/* The waiting command was aborted: done is called with OSD_E_TASK_ABORTED unless it has been
- * called; the job goes on unless it was submitted to end with its command.  Safe as long as the
- * slot that was given at submission is alive. */
-void osd_exec_abort(struct osd_exec *exec, struct osd_exec_wait **wait_slot);
+/* Some *aborted may have become true: of those waits done is called soon, on a thread of ours, with
+ * OSD_E_TASK_ABORTED unless it has been called; the job goes on unless it was submitted to end with
+ * its command.  Does not wait for the store. */
+void osd_exec_look_at_aborted(struct osd_exec *exec);
 
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 

@@ -30,9 +30,10 @@ struct osd_exec_wait {
 	struct osd_object_id job;
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
 	void *arg;
-	struct osd_exec_wait **slot; /* the submitter's pointer to this; NULL once it is over */
+	const bool *aborted; /* the submitter's, atomic; alive until done is called; NULL: never */
 	uint64_t deadline_usec;
 	bool end_on_abort;
+	bool was_aborted; /* why it is among exec->late */
 };
 
 struct osd_job {
@@ -75,7 +76,7 @@ struct osd_exec {
 	struct osd_job *delayed;
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits; /* at most 64 */
-	struct osd_exec_wait *late;  /* over by the clock; the output thread delivers them */
+	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
@@ -130,14 +131,16 @@ void osd_job_show_progress(struct osd_job *job, uint64_t now_usec, bool force);
 
 /* ---- waits (exec_wait.c) --------------------------------------------------------------------- */
 
-/* Take out of exec->waits, exec->lock held: those of a job (NULL: all), those whose time is over.
- * The latter lowers *deadline to the earliest of the others.  Then, without the lock,
- * osd_exec_deliver. */
+/* Take out of exec->waits, exec->lock held: those of a job (NULL: all), those whose time is over or
+ * whose command was aborted.  The latter lowers *deadline to the earliest of the others.  Then,
+ * without the lock, osd_exec_deliver or osd_exec_deliver_late. */
 struct osd_exec_wait *osd_exec_take_waits(struct osd_exec *exec, const struct osd_job *job);
 struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t now_usec,
 					       uint64_t *deadline);
 /* Calls done of each, with its own job's id, and frees them; no lock held. */
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
+/* Those that are over before their job; may wait for the store. */
+void osd_exec_deliver_late(struct osd_exec *exec, struct osd_exec_wait *waits);
 /* A place among the waits, exec->lock held: OSD_E_BUSY when there is none.  Started once the job
  * has an id, or dropped. */
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,

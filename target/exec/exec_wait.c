@@ -31,13 +31,18 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 	*wait = (struct osd_exec_wait){
 		.done = submission->done,
 		.arg = submission->arg,
-		.slot = submission->wait_slot,
+		.aborted = submission->aborted,
 		.deadline_usec = osd_monotonic_usec() + wait_usec(submission->params),
 		.end_on_abort = submission->params->flags & OSD_EXEC_END_ON_ABORT,
 	};
 	exec->wait_count++;
 	*ret_wait = wait;
 	return OSD_OK;
+}
+
+static bool is_aborted(const struct osd_exec_wait *wait)
+{
+	return wait->aborted && __atomic_load_n(wait->aborted, __ATOMIC_ACQUIRE);
 }
 
 void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
@@ -48,8 +53,7 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 		wait->deadline_usec = 0;
 	wait->next = exec->waits;
 	exec->waits = wait;
-	*wait->slot = wait;
-	osd_monitor_by(exec, wait->deadline_usec);
+	osd_monitor_by(exec, is_aborted(wait) ? 0 : wait->deadline_usec);
 }
 
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait)
@@ -67,7 +71,6 @@ static void take(struct osd_exec *exec, struct osd_exec_wait **link, struct osd_
 
 	*link = wait->next;
 	exec->wait_count--;
-	*wait->slot = NULL;
 	wait->next = *taken;
 	*taken = wait;
 }
@@ -96,7 +99,8 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 	struct osd_exec_wait *taken = NULL;
 
 	for (struct osd_exec_wait **link = &exec->waits; *link;) {
-		if ((*link)->deadline_usec <= now_usec) {
+		(*link)->was_aborted = is_aborted(*link);
+		if ((*link)->was_aborted || (*link)->deadline_usec <= now_usec) {
 			take(exec, link, &taken);
 		} else {
 			*deadline = OSD_MIN(*deadline, (*link)->deadline_usec);
@@ -118,26 +122,30 @@ void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outco
 	}
 }
 
-void osd_exec_abort(struct osd_exec *exec, struct osd_exec_wait **wait_slot)
+void osd_exec_deliver_late(struct osd_exec *exec, struct osd_exec_wait *waits)
 {
-	struct osd_exec_outcome outcome = {.status = OSD_E_TASK_ABORTED};
-	struct osd_exec_wait *taken = NULL, **link;
-	struct osd_object_id job;
-	bool end;
+	while (waits) {
+		struct osd_exec_wait *wait = waits;
+		struct osd_exec_outcome outcome = {.status = OSD_E_STILL_RUNNING};
+		struct osd_object_id job = wait->job;
+		bool end = wait->was_aborted && wait->end_on_abort;
 
+		waits = wait->next;
+		wait->next = NULL;
+		if (wait->was_aborted)
+			outcome.status = OSD_E_TASK_ABORTED;
+		osd_exec_deliver(wait, outcome);
+		if (end)
+			osd_exec_end_one(exec, job, OSD_REASON_CLIENT_GONE);
+	}
+}
+
+void osd_exec_look_at_aborted(struct osd_exec *exec)
+{
 	pthread_mutex_lock(&exec->lock);
-	for (link = &exec->waits; *link && *link != *wait_slot;)
-		link = &(*link)->next;
-	if (*link)
-		take(exec, link, &taken);
+	if (exec->waits)
+		osd_monitor_by(exec, 0);
 	pthread_mutex_unlock(&exec->lock);
-	if (!taken)
-		return;
-	job = taken->job;
-	end = taken->end_on_abort;
-	osd_exec_deliver(taken, outcome);
-	if (end)
-		osd_exec_end_one(exec, job, OSD_REASON_CLIENT_GONE);
 }
 
 void osd_exec_quiesce(struct osd_exec *exec)

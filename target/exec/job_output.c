@@ -233,13 +233,12 @@ static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy
 
 static void deliver_late(struct osd_exec *exec)
 {
-	struct osd_exec_outcome still_running = {.status = OSD_E_STILL_RUNNING};
 	struct osd_exec_wait *late;
 
 	pthread_mutex_lock(&exec->lock);
 	late = OSD_STEAL(exec->late);
 	pthread_mutex_unlock(&exec->lock);
-	osd_exec_deliver(late, still_running);
+	osd_exec_deliver_late(exec, late);
 }
 
 static void drain_eventfd(int fd)

@@ -292,7 +292,6 @@ static void deliver_ended(struct osd_exec *exec, struct osd_exec_wait *wait,
 		outcome.result_length = ended->result_length;
 	}
 	wait->job = found->id;
-	*wait->slot = NULL;
 	osd_exec_deliver(wait, outcome);
 }
 

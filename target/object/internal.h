@@ -125,6 +125,7 @@ struct osd_txn {
 	struct osd_kv_txn *kv; /* owned; NULL: nothing locked yet */
 	unsigned flags;
 	uint64_t now_ms;
+	const bool *stop; /* osd_txn_watch */
 	struct osd_effect *effects, **last_effect;
 
 	/* The object at hand; its record is written when another is taken up or at commit. */
@@ -184,6 +185,12 @@ struct osd_objects {
 };
 
 uint64_t osd_now_ms(void);
+
+/* Whether a long walk inside txn shall end (osd_txn_watch): looked at for each record. */
+static inline bool osd_txn_stopped(const struct osd_txn *txn)
+{
+	return txn->stop && __atomic_load_n(txn->stop, __ATOMIC_RELAXED);
+}
 
 /* ---- partition.c ------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ struct listing {
 	uint64_t known_total; /* UINT64_MAX: not known */
 	size_t id_at;	      /* offset of the id in the key */
 	uint8_t type;	      /* of the records wanted; 0: all */
+	struct osd_txn *txn;
 };
 
 static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -24,6 +25,8 @@ static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
 	const uint8_t *record = value.data;
 	uint64_t id;
 
+	if (osd_txn_stopped(listing->txn))
+		return false;
 	if (key.length < listing->id_at + 8)
 		return true;
 	if (listing->type && (value.length < 2 || record[1] != listing->type))
@@ -51,7 +54,7 @@ static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table,
 		status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from),
 				     prefix_length, add_id, listing);
 	} while (status == OSD_E_RETRY && !txn->kv);
-	return status;
+	return status == OSD_OK && osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : status;
 }
 
 static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id,
@@ -147,7 +150,9 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 		else if (listing->next_id == 0)
 			listing->next_id = search.id;
 		place.object_id = search.id + 1;
-	} while (search.id != UINT64_MAX);
+		if (osd_txn_stopped(txn))
+			status = OSD_E_TASK_ABORTED;
+	} while (status == OSD_OK && search.id != UINT64_MAX);
 	return status;
 }
 
@@ -165,7 +170,8 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
 			 size_t capacity, struct osd_list_result *ret_result)
 {
-	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = UINT64_MAX};
+	struct listing listing = {
+		.ids = ids, .capacity = capacity, .known_total = UINT64_MAX, .txn = txn};
 	struct osd_object_id in = request->in;
 	enum osd_status status = OSD_OK;
 

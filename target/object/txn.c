@@ -69,6 +69,11 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struc
 	return OSD_OK;
 }
 
+void osd_txn_watch(struct osd_txn *txn, const bool *stop)
+{
+	txn->stop = stop;
+}
+
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 {
 	enum osd_kv_access access = OSD_KV_CHANGE;

@@ -31,7 +31,7 @@ struct shim_command {
 	struct shim_lu *lu;
 	struct tgt_cmd *cmd;
 	struct shim_command *next; /* in the done list, or among free ones */
-	struct shim_command *watch_next, **watch_at; /* among waiting EXECs, or NULL */
+	struct shim_command *watch_next, **watch_at; /* among those the engine has, or NULL */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[256];
 };

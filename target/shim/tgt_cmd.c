@@ -132,7 +132,6 @@ static void fill_request(struct shim_command *command)
 	request->task_tag = cmd->tag;
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
-	request->exec_wait = NULL;
 	request->done = shim_done;
 	request->front_end = command;
 }
@@ -154,12 +153,6 @@ static uint16_t check_cmd(const struct tgt_cmd *cmd)
 	    !buffer_is_sound(&cmd->out_sdb, cmd->data_dir & TGT_DATA_WRITE))
 		return ASC_INVALID_FIELD_IN_CDB;
 	return 0;
-}
-
-static bool is_exec(const struct shim_command *command)
-{
-	return osd_get_be(command->cdb + 8, 2) == OSD_SA_EXEC && command->request.cdb_length > 11 &&
-	       !(command->cdb[11] & OSD_IMMED_TR);
 }
 
 int shim_cmd_submit(struct tgt_cmd *cmd)
@@ -186,8 +179,7 @@ int shim_cmd_submit(struct tgt_cmd *cmd)
 		return result;
 	}
 	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
-	if (is_exec(command))
-		shim_watch(lu->completions, command);
+	shim_watch(lu->completions, command);
 	osd_engine_submit(lu->engine, &command->request);
 	return 0;
 }

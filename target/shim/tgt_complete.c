@@ -2,9 +2,10 @@
 /* tgt_complete.c -- finished requests go from workers to tgtd's loop: a list and one eventfd,
  * written only when the list was empty, so that many completions share a wake-up.
  *
- * Also the watch over waiting synchronous EXECs: tgtd tells a module nothing of task management,
- * but leaves its request at the command it waits for (mreq).  A timer in tgtd's loop looks every
- * 20 ms, only while any such command waits (design D15). */
+ * Also the watch over commands under way: tgtd tells a module nothing of task management, but
+ * leaves its request at the command it waits for (mreq).  A timer in tgtd's loop looks every 20 ms
+ * (design D15) until it finds nothing under way; so short commands, one after the other, cost no
+ * system call each. */
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -22,6 +23,7 @@ struct shim_completions {
 	pthread_mutex_t lock;
 	struct shim_command *head, **tail; /* under lock */
 	struct shim_command *watched;	   /* main thread only */
+	bool armed;			   /* main thread only: the timer runs */
 };
 
 /* ---- done ------------------------------------------------------------------------------------ */
@@ -84,7 +86,8 @@ static void set_timer(struct shim_completions *completions, long interval_ns)
 	struct itimerspec spec = {{0, interval_ns}, {0, interval_ns}};
 
 	if (timerfd_settime(completions->timer_fd, 0, &spec, NULL) != 0)
-		osd_error("cannot set the timer of waiting EXECs: %m");
+		osd_error("cannot set the timer of task management: %m");
+	completions->armed = interval_ns != 0;
 }
 
 static void on_timer(int fd, int events, void *data)
@@ -94,17 +97,19 @@ static void on_timer(int fd, int events, void *data)
 
 	(void)events;
 	if (read(fd, &expirations, sizeof(expirations)) < 0)
-		return; /* disarmed between the event and now */
+		return;
+	if (!completions->watched)
+		set_timer(completions, 0);
 	for (struct shim_command *command = completions->watched; command;
 	     command = command->watch_next) {
-		if (command->cmd->mreq) /* again each time: it may not have begun to wait yet */
+		if (command->cmd->mreq && !osd_command_aborted(&command->request))
 			osd_engine_abort(*completions->engine, &command->request);
 	}
 }
 
 void shim_watch(struct shim_completions *completions, struct shim_command *command)
 {
-	if (!completions->watched)
+	if (!completions->armed)
 		set_timer(completions, WATCH_INTERVAL_NS);
 	command->watch_next = completions->watched;
 	if (command->watch_next)
@@ -115,8 +120,6 @@ void shim_watch(struct shim_completions *completions, struct shim_command *comma
 
 void shim_unwatch(struct shim_command *command)
 {
-	struct shim_completions *completions = command->lu->completions;
-
 	if (!command->watch_at)
 		return;
 	*command->watch_at = command->watch_next;
@@ -124,8 +127,6 @@ void shim_unwatch(struct shim_command *command)
 		command->watch_next->watch_at = command->watch_at;
 	command->watch_at = NULL;
 	command->watch_next = NULL;
-	if (!completions->watched)
-		set_timer(completions, 0);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
