@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dispatch.c -- see dispatch.h.
  * Lives here: the order of phases, transactions with their retries, attributes before or after.
- * Not here: single checks (validate.c), attribute lists (attributes.c), FORMAT's quiescence
- * (gate.c), the answer's bytes (complete.c), what a command does (cmd_*.c). */
+ * Not here: single checks (validate.c), attribute lists (attributes.c) and the objects they are
+ * for (phase.c), FORMAT's quiescence (gate.c), the answer's bytes (complete.c), what a command does
+ * (cmd_*.c). */
 #include "command/dispatch.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "command/commands.h"
 #include "command/complete.h"
 #include "command/gate.h"
+#include "command/phase.h"
 #include "command/osc.h"
 #include "command/table.h"
 #include "command/transact.h"
@@ -196,91 +198,6 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		ctx->data_flags |= OSD_DATA_FUA;
 }
 
-/* ---- attributes around a command ------------------------------------------------------------- */
-
-static unsigned txn_flags(const struct osd_request *request)
-{
-	unsigned flags = 0;
-
-	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
-		flags |= OSD_TXN_NO_TIMESTAMPS;
-	if ((request->def->flags & OSD_CMD_READ_ONLY || !(request->def->flags & OSD_CMD_TXN)) &&
-	    !(request->attributes && request->attributes->sets))
-		flags |= OSD_TXN_READ_ONLY;
-	return flags;
-}
-
-static struct osd_object_id made_object(const struct osd_request *request, uint32_t index)
-{
-	struct osd_object_id id = request->object;
-
-	id.object_id -= request->made_count - 1 - index;
-	return id;
-}
-
-/* Objects the command made take any attribute; others none but job control while unfinished. */
-static enum osd_status set_attributes(struct osd_request *request, struct osd_txn *txn)
-{
-	enum osd_status status;
-
-	if (!request->attributes || !request->attributes->sets)
-		return OSD_OK;
-	request->initiated |= OSD_FN_SET_ATTR;
-	if (request->made_count) {
-		for (uint32_t i = 0; i < request->made_count; i++) {
-			status = osd_attributes_set(request, txn, made_object(request, i), false);
-			if (status != OSD_OK)
-				return status;
-		}
-	} else {
-		status = osd_validate_unmarked(txn, request->object, request->object_type);
-		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
-			return status;
-		status = osd_attributes_set(request, txn, request->object,
-					    status == OSD_E_JOB_IN_WAY);
-		if (status != OSD_OK)
-			return status;
-	}
-	request->completed |= OSD_FN_SET_ATTR;
-	return OSD_OK;
-}
-
-static enum osd_status get_groups(struct osd_request *request, struct osd_txn *txn)
-{
-	struct osd_attr_writer writer;
-	enum osd_status status = OSD_OK;
-
-	osd_attributes_groups_begin(request, &writer);
-	for (uint32_t i = 0; status == OSD_OK && i < request->made_count; i++)
-		status = osd_attributes_group(request, txn, made_object(request, i), &writer);
-	if (status == OSD_OK)
-		osd_attributes_groups_end(request, &writer);
-	return status;
-}
-
-static enum osd_status get_attributes(struct osd_request *request, struct osd_txn *txn)
-{
-	enum osd_status status;
-
-	if (!request->attributes || !request->attributes->gets)
-		return OSD_OK;
-	request->initiated |= OSD_FN_GET_ATTR;
-	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
-		status = get_groups(request, txn);
-	else
-		status = osd_attributes_get(request, txn, request->object);
-	if (status == OSD_OK)
-		request->completed |= OSD_FN_GET_ATTR;
-	return status;
-}
-
-static enum osd_status set_then_get(struct osd_request *request, struct osd_txn *txn)
-{
-	enum osd_status status = set_attributes(request, txn);
-
-	return status == OSD_OK ? get_attributes(request, txn) : status;
-}
-
 /* ---- execution ------------------------------------------------------------------------------- */
 
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
@@ -321,17 +238,17 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	if (status != OSD_OK || flags & OSD_CMD_OWN_ATTRS)
 		return status == OSD_OK ? execute(ctx) : status;
 	if (flags & OSD_CMD_GET_FIRST) {
-		status = get_attributes(request, ctx->txn);
+		status = osd_phase_get(request, ctx->txn);
 		if (status == OSD_OK)
-			status = set_attributes(request, ctx->txn);
+			status = osd_phase_set(request, ctx->txn);
 		return status == OSD_OK ? execute(ctx) : status;
 	}
 	if (flags & OSD_CMD_ATTRS_FIRST) {
-		status = set_then_get(request, ctx->txn);
+		status = osd_phase_set_then_get(request, ctx->txn);
 		return status == OSD_OK ? execute(ctx) : status;
 	}
 	status = execute(ctx);
-	return status == OSD_OK ? set_then_get(request, ctx->txn) : status;
+	return status == OSD_OK ? osd_phase_set_then_get(request, ctx->txn) : status;
 }
 
 /* One attempt.  What an earlier one left in the request is forgotten, and what a failed one
@@ -353,7 +270,7 @@ static enum osd_status attempt(void *arg, struct osd_txn *txn)
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status = osd_transact(ctx->objects, txn_flags(request),
+	enum osd_status status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
 					      osd_command_commit(request), attempt, ctx);
 
 	if (status == OSD_OK)
@@ -361,21 +278,6 @@ static enum osd_status run_in_txn(struct osd_command_context *ctx)
 	forget_attempt(request);
 	request->object = ctx->addressed;
 	return status;
-}
-
-static enum osd_status set_then_get_in(void *arg, struct osd_txn *txn)
-{
-	return set_then_get(arg, txn);
-}
-
-/* Set and get in a transaction of their own, after a command that had none or was parked. */
-static enum osd_status attributes_phase(struct osd_dispatcher *dispatcher,
-					struct osd_request *request)
-{
-	if (!request->attributes)
-		return OSD_OK;
-	return osd_transact(dispatcher->config.objects, txn_flags(request),
-			    osd_command_commit(request), set_then_get_in, request);
 }
 
 /* The change in used capacity is looked for only when the Current Command page is asked for. */
@@ -423,7 +325,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 	if (measures && look_at_object(ctx, &after) == OSD_OK)
 		request->capacity_change = (int64_t)(after - before);
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
-		status = attributes_phase(dispatcher, request);
+		status = osd_phase_alone(dispatcher->config.objects, request);
 	/* Its attributes were refused: nothing must stay behind. */
 	if (status != OSD_OK && request->made_count)
 		osd_command_undo_create(ctx);
@@ -503,7 +405,8 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
 	if (status == OSD_OK)
 		status =
-			osd_txn_begin(ctx->objects, txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
+			osd_txn_begin(ctx->objects,
+				      osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
 	if (status != OSD_OK)
 		return OSD_E_RETRY;
 	status = attempt(ctx, txn);
@@ -557,7 +460,7 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 			osd_gate_return(&dispatcher->gate);
 		else if (osd_gate_enter(&dispatcher->gate) != OSD_OK)
 			return OSD_DISPATCH_QUEUE;
-		status = attributes_phase(dispatcher, request);
+		status = osd_phase_alone(dispatcher->config.objects, request);
 		osd_gate_leave(&dispatcher->gate);
 	}
 	/* How the job ended says more than that its attributes are gone with a formatted store. */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* phase.c -- see phase.h. */
+#include "command/phase.h"
+
+#include "command/attributes.h"
+#include "command/context.h"
+#include "command/transact.h"
+#include "command/validate.h"
+#include "wire/sense.h"
+
+unsigned osd_phase_txn_flags(const struct osd_request *request)
+{
+	unsigned flags = 0;
+
+	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
+		flags |= OSD_TXN_NO_TIMESTAMPS;
+	if ((request->def->flags & OSD_CMD_READ_ONLY || !(request->def->flags & OSD_CMD_TXN)) &&
+	    !(request->attributes && request->attributes->sets))
+		flags |= OSD_TXN_READ_ONLY;
+	return flags;
+}
+
+static struct osd_object_id made_object(const struct osd_request *request, uint32_t index)
+{
+	struct osd_object_id id = request->object;
+
+	id.object_id -= request->made_count - 1 - index;
+	return id;
+}
+
+/* Objects the command made take any attribute; others none but job control while unfinished. */
+enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (!request->attributes || !request->attributes->sets)
+		return OSD_OK;
+	request->initiated |= OSD_FN_SET_ATTR;
+	if (request->made_count) {
+		for (uint32_t i = 0; i < request->made_count; i++) {
+			status = osd_attributes_set(request, txn, made_object(request, i), false);
+			if (status != OSD_OK)
+				return status;
+		}
+	} else {
+		status = osd_validate_unmarked(txn, request->object, request->object_type);
+		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
+			return status;
+		status = osd_attributes_set(request, txn, request->object,
+					    status == OSD_E_JOB_IN_WAY);
+		if (status != OSD_OK)
+			return status;
+	}
+	request->completed |= OSD_FN_SET_ATTR;
+	return OSD_OK;
+}
+
+static enum osd_status get_groups(struct osd_request *request, struct osd_txn *txn)
+{
+	struct osd_attr_writer writer;
+	enum osd_status status = OSD_OK;
+
+	osd_attributes_groups_begin(request, &writer);
+	for (uint32_t i = 0; status == OSD_OK && i < request->made_count; i++)
+		status = osd_attributes_group(request, txn, made_object(request, i), &writer);
+	if (status == OSD_OK)
+		osd_attributes_groups_end(request, &writer);
+	return status;
+}
+
+enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (!request->attributes || !request->attributes->gets)
+		return OSD_OK;
+	request->initiated |= OSD_FN_GET_ATTR;
+	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
+		status = get_groups(request, txn);
+	else
+		status = osd_attributes_get(request, txn, request->object);
+	if (status == OSD_OK)
+		request->completed |= OSD_FN_GET_ATTR;
+	return status;
+}
+
+enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status = osd_phase_set(request, txn);
+
+	return status == OSD_OK ? osd_phase_get(request, txn) : status;
+}
+
+static enum osd_status set_then_get_in(void *arg, struct osd_txn *txn)
+{
+	return osd_phase_set_then_get(arg, txn);
+}
+
+enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)
+{
+	if (!request->attributes)
+		return OSD_OK;
+	return osd_transact(objects, osd_phase_txn_flags(request), osd_command_commit(request),
+			    set_then_get_in, request);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* phase.h -- the attribute phases of a command: what its set and get attributes parameters do to
+ * the object addressed, or to those it made, in which transaction. */
+#ifndef OSD_COMMAND_PHASE_H
+#define OSD_COMMAND_PHASE_H
+
+#include "base/status.h"
+#include "command/request.h"
+
+/* enum osd_txn_flags for the transaction of the command, or of its attributes alone. */
+unsigned osd_phase_txn_flags(const struct osd_request *request);
+/* Objects the command made take any attribute; others none but job control while unfinished. */
+enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn);
+enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn);
+enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn);
+/* Both in a transaction of their own: after a command that had none or was parked. */
+enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request);
+
+#endif
