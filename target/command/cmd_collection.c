@@ -311,6 +311,9 @@ enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
 
 	if (!walk)
 		return OSD_E_NO_MEMORY;
+	/* Nobody empties a partition so; REMOVE PARTITION does, and says what it is. */
+	if (ctx->request->object.object_id == OSD_OBJECTS_COLLECTION)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
 	status = own_attributes(ctx);
 	if (status != OSD_OK)
 		return status;

@@ -273,6 +273,8 @@ static void note_access(struct osd_txn *txn)
 		atomic_store(&txn->partition->times_dirty, true);
 		return;
 	}
+	if (osd_is_objects_collection(txn->id))
+		return;
 	/* What this transaction has changed must not get into memory before it commits. */
 	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY)
 			 ? osd_cache_find(txn->objects, txn->id)
@@ -319,6 +321,12 @@ static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t 
 		break;
 	}
 	return OSD_E_PARAM_FIELD;
+}
+
+enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
+			      size_t capacity, size_t *ret_length)
+{
+	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
 }
 
 enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
@@ -376,7 +384,8 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
 	enum osd_status status;
 
-	if (number == OSD_NUMBER_ALL || length > OSD_ATTRIBUTE_MAX)
+	if (number == OSD_NUMBER_ALL || length > OSD_ATTRIBUTE_MAX ||
+	    (osd_is_objects_collection(id) && !(txn->flags & OSD_TXN_INTERNAL)))
 		return OSD_E_PARAM_FIELD;
 	status = osd_txn_take(txn, id, true);
 	if (status != OSD_OK)

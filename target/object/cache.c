@@ -355,6 +355,18 @@ enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id
 	return OSD_OK;
 }
 
+/* The collection of all user objects is there when its partition is. */
+static enum osd_status look_at_partition(struct osd_objects *objects, uint64_t partition_id,
+					 struct osd_look *ret_look)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	enum osd_status status = osd_partition_get(objects, NULL, partition_id, &partition);
+
+	if (status == OSD_OK)
+		*ret_look = (struct osd_look){OSD_COLLECTION, false, 0};
+	return status;
+}
+
 enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
 				struct osd_look *ret_look)
 {
@@ -363,6 +375,8 @@ enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_i
 
 	if (id.partition_id == 0)
 		return OSD_E_NO_PARTITION;
+	if (osd_is_objects_collection(id))
+		return look_at_partition(objects, id.partition_id, ret_look);
 	status = osd_cache_get(objects, id, &object);
 	if (status != OSD_OK)
 		return status;

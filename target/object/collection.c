@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define WELL_KNOWN_FIRST 0x1000u
+#define WELL_KNOWN_FIRST 0x1001u /* that of all user objects is never made */
 #define WELL_KNOWN_LAST	 0x1081u
 
 /* ---- life cycle -------------------------------------------------------------------------- */
@@ -112,10 +112,17 @@ static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum o
 	return status;
 }
 
+/* A collection whose members somebody chooses. */
+static enum osd_status hold_members(struct osd_txn *txn, struct osd_object_id id, bool write)
+{
+	return osd_is_objects_collection(id) ? OSD_E_CDB_FIELD
+					     : hold(txn, id, OSD_COLLECTION, write);
+}
+
 enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id id,
 				      bool with_members)
 {
-	enum osd_status status = hold(txn, id, OSD_COLLECTION, true);
+	enum osd_status status = hold_members(txn, id, true);
 
 	if (status == OSD_OK)
 		status = drop_members(txn, with_members);
@@ -147,7 +154,7 @@ enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id col
 				   uint64_t member)
 {
 	struct osd_place place;
-	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
+	enum osd_status status = hold_members(txn, collection, false);
 
 	place = txn->place;
 	if (status == OSD_OK)
@@ -161,9 +168,31 @@ enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id col
 enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id collection,
 				    uint64_t member)
 {
-	enum osd_status status = hold(txn, collection, OSD_COLLECTION, false);
+	enum osd_status status = hold_members(txn, collection, false);
 
 	return status == OSD_OK ? remove_pair(txn, &txn->place, member) : status;
+}
+
+static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *ret_is)
+{
+	struct osd_place place = txn->place;
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_record record;
+	struct osd_key key;
+	size_t length;
+	enum osd_status status;
+
+	place.object_id = id;
+	key = osd_key_object(&place);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
+			    bytes, sizeof(bytes), &length);
+	*ret_is = false;
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	*ret_is = status == OSD_OK && record.type == OSD_USER_OBJECT;
+	return status;
 }
 
 enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
@@ -177,6 +206,8 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 		status = OSD_E_NO_OBJECT;
 	if (status != OSD_OK)
 		return status;
+	if (osd_is_objects_collection(collection))
+		return is_user_object(txn, member, ret_has);
 	if (member == 0) {
 		*ret_has = false; /* that key is the collection's own mark */
 		return OSD_OK;
@@ -198,15 +229,34 @@ static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return true;
 }
 
+static enum osd_status count_user_objects(struct osd_txn *txn, const struct osd_place *collection,
+					  uint64_t *ret_count)
+{
+	uint64_t ids[256], next = 1;
+	enum osd_status status;
+	size_t count;
+
+	*ret_count = 0;
+	do {
+		status = osd_list_members(txn, collection, next, ids, OSD_ARRAY_SIZE(ids), &count,
+					  &next);
+		*ret_count += count;
+	} while (status == OSD_OK && next);
+	return status;
+}
+
 enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
 				 uint64_t *ret_count)
 {
-	struct osd_key first = osd_key_member(collection, 1);
 	uint64_t count = 0;
-	enum osd_status status =
-		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
-			    OSD_KEY_OBJECT_PART, count_one, &count);
+	enum osd_status status;
+	struct osd_key first;
 
+	if (collection->object_id == OSD_OBJECTS_COLLECTION)
+		return count_user_objects(txn, collection, ret_count);
+	first = osd_key_member(collection, 1);
+	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
+			     OSD_KEY_OBJECT_PART, count_one, &count);
 	if (status == OSD_OK)
 		*ret_count = count;
 	return status;

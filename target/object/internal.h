@@ -218,6 +218,15 @@ void osd_partition_apply_quotas(struct osd_partition *partition,
 /* Forgets all partitions and objects (FORMAT OSD). */
 void osd_partitions_forget(struct osd_objects *objects);
 
+/* ---- the collection of all user objects --------------------------------------------------- */
+
+/* It has no record: it is there as long as its partition, and its members are the partition's user
+ * objects.  Times are the partition's; only the target sets attributes of it (Command Tracking). */
+static inline bool osd_is_objects_collection(struct osd_object_id id)
+{
+	return id.partition_id != 0 && id.object_id == OSD_OBJECTS_COLLECTION;
+}
+
 /* ---- txn.c ------------------------------------------------------------------------------- */
 
 /* Begins the store's transaction if it has not begun. */
@@ -344,6 +353,13 @@ enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret
 enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
 				 uint64_t *ret_count);
 
+/* ---- list.c ------------------------------------------------------------------------------ */
+
+/* Up to capacity members of the collection, ascending, from initial_id on; *ret_next 0: no more. */
+enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t initial_id, uint64_t *ids, size_t capacity,
+				 size_t *ret_count, uint64_t *ret_next);
+
 /* ---- attr.c, attr_std.c ------------------------------------------------------------------ */
 
 /* Attributes kept as they are, of the object at hand.  get: *ret_length 0 when there is none. */
@@ -351,6 +367,9 @@ enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t
 				    uint8_t *buffer, size_t capacity, size_t *ret_length);
 enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    const uint8_t *value, size_t length);
+/* Value of an attribute of the object at hand, without a trace of the access. */
+enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
+			      size_t capacity, size_t *ret_length);
 /* Numbers stored on the page in ascending order (pages, when all_pages), each once. */
 struct osd_numbers {
 	uint32_t *list;

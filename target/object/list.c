@@ -156,6 +156,26 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 	return status;
 }
 
+enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t initial_id, uint64_t *ids, size_t capacity,
+				 size_t *ret_count, uint64_t *ret_next)
+{
+	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = 0};
+	bool all = collection->object_id == OSD_OBJECTS_COLLECTION;
+	struct osd_place first = *collection;
+	struct osd_key from;
+	enum osd_status status;
+
+	first.object_id = OSD_MAX(initial_id, 1);
+	from = all ? osd_key_object(&first) : osd_key_member(collection, first.object_id);
+	listing.id_at = all ? OSD_KEY_PARTITION_PART : OSD_KEY_OBJECT_PART;
+	listing.type = all ? OSD_USER_OBJECT : 0;
+	status = scan(txn, all ? OSD_KV_OBJECTS : OSD_KV_MEMBERS, &from, listing.id_at, &listing);
+	*ret_count = listing.count;
+	*ret_next = listing.next_id;
+	return status;
+}
+
 static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 				    struct listing *listing)
 {
@@ -163,6 +183,8 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 
 	if (osd_txn_type(txn) != OSD_COLLECTION)
 		return OSD_E_NO_OBJECT;
+	if (osd_is_objects_collection(txn->id))
+		return list_user_objects(txn, initial_id, listing);
 	listing->id_at = OSD_KEY_OBJECT_PART;
 	return scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
 }

@@ -48,4 +48,23 @@ struct osd_query {
 enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, uint64_t *ids,
 			  size_t capacity, struct osd_list_result *ret_result);
 
+/* The same step by step, for a command that runs long, tells how far it is, and stops when told.
+ * Every step may be given a transaction of its own (read-only, as above); an OSD_E_RETRY leaves the
+ * walk where it was. */
+struct osd_query_walk;
+/* The criteria stay borrowed until osd_query_end.  OSD_E_NO_OBJECT: no such collection. */
+enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *query,
+				struct osd_query_walk **ret_walk);
+/* The next ids that match, ascending: up to capacity (at least 1), possibly none, because a step
+ * looks at a bounded number of members.  *ret_done: there are no more. */
+enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t *ids,
+			       size_t capacity, size_t *ret_count, bool *ret_done);
+/* How far it is, 0 to 100; an estimate. */
+unsigned osd_query_percent(const struct osd_query_walk *walk);
+void osd_query_end(struct osd_query_walk *walk); /* NULL is fine */
+static inline void osd_query_endp(struct osd_query_walk **walk)
+{
+	osd_query_end(*walk);
+}
+
 #endif

@@ -180,7 +180,7 @@ enum osd_status osd_txn_let_go(struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
 
-	if (txn->loaded && txn->dirty) {
+	if (txn->loaded && txn->dirty && !osd_is_objects_collection(txn->id)) {
 		uint8_t bytes[OSD_RECORD_BYTES];
 		struct osd_key key = osd_key_object(&txn->place);
 
@@ -204,6 +204,18 @@ static enum osd_status load_record(struct osd_txn *txn, bool write)
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &txn->record);
 	return status;
+}
+
+/* What the record of the collection of all user objects would say. */
+static enum osd_status load_objects_collection(struct osd_txn *txn, bool write)
+{
+	txn->record = (struct osd_record){.type = OSD_COLLECTION,
+					  .collection_type = OSD_COLLECTION_SPONTANEOUS,
+					  .head_bytes = OSD_TIER_ONE,
+					  .max_length = OSD_NO_LIMIT};
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		txn->record.times[i] = atomic_load(&txn->partition->times[i]);
+	return write ? osd_partition_hold(txn, txn->partition, false, NULL) : OSD_OK;
 }
 
 static bool same_object(const struct osd_txn *txn, struct osd_object_id id)
@@ -245,7 +257,9 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 					txn->partition ? txn->partition->incarnation
 						       : atomic_load(&txn->objects->epoch),
 					id.object_id};
-	if (id.object_id != 0)
+	if (osd_is_objects_collection(id))
+		status = load_objects_collection(txn, write);
+	else if (id.object_id != 0)
 		status = load_record(txn, write);
 	else if (write && txn->partition)
 		status = osd_partition_hold(txn, txn->partition, false, NULL);
