@@ -160,7 +160,7 @@ enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *co
 				 uint64_t initial_id, uint64_t *ids, size_t capacity,
 				 size_t *ret_count, uint64_t *ret_next)
 {
-	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = 0};
+	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = 0, .txn = txn};
 	bool all = collection->object_id == OSD_OBJECTS_COLLECTION;
 	struct osd_place first = *collection;
 	struct osd_key from;

@@ -172,7 +172,8 @@ enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk,
 		uint64_t id = walk->batch[walk->batch_at];
 		bool matches;
 
-		status = look_again(txn, walk, id, &matches);
+		status = osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED
+					      : look_again(txn, walk, id, &matches);
 		if (status != OSD_OK)
 			break;
 		walk->batch_at++;
@@ -198,6 +199,11 @@ void osd_query_end(struct osd_query_walk *walk)
 	free(walk);
 }
 
+static uint64_t next_to_look_at(const struct osd_query_walk *walk)
+{
+	return walk->batch_at < walk->batch_count ? walk->batch[walk->batch_at] : walk->next_id;
+}
+
 /* ---- at one go --------------------------------------------------------------------------- */
 
 static void put_found(struct osd_list_result *result, uint64_t *ids, size_t capacity,
@@ -220,7 +226,7 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 	enum osd_status status = osd_query_begin(txn, query, &walk);
 	bool done = false;
 
-	while (status == OSD_OK && !done) {
+	while (status == OSD_OK && !done && !(query->look_max && walk->looked >= query->look_max)) {
 		uint64_t found[STEP_MEMBERS];
 		size_t count;
 
@@ -228,6 +234,8 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 		if (status == OSD_OK)
 			put_found(&result, ids, capacity, found, count);
 	}
+	if (status == OSD_OK && !done && result.next_id == 0)
+		result.next_id = next_to_look_at(walk);
 	if (status == OSD_OK)
 		*ret_result = result;
 	return status;

@@ -41,6 +41,9 @@ struct osd_query {
 	const struct osd_criterion *criteria;
 	size_t count; /* 0: every member that is a user object */
 	uint64_t initial_id;
+	/* osd_query ends after about so many members looked at, even without a match; next_id says
+	 * where to go on.  0: no bound.  total_count is then of what it looked at. */
+	uint64_t look_max;
 };
 
 /* Ids that match, ascending, from initial_id on; as osd_list.  In a read-only transaction that may

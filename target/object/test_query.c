@@ -175,6 +175,38 @@ static void check_steps(struct osd_objects *objects, const struct osd_query *que
 	osd_query_end(walk);
 }
 
+/* The same in calls that look at few members each. */
+static void check_bounded(struct osd_objects *objects, struct osd_query query)
+{
+	struct osd_list_result result, piece;
+	uint64_t whole[IDS_MAX], ids[IDS_MAX];
+	size_t at = 0;
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+
+	OK(osd_query(txn, &query, whole, IDS_MAX, &result));
+	query.look_max = 7;
+	do {
+		OK(osd_query(txn, &query, ids, IDS_MAX, &piece));
+		for (size_t i = 0; i < piece.count; i++)
+			CHECK_EQ(ids[i], whole[at++]);
+		query.initial_id = piece.next_id;
+	} while (piece.next_id);
+	CHECK_EQ(at, result.count);
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+}
+
+/* Told to stop, it stops. */
+static void check_stop(struct osd_objects *objects, const struct model *model)
+{
+	struct osd_query query = {.collection = {model->pid, OSD_OBJECTS_COLLECTION}};
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	struct osd_list_result result;
+	bool stop = true;
+
+	osd_txn_watch(txn, &stop);
+	CHECK_EQ(test_end(txn, osd_query(txn, &query, NULL, 0, &result)), OSD_E_TASK_ABORTED);
+}
+
 /* ---- changes ----------------------------------------------------------------------------- */
 
 static void set_value(struct osd_objects *objects, struct model *model, unsigned i, unsigned n)
@@ -231,6 +263,8 @@ static void check_all(struct osd_objects *objects, struct model *model, unsigned
 			    random_number(model, 2) ? IDS_MAX : random_number(model, 9));
 		if (i % 16 == 0)
 			check_steps(objects, &random.query);
+		if (i % 16 == 8)
+			check_bounded(objects, random.query);
 	}
 }
 
@@ -258,7 +292,7 @@ static uint64_t count_matches(struct osd_objects *objects, uint64_t pid, uint32_
 {
 	struct osd_criterion criterion = {page, number,		  min,
 					  max,	min ? length : 0, max ? length : 0};
-	struct osd_query query = {{pid, OSD_OBJECTS_COLLECTION}, true, &criterion, 1, 0};
+	struct osd_query query = {{pid, OSD_OBJECTS_COLLECTION}, true, &criterion, 1, 0, 0};
 	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
 	struct osd_list_result result = {0};
 
@@ -298,7 +332,7 @@ static enum osd_status ask(struct osd_objects *objects, struct osd_object_id col
 			   uint32_t page, uint32_t number)
 {
 	struct osd_criterion criterion = {page, number, NULL, NULL, 0, 0};
-	struct osd_query query = {collection, true, &criterion, 1, 0};
+	struct osd_query query = {collection, true, &criterion, 1, 0, 0};
 	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
 	struct osd_list_result result;
 
@@ -387,6 +421,7 @@ static void test(bool on_disk, uint64_t seed)
 	test_objects_collection(store.objects);
 	make_model(store.objects, &model, seed);
 	check_all(store.objects, &model, QUERIES);
+	check_stop(store.objects, &model);
 	test_store_release(&store);
 }
 
