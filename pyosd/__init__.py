@@ -4,7 +4,15 @@
 from pyosd._login import Chap
 from pyosd._polling import as_completed, wait
 from pyosd.attributes import ALL, Page
-from pyosd.cdb import AttributeLists, AttributePage, Isolation, Options, ServiceAction, SetOne
+from pyosd.cdb import (
+    AttributeLists,
+    AttributePage,
+    Duplication,
+    Isolation,
+    Options,
+    ServiceAction,
+    SetOne,
+)
 from pyosd.commands import Commands
 from pyosd.errors import (
     CommandTimeout,
@@ -32,9 +40,12 @@ from pyosd.exec_params import After, ExecParams, Limits
 from pyosd.executor import Executor
 from pyosd.job_status import JobFlag, JobState, JobStatus
 from pyosd.jobs import Job
+from pyosd.list_data import Extent, MapType
+from pyosd.osd._query import Condition, Criterion, attr
 from pyosd.reply import Reply
-from pyosd.session import discover
+from pyosd.session import TaskFunction, TaskResponse, discover
 from pyosd.target import Target, connect
+from pyosd.tracking import CommandTracking, TaskManagementReply
 from pyosd.types import (
     ROOT,
     AttributeId,
@@ -46,6 +57,7 @@ from pyosd.types import (
     ObjectType,
     PartitionId,
     Sense,
+    TaskManagement,
     ref,
 )
 
@@ -59,10 +71,15 @@ __all__ = [
     "AttributeValue",
     "Chap",
     "CommandTimeout",
+    "CommandTracking",
     "Commands",
+    "Condition",
     "Conflict",
+    "Criterion",
+    "Duplication",
     "ExecParams",
     "Executor",
+    "Extent",
     "Isolation",
     "Job",
     "JobCancelled",
@@ -77,6 +94,7 @@ __all__ = [
     "Limits",
     "ListResult",
     "LoginRejected",
+    "MapType",
     "NotFound",
     "OSDError",
     "ObjectAttributes",
@@ -99,8 +117,13 @@ __all__ = [
     "Target",
     "TargetBusy",
     "TaskAborted",
+    "TaskFunction",
+    "TaskManagement",
+    "TaskManagementReply",
+    "TaskResponse",
     "Unreachable",
     "as_completed",
+    "attr",
     "connect",
     "discover",
     "ref",

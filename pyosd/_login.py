@@ -361,7 +361,7 @@ def ping_request() -> PduRequest:
 def task_management_request(
     function: int, lun: int, task_tag: int = NO_TAG, command_number: int = 0
 ) -> PduRequest:
-    """Task management function: 1 ABORT TASK (of task_tag), 5 LOGICAL UNIT RESET."""
+    """Task management function (session.TaskFunction); task_tag: of ABORT TASK."""
     first = 0 if lun < 256 else 0x40 | lun >> 8
     header = struct.pack(
         ">xB6xBB6x4xI8xI12x", 0x80 | function, first, lun & 0xFF, task_tag, command_number

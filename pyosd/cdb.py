@@ -39,7 +39,7 @@ _TIMESTAMPS_BYPASS = 0x7F
 
 
 class ServiceAction(IntEnum):
-    """Service actions of OSD-2, and EXEC (design D11)."""
+    """Service actions of OSD-2, and our own (design D11, osd2-wire 3.19)."""
 
     OBJECT_STRUCTURE_CHECK = 0x8880
     FORMAT_OSD = 0x8881
@@ -76,6 +76,22 @@ class ServiceAction(IntEnum):
     PERFORM_SCSI_COMMAND = 0x8F7C
     PERFORM_TASK_MANAGEMENT_FUNCTION = 0x8F7D
     EXEC = 0x8F81
+    COMPARE_AND_SWAP = 0x8F84
+    FETCH_AND_ADD = 0x8F85
+    GENERIC_COMPARE_AND_SWAP = 0x8F86
+    CONDITIONAL_SET_ATTRIBUTES = 0x8F87
+
+
+class Duplication(IntEnum):
+    """How COPY USER OBJECTS copies (byte 14)."""
+
+    DEFAULT = 0x00
+    SPACE_EFFICIENT = 0x01
+    PRE_ALLOCATED = 0x41
+    BYTE_BY_BYTE = 0x81
+    FASTER_COPY = 0xFD
+    HIGHER_DATA_AVAILABILITY = 0xFE
+    DO_NOT_CARE = 0xFF
 
 
 class Isolation(IntEnum):
@@ -244,7 +260,6 @@ class _DataOut:
 def _encode_lists(lists: AttributeLists, out: _DataOut, data_in: int) -> tuple[bytes, Layout]:
     get_list, set_list = encode_get_list(lists.get), encode_set_list(lists.set)
     allocation = lists.allocation if lists.allocation is not None else allocation_for(lists.get)
-    allocation = allocation if get_list else 0
     # The get list goes last: OSC's target wants it to end Data-Out.
     set_offset = out.append_aligned(set_list) if set_list else OFFSET_UNUSED
     get_offset = out.append_aligned(get_list) if get_list else OFFSET_UNUSED

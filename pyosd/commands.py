@@ -2,7 +2,9 @@
 """The OSD-2 commands as methods over any Transport.
 
 Lives here: one typed method per command with its natural result; call() for what a method does not
-say (attributes retrieved with a WRITE, say); execute() for CDBs of one's own.
+say (attributes retrieved with a WRITE, say); execute() for CDBs of one's own.  From
+_collection_commands.py: collections, lists, QUERY; from _special_commands.py: copy, maps, check,
+atomics, PERFORM.
 Not here: bytes (cdb.py, requests.py), sessions and whole objects (session.py), jobs (jobs.py).
 
 Every method that sends a command raises, beside what it says itself:
@@ -13,9 +15,12 @@ Every method that sends a command raises, beside what it says itself:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pyosd import requests
+from pyosd._caller import lists_of
+from pyosd._collection_commands import CollectionCommands
+from pyosd._special_commands import SpecialCommands
 from pyosd.attributes import (
     CURRENT_APPEND_START,
     CURRENT_OBJECT_ID,
@@ -24,27 +29,20 @@ from pyosd.attributes import (
 )
 from pyosd.cdb import (
     DEFAULT_OPTIONS,
-    LIST_HEADER_LENGTH,
     AttributeLists,
     AttributePage,
     Options,
-    Request,
-    encode,
 )
 from pyosd.errors import ProtocolError
 from pyosd.exec_params import ExecParams
-from pyosd.list_data import decode_list, decode_query
-from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec, decode_reply
+from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec
 from pyosd.sense import decode, error_for
-from pyosd.transport import Command, Response, Transport
+from pyosd.transport import Command
 from pyosd.types import (
     AttributeId,
     AttributeValue,
     Buffer,
-    ListResult,
     MutableBuffer,
-    ObjectAttributes,
-    ObjectId,
     ObjectRef,
     PartitionId,
     ref,
@@ -52,60 +50,11 @@ from pyosd.types import (
 
 __all__ = ["Commands", "ExecReply", "PendingReply", "Reply"]
 
-_IDS_PER_LIST = 8192
 _TEST_UNIT_READY, _INQUIRY, _REPORT_LUNS = 0x00, 0x12, 0xA0
 
 
-def _lists(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> AttributeLists:
-    return AttributeLists(tuple(get), tuple(set_))
-
-
-class Commands:
+class Commands(CollectionCommands, SpecialCommands):
     """OSD-2 commands to one logical unit."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    @property
-    def transport(self) -> Transport:
-        """What carries the commands."""
-        return self._transport
-
-    # ---- the general way in ----------------------------------------------------------------------
-
-    def execute(
-        self,
-        cdb: bytes,
-        data_out: Buffer = b"",
-        data_in_length: int = 0,
-        timeout: float | None = None,
-    ) -> Response:
-        """Send a CDB of one's own (1-260 bytes) with raw Data-Out; nothing is interpreted.
-
-        Returns: SAM status, sense and Data-In as they came; CHECK CONDITION does not raise.
-        """
-        return self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
-
-    def submit(self, request: Request) -> PendingReply:
-        """Send a request without waiting; many may be under way, answers come in any order."""
-        command, layout = encode(request)
-        return PendingReply(request, layout, self._transport.submit(command))
-
-    def call(self, request: Request, timeout: float | None = None) -> Reply:
-        """Send a request (requests.py builds them) and wait.
-
-        Returns: everything that came back, retrieved attributes included.
-        Raises: as the head of this file says.
-        """
-        reply = self.reply(request, timeout)
-        if reply.error:
-            raise reply.error
-        return reply
-
-    def reply(self, request: Request, timeout: float | None = None) -> Reply:
-        """As call(), but a refusal is returned in Reply.error instead of raised."""
-        command, layout = encode(request)
-        return decode_reply(request, layout, self._transport.execute(command, timeout))
 
     # ---- SPC commands -------------------------------------------------------------------------
 
@@ -134,7 +83,7 @@ class Commands:
         Args: capacity_bytes: formatted capacity; 0: all there is.  name: OSD NAME, <= 64 bytes.
         """
         name_attribute = [AttributeValue(0x9000_0001, 0x9, name.encode())] if name else []
-        self.call(requests.format_osd(capacity_bytes, attributes=_lists((), name_attribute)))
+        self.call(requests.format_osd(capacity_bytes, attributes=lists_of((), name_attribute)))
 
     def create_partition(
         self,
@@ -149,7 +98,7 @@ class Commands:
         partition.
         Returns: its id.  Raises: Conflict: the id is taken or reserved.
         """
-        lists = _lists([CURRENT_PARTITION_ID], attributes)
+        lists = lists_of([CURRENT_PARTITION_ID], attributes)
         reply = self.call(
             requests.create_partition(requested_id, attributes=lists, options=options)
         )
@@ -176,7 +125,7 @@ class Commands:
         Args: requested_id: >= 1_0000h, or 0: the target picks.  attributes: set of the new object.
         Raises: NotFound: no such partition; Conflict: the id is taken or reserved.
         """
-        lists = _lists([CURRENT_OBJECT_ID], attributes)
+        lists = lists_of([CURRENT_OBJECT_ID], attributes)
         request = requests.create(partition_id, requested_id, attributes=lists, options=options)
         return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
 
@@ -216,7 +165,7 @@ class Commands:
         options: Options = DEFAULT_OPTIONS,
     ) -> ObjectRef:
         """Make a user object and write to it, both or neither (CREATE AND WRITE, 8892h)."""
-        lists = _lists([CURRENT_OBJECT_ID], attributes)
+        lists = lists_of([CURRENT_OBJECT_ID], attributes)
         request = requests.create_and_write(
             partition_id, requested_id, start, data, attributes=lists, options=options
         )
@@ -264,7 +213,7 @@ class Commands:
         Args: data: 0 bytes to the target's transfer limit.  attributes: set to set with it.
         Raises: NotFound; QuotaExceeded: nothing was written.
         """
-        lists = _lists((), attributes)
+        lists = lists_of((), attributes)
         self.call(requests.write(obj, start, data, attributes=lists, options=options))
 
     def append(self, obj: ObjectRef, data: Buffer, *, options: Options = DEFAULT_OPTIONS) -> int:
@@ -272,7 +221,7 @@ class Commands:
 
         Returns: the address the first byte went to; two APPENDs never overlap.
         """
-        lists = _lists([CURRENT_APPEND_START], ())
+        lists = lists_of([CURRENT_APPEND_START], ())
         reply = self.call(requests.append(obj, data, attributes=lists, options=options))
         return reply.attribute(CURRENT_APPEND_START).uint
 
@@ -355,7 +304,7 @@ class Commands:
         Args: values: an empty value undefines.  get: what to read in the same command, after
         setting.
         """
-        request = requests.set_attributes(obj, attributes=_lists(get, values), options=options)
+        request = requests.set_attributes(obj, attributes=lists_of(get, values), options=options)
         return self.call(request).attributes
 
     def get_page(self, obj: ObjectRef, page: int, allocation_length: int = 4096) -> PageForm:
@@ -368,125 +317,6 @@ class Commands:
         if form is None:
             raise ProtocolError(f"the target returned no attribute page {page:#x}")
         return form
-
-    def get_member_attributes(
-        self,
-        collection: ObjectRef,
-        wanted: Iterable[AttributeId],
-        allocation_length: int = 256 << 10,
-    ) -> tuple[ObjectAttributes, ...]:
-        """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
-
-        allocation_length: first guess at the size of the answer; when it was too small the command
-        is
-        repeated with what the target said it needs.
-        """
-        ids = tuple(wanted)
-        request = requests.get_member_attributes(
-            collection, attributes=AttributeLists(ids, (), allocation_length)
-        )
-        retrieved = self.call(request).retrieved
-        while not retrieved.complete:
-            room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
-            request = requests.get_member_attributes(
-                collection, attributes=AttributeLists(ids, (), room)
-            )
-            retrieved = self.call(request).retrieved
-        return retrieved.members
-
-    def set_member_attributes(
-        self, collection: ObjectRef, values: Iterable[AttributeValue]
-    ) -> None:
-        """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
-        atomically.
-        """
-        self.call(requests.set_member_attributes(collection, attributes=_lists((), values)))
-
-    # ---- collections and lists ----------------------------------------------------------------
-
-    def create_collection(
-        self, partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
-    ) -> ObjectRef:
-        """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
-        lists = _lists([CURRENT_OBJECT_ID], attributes)
-        request = requests.create_collection(partition_id, requested_id, attributes=lists)
-        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
-
-    def remove_collection(self, collection: ObjectRef, with_members: bool = False) -> None:
-        """Remove a collection (REMOVE COLLECTION, 8896h).
-
-        Args: with_members: drop the memberships first; the member objects stay.
-        Raises: NotFound; Conflict: it has members.
-        """
-        self.call(requests.remove_collection(collection, with_members))
-
-    def remove_member_objects(self, collection: ObjectRef) -> None:
-        """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h)."""
-        self.call(requests.remove_member_objects(collection))
-
-    def list_page(
-        self,
-        obj: ObjectRef,
-        initial_id: int = 0,
-        count: int = _IDS_PER_LIST,
-        *,
-        collections: bool = False,
-    ) -> ListResult:
-        """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
-
-        obj: root: the partitions; a partition: its user objects, or with collections its
-        collections;
-        a collection: its members.
-        """
-        room = LIST_HEADER_LENGTH + 8 * count
-        if collections or obj.object_id:
-            request = requests.list_collection(obj, room, initial_id)
-        else:
-            request = requests.list_objects(obj.partition_id, room, initial_id)
-        try:
-            return decode_list(self.call(request).data)
-        except ValueError as error:
-            raise ProtocolError(str(error)) from None
-
-    def _list_all(self, obj: ObjectRef, collections: bool = False) -> Iterator[int]:
-        initial = 0
-        while True:
-            page = self.list_page(obj, initial, collections=collections)
-            yield from page.ids
-            if page.continuation_id <= initial:
-                return
-            initial = page.continuation_id
-
-    def list_partitions(self) -> list[PartitionId]:
-        """Every partition, ascending (LIST, 8883h, of the root)."""
-        return [PartitionId(each) for each in self._list_all(ref())]
-
-    def list_objects(self, partition_id: int) -> list[ObjectRef]:
-        """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
-        return [ref(partition_id, each) for each in self._list_all(ref(partition_id))]
-
-    def list_collections(self, partition_id: int) -> list[ObjectRef]:
-        """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
-        return [ref(partition_id, each) for each in self._list_all(ref(partition_id), True)]
-
-    def list_members(self, collection: ObjectRef) -> list[ObjectRef]:
-        """Every member of a collection, ascending (LIST COLLECTION, 8897h).  Raises: NotFound."""
-        return [ref(collection.partition_id, each) for each in self._list_all(collection)]
-
-    def query(
-        self,
-        collection: ObjectRef,
-        criteria: Iterable[requests.Criterion],
-        match_all: bool = True,
-        count: int = _IDS_PER_LIST,
-    ) -> list[ObjectRef]:
-        """Members whose attributes match the criteria, at most count (QUERY, 88A0h)."""
-        request = requests.query(collection, criteria, 16 + 8 * count, match_all)
-        try:
-            found: tuple[ObjectId, ...] = decode_query(self.call(request).data)
-        except ValueError as error:
-            raise ProtocolError(str(error)) from None
-        return [ref(collection.partition_id, each) for each in found]
 
     # ---- jobs ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 
 from pyosd.attributes import decode_members
 from pyosd.cdb import LIST_HEADER_LENGTH
@@ -15,6 +16,8 @@ from pyosd.types import ListResult, ObjectId
 
 _FORMATS_WITH_ATTRIBUTES = {0x02, 0x12, 0x22}
 _LIST_CHANGED = 0x02
+_QUERY_HEADER = 12
+QUERY_HEADER_MAX = 13
 
 
 def decode_list(data: bytes | memoryview) -> ListResult:
@@ -38,32 +41,80 @@ def decode_list(data: bytes | memoryview) -> ListResult:
     return ListResult(ids, continuation, identifier, (additional - 16) // 8, changed)
 
 
-def decode_query(data: bytes | memoryview) -> tuple[ObjectId, ...]:
-    """Ids of a QUERY answer, r05 (12-byte header) or r01-r04 (13): the additional length tells.
+@dataclass(frozen=True)
+class QueryResult:
+    """Answer of QUERY.  ids: ascending, those that fitted; total_count: how many there are."""
+
+    ids: tuple[ObjectId, ...]
+    total_count: int
+
+
+def decode_query_result(data: bytes | memoryview) -> QueryResult:
+    """Decode a QUERY answer, r05 (12-byte header) or r01-r04 (13): the additional length tells.
 
     Raises: ValueError: no whole header.
     """
-    if len(data) < 12:
+    if len(data) < _QUERY_HEADER:
         raise ValueError(f"QUERY answer of {len(data)} bytes has no whole header")
     additional = int.from_bytes(data[:8], "big")
-    start = 13 if additional % 8 == 5 else 12
+    start = QUERY_HEADER_MAX if additional % 8 == 5 else _QUERY_HEADER
     body = data[start : 8 + additional]
-    return tuple(map(ObjectId, struct.unpack_from(f">{len(body) // 8}Q", body)))
+    whole = len(body) // 8
+    ids = tuple(map(ObjectId, struct.unpack_from(f">{whole}Q", body)))
+    return QueryResult(ids, max(0, additional - (start - 8)) // 8)
+
+
+def decode_query(data: bytes | memoryview) -> tuple[ObjectId, ...]:
+    """The ids of a QUERY answer.  Raises: ValueError: no whole header."""
+    return decode_query_result(data).ids
+
+
+class MapType(IntEnum):
+    """Types of extents, and what READ MAP can be asked for."""
+
+    ALL = 0x0000
+    WRITTEN = 0x0001
+    HOLE = 0x0002
+    DAMAGED = 0x0003
+    DAMAGED_ATTRIBUTES = 0x8000
 
 
 @dataclass(frozen=True)
 class Extent:
-    """One descriptor of a READ MAP answer: type 1 written data, 2 hole, 3 damaged data."""
+    """One descriptor of a READ MAP answer: a MapType and the bytes it is true of."""
 
     type: int
     start: int
     length: int
 
+    @property
+    def end(self) -> int:
+        """First byte behind it."""
+        return self.start + self.length
 
-def decode_map(data: bytes | memoryview) -> tuple[Extent, ...]:
-    """Extents of a READ MAP answer.  Raises: ValueError: no whole header."""
+
+@dataclass(frozen=True)
+class MapResult:
+    """Answer of READ MAP.  extents: those that fitted; more: there are others behind them."""
+
+    extents: tuple[Extent, ...]
+    more: bool
+
+
+def decode_map(data: bytes | memoryview) -> MapResult:
+    """Decode a READ MAP answer.
+
+    Raises: ValueError: no whole header, or extents that are empty, overlap or go backwards.
+    """
     if len(data) < 8:
         raise ValueError(f"READ MAP answer of {len(data)} bytes has no whole header")
-    body = data[8 : 8 + int.from_bytes(data[:8], "big")]
+    additional = int.from_bytes(data[:8], "big")
+    body = data[8 : 8 + additional]
     found = struct.iter_unpack(">HHIQ", body[: len(body) // 16 * 16])
-    return tuple(Extent(kind, start, length) for _, kind, length, start in found)
+    extents = tuple(Extent(kind, start, length) for _, kind, length, start in found)
+    at = 0
+    for each in extents:
+        if each.start < at or not each.length:
+            raise ValueError("READ MAP answer with extents out of order")
+        at = each.end
+    return MapResult(extents, additional // 16 > len(extents))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One function per OSD-2 command: its own field names in, a Request out.  Pure.
 
+Lives here: life cycle, data, flush, attributes, jobs.  From _collection_requests.py: collections,
+lists, QUERY; from _special_requests.py: copy, check, atomics, keys, PERFORM.
+
 Every function takes `attributes` (lists to get and set, a page, or one attribute to set) and
 `options`.
 Raises: ValueError, at encode(), for numbers that do not fit their field; nothing is checked that
-the
-target is there to check.
+the target is there to check.
 Source: osd2-wire section 3.
 """
 
@@ -13,50 +15,86 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Unpack
 
-from pyosd.cdb import (
-    LIST_HEADER_LENGTH,
-    Attributes,
-    Descriptor,
-    Options,
-    Request,
-    ServiceAction,
+from pyosd._collection_requests import (
+    create_collection,
+    create_user_tracking_collection,
+    get_member_attributes,
+    list_collection,
+    list_objects,
+    query,
+    query_into,
+    remove_collection,
+    remove_member_objects,
+    set_member_attributes,
 )
+from pyosd._request_base import IMMED_TR, Extra, nbytes, on
+from pyosd._special_requests import (
+    compare_and_swap,
+    conditional_set_attributes,
+    copy_user_object,
+    fetch_and_add,
+    generic_compare_and_swap,
+    object_structure_check,
+    perform_scsi_command,
+    perform_task_management,
+    set_key,
+)
+from pyosd.cdb import Descriptor, Request, ServiceAction
 from pyosd.exec_params import ExecParams
-from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
+from pyosd.osd._query import Criterion
+from pyosd.types import Buffer, MutableBuffer, ObjectRef
 
+__all__ = [
+    "FLUSH_EVERYTHING",
+    "Criterion",
+    "Extra",
+    "append",
+    "clear",
+    "compare_and_swap",
+    "conditional_set_attributes",
+    "copy_user_object",
+    "create",
+    "create_and_write",
+    "create_collection",
+    "create_partition",
+    "create_user_tracking_collection",
+    "execute",
+    "fetch_and_add",
+    "flush",
+    "flush_collection",
+    "flush_osd",
+    "flush_partition",
+    "format_osd",
+    "generic_compare_and_swap",
+    "get_attributes",
+    "get_member_attributes",
+    "list_collection",
+    "list_objects",
+    "object_structure_check",
+    "perform_scsi_command",
+    "perform_task_management",
+    "punch",
+    "query",
+    "query_into",
+    "read",
+    "read_map",
+    "read_pieces",
+    "remove",
+    "remove_collection",
+    "remove_member_objects",
+    "remove_partition",
+    "set_attributes",
+    "set_key",
+    "set_member_attributes",
+    "write",
+    "write_pieces",
+]
 
-class Extra(TypedDict, total=False):
-    """What every command takes beside its own fields."""
-
-    attributes: Attributes
-    options: Options
-
-
-_IMMED_TR, _LIST_ATTR = 0x80, 0x40
-_SCATTER_GATHER, _QUERY_LIST = 0x0001, 0x0002
+_SCATTER_GATHER = 0x0001
 FLUSH_EVERYTHING = 2
 """Flush scope: data (or everything inside) and attributes."""
-
-
-def _nbytes(data: Buffer) -> int:
-    return memoryview(data).nbytes
-
-
-def _on(
-    action: ServiceAction, obj: ObjectRef, length: int = 0, address: int = 0, **extra: Unpack[Extra]
-) -> Request:
-    """The commonest shape: an object, perhaps a length and an address, no data of its own."""
-    return Request(
-        action,
-        obj.partition_id,
-        obj.object_id,
-        length,
-        address,
-        **extra,
-    )
 
 
 # ---- life cycle ---------------------------------------------------------------------------------
@@ -109,7 +147,7 @@ def create_and_write(
         ServiceAction.CREATE_AND_WRITE,
         partition_id,
         requested_object_id,
-        _nbytes(data),
+        nbytes(data),
         start,
         data=data,
         **extra,
@@ -118,12 +156,7 @@ def create_and_write(
 
 def remove(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
     """REMOVE (888Ah) a user object; attributes are processed before the removal."""
-    return _on(ServiceAction.REMOVE, obj, **extra)
-
-
-def object_structure_check(partition_id: int = 0, **extra: Unpack[Extra]) -> Request:
-    """OBJECT STRUCTURE CHECK (8880h); 0: the whole OSD."""
-    return Request(ServiceAction.OBJECT_STRUCTURE_CHECK, partition_id, **extra)
+    return on(ServiceAction.REMOVE, obj, **extra)
 
 
 # ---- data -------------------------------------------------------------------------------------
@@ -156,7 +189,7 @@ def write(obj: ObjectRef, start: int, data: Buffer, **extra: Unpack[Extra]) -> R
         ServiceAction.WRITE,
         obj.partition_id,
         obj.object_id,
-        _nbytes(data),
+        nbytes(data),
         start,
         data=data,
         **extra,
@@ -169,7 +202,7 @@ def append(obj: ObjectRef, data: Buffer, **extra: Unpack[Extra]) -> Request:
         ServiceAction.APPEND,
         obj.partition_id,
         obj.object_id,
-        _nbytes(data),
+        nbytes(data),
         data=data,
         **extra,
     )
@@ -177,12 +210,12 @@ def append(obj: ObjectRef, data: Buffer, **extra: Unpack[Extra]) -> Request:
 
 def clear(obj: ObjectRef, start: int, length: int, **extra: Unpack[Extra]) -> Request:
     """CLEAR (8889h): the range becomes zeros; past the end it extends the object."""
-    return _on(ServiceAction.CLEAR, obj, length, start, **extra)
+    return on(ServiceAction.CLEAR, obj, length, start, **extra)
 
 
 def punch(obj: ObjectRef, start: int, length: int, **extra: Unpack[Extra]) -> Request:
     """PUNCH (8884h): take the range out and move the tail down."""
-    return _on(ServiceAction.PUNCH, obj, length, start, **extra)
+    return on(ServiceAction.PUNCH, obj, length, start, **extra)
 
 
 def _scatter_gather(pieces: Iterable[tuple[int, int]]) -> Descriptor:
@@ -214,7 +247,7 @@ def write_pieces(
         ServiceAction.WRITE,
         obj.partition_id,
         obj.object_id,
-        _nbytes(data),
+        nbytes(data),
         descriptors=(_scatter_gather(pieces),),
         data=data,
         **extra,
@@ -294,216 +327,12 @@ def flush_osd(scope: int = FLUSH_EVERYTHING, **extra: Unpack[Extra]) -> Request:
 
 def get_attributes(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
     """GET ATTRIBUTES (888Eh): gets, then sets."""
-    return _on(ServiceAction.GET_ATTRIBUTES, obj, **extra)
+    return on(ServiceAction.GET_ATTRIBUTES, obj, **extra)
 
 
 def set_attributes(obj: ObjectRef, **extra: Unpack[Extra]) -> Request:
     """SET ATTRIBUTES (888Fh): sets, then gets."""
-    return _on(ServiceAction.SET_ATTRIBUTES, obj, **extra)
-
-
-def get_member_attributes(collection: ObjectRef, **extra: Unpack[Extra]) -> Request:
-    """GET MEMBER ATTRIBUTES (88A2h): the get list applies to every member."""
-    return _on(ServiceAction.GET_MEMBER_ATTRIBUTES, collection, **extra)
-
-
-def set_member_attributes(collection: ObjectRef, **extra: Unpack[Extra]) -> Request:
-    """SET MEMBER ATTRIBUTES (88A3h): the set list applies to every member."""
-    return _on(ServiceAction.SET_MEMBER_ATTRIBUTES, collection, **extra)
-
-
-# ---- collections and lists --------------------------------------------------------------------
-
-
-def create_collection(
-    partition_id: int, requested_collection_id: int = 0, **extra: Unpack[Extra]
-) -> Request:
-    """CREATE COLLECTION (8895h), of type LINKED; id 0: the target picks."""
-    return Request(
-        ServiceAction.CREATE_COLLECTION,
-        partition_id,
-        requested_collection_id,
-        **extra,
-    )
-
-
-def create_user_tracking_collection(
-    partition_id: int,
-    requested_collection_id: int = 0,
-    source_collection_id: int = 0,
-    **extra: Unpack[Extra],
-) -> Request:
-    """CREATE USER TRACKING COLLECTION (8894h); source 0: starts empty."""
-    return Request(
-        ServiceAction.CREATE_USER_TRACKING_COLLECTION,
-        partition_id,
-        requested_collection_id,
-        address=source_collection_id,
-        **extra,
-    )
-
-
-def remove_collection(
-    collection: ObjectRef, with_members: bool = False, **extra: Unpack[Extra]
-) -> Request:
-    """REMOVE COLLECTION (8896h); with_members (FCR): drop memberships first, keep objects."""
-    return Request(
-        ServiceAction.REMOVE_COLLECTION,
-        collection.partition_id,
-        collection.object_id,
-        bits11=1 if with_members else 0,
-        **extra,
-    )
-
-
-def remove_member_objects(collection: ObjectRef, **extra: Unpack[Extra]) -> Request:
-    """REMOVE MEMBER OBJECTS (88A1h): every member user object is removed."""
-    return _on(ServiceAction.REMOVE_MEMBER_OBJECTS, collection, **extra)
-
-
-def _list(
-    action: ServiceAction,
-    obj: ObjectRef,
-    allocation_length: int,
-    initial_object_id: int,
-    list_identifier: int,
-    with_attributes: bool,
-    **extra: Unpack[Extra],
-) -> Request:
-    return Request(
-        action,
-        obj.partition_id,
-        obj.object_id,
-        allocation_length,
-        initial_object_id,
-        word48=list_identifier,
-        bits11=_LIST_ATTR if with_attributes else 0,
-        data_in_length=allocation_length,
-        **extra,
-    )
-
-
-def list_objects(
-    partition_id: int = 0,
-    allocation_length: int = LIST_HEADER_LENGTH,
-    initial_object_id: int = 0,
-    list_identifier: int = 0,
-    with_attributes: bool = False,
-    **extra: Unpack[Extra],
-) -> Request:
-    """LIST (8883h): the partitions (id 0), or the user objects of a partition."""
-    obj = ref(partition_id)
-    return _list(
-        ServiceAction.LIST,
-        obj,
-        allocation_length,
-        initial_object_id,
-        list_identifier,
-        with_attributes,
-        **extra,
-    )
-
-
-def list_collection(
-    collection: ObjectRef,
-    allocation_length: int = LIST_HEADER_LENGTH,
-    initial_object_id: int = 0,
-    list_identifier: int = 0,
-    with_attributes: bool = False,
-    **extra: Unpack[Extra],
-) -> Request:
-    """LIST COLLECTION (8897h): the members, or (object id 0) the collections of the partition."""
-    return _list(
-        ServiceAction.LIST_COLLECTION,
-        collection,
-        allocation_length,
-        initial_object_id,
-        list_identifier,
-        with_attributes,
-        **extra,
-    )
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """One criterion of a QUERY: minimum <= value <= maximum bytewise; b"": no bound."""
-
-    page: int
-    number: int
-    minimum: bytes = b""
-    maximum: bytes = b""
-
-    def encode(self) -> bytes:
-        """The entry as it stands in the query list."""
-        low, high = self.minimum, self.maximum
-        length = 12 + len(low) + len(high)
-        head = struct.pack(">HHIIH", 0, length, self.page, self.number, len(low))
-        return head + low + struct.pack(">H", len(high)) + high
-
-
-def query(
-    collection: ObjectRef,
-    criteria: Iterable[Criterion],
-    allocation_length: int,
-    match_all: bool = True,
-    **extra: Unpack[Extra],
-) -> Request:
-    """QUERY (88A0h) with the matching ids in Data-In."""
-    content = struct.pack(">Bxxx", 1 if match_all else 0) + b"".join(
-        each.encode() for each in criteria
-    )
-    content += bytes(-len(content) % 8)  # the descriptor's own pad must be 0
-    return Request(
-        ServiceAction.QUERY,
-        collection.partition_id,
-        collection.object_id,
-        allocation_length,
-        descriptors=(Descriptor(_QUERY_LIST, content),),
-        data_in_length=allocation_length,
-        **extra,
-    )
-
-
-# ---- keys and pass-through --------------------------------------------------------------------
-
-
-def set_key(
-    key_to_set: int,
-    partition_id: int,
-    key_version: int,
-    key_identifier: bytes,
-    seed: bytes,
-    **extra: Unpack[Extra],
-) -> Request:
-    """SET KEY (8898h): identifier 7 bytes, seed 20 bytes."""
-    if len(key_identifier) != 7 or len(seed) != 20:
-        raise ValueError("SET KEY takes a 7-byte key identifier and a 20-byte seed")
-    length, address, tail = struct.unpack(">QQI", seed)
-    return Request(
-        ServiceAction.SET_KEY,
-        partition_id,
-        int.from_bytes(bytes([key_version]) + key_identifier, "big"),
-        length,
-        address,
-        word48=tail,
-        bits11=key_to_set,
-        **extra,
-    )
-
-
-def perform_scsi_command(
-    cdb: bytes, data: Buffer = b"", data_in_length: int = 0, **extra: Unpack[Extra]
-) -> Request:
-    """PERFORM SCSI COMMAND (8F7Ch) with an embedded CDB of at most 16 bytes."""
-    length, address = struct.unpack(">QQ", cdb.ljust(16, b"\0"))
-    return Request(
-        ServiceAction.PERFORM_SCSI_COMMAND,
-        length=length,
-        address=address,
-        data=data,
-        data_in_length=data_in_length,
-        **extra,
-    )
+    return on(ServiceAction.SET_ATTRIBUTES, obj, **extra)
 
 
 # ---- jobs -------------------------------------------------------------------------------------
@@ -528,9 +357,9 @@ def execute(
         ServiceAction.EXEC,
         zone.partition_id,
         zone.object_id,
-        _nbytes(code),
+        nbytes(code),
         result_allocation_length,
-        bits11=0 if synchronous else _IMMED_TR,
+        bits11=0 if synchronous else IMMED_TR,
         descriptors=(descriptor,) if descriptor else (),
         data=code,
         data_in_length=result_allocation_length,

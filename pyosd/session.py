@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from urllib.parse import unquote
 
 from pyosd._login import Chap, LoginParameters, ping_request, send_targets
@@ -34,7 +35,31 @@ _STARTING = {0x0203, 0x0301}
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 _REPEATS_MAX = 3
 _ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
-_ABORT_TASK, _LOGICAL_UNIT_RESET = 1, 5
+
+
+class TaskFunction(IntEnum):
+    """Task management functions of iSCSI.  A stock tgtd knows the first two and the unit's reset."""
+
+    ABORT_TASK = 1
+    ABORT_TASK_SET = 2
+    CLEAR_ACA = 3
+    CLEAR_TASK_SET = 4
+    LOGICAL_UNIT_RESET = 5
+    TARGET_WARM_RESET = 6
+    TARGET_COLD_RESET = 7
+
+
+class TaskResponse(IntEnum):
+    """What a target answers to them."""
+
+    COMPLETE = 0
+    NO_TASK = 1
+    NO_LOGICAL_UNIT = 2
+    STILL_ALLEGIANT = 3
+    NO_REASSIGNMENT = 4
+    NOT_SUPPORTED = 5
+    NOT_AUTHORIZED = 6
+    REJECTED = 255
 
 
 def default_initiator_name() -> str:
@@ -90,7 +115,7 @@ def _split_port(place: str) -> tuple[str, int]:
     return host, int(port) if port else DEFAULT_PORT
 
 
-class _PendingCommand:
+class PendingCommand:
     """A command under way; repeats it where that is safe."""
 
     def __init__(self, transport: IscsiTransport, command: Command) -> None:
@@ -124,7 +149,7 @@ class _PendingCommand:
     def abort(self, timeout: float = 5.0) -> int:
         """ABORT TASK.  Returns: the response code, 0: done, 1: there is no such task (any more)."""
         lun = self._transport.address.lun
-        return self._connection.task_management(_ABORT_TASK, lun, self._task, timeout)
+        return self._connection.task_management(TaskFunction.ABORT_TASK, lun, self._task, timeout)
 
 
 class IscsiTransport:
@@ -216,13 +241,13 @@ class IscsiTransport:
                 continue  # lost before it was sent: another connection is safe
         raise SessionLost("the target drops every session")
 
-    def submit(self, command: Command) -> _PendingCommand:
+    def submit(self, command: Command) -> PendingCommand:
         """Send a command without waiting (Transport.submit)."""
-        return _PendingCommand(self, command)
+        return PendingCommand(self, command)
 
     def execute(self, command: Command, timeout: float | None = None) -> Response:
         """Send a command and wait for its answer (Transport.execute)."""
-        return _PendingCommand(self, command).result(timeout)
+        return PendingCommand(self, command).result(timeout)
 
     def ping(self) -> float:
         """NOP-Out and back.  Returns: seconds it took."""
@@ -230,10 +255,18 @@ class IscsiTransport:
         connection.plain_answer(connection.request(ping_request()), start + self.timeout)
         return time.monotonic() - start
 
+    def manage_tasks(self, function: TaskFunction) -> int:
+        """A task management function on the logical unit; ABORT TASK: see a pending command's abort.
+
+        Returns: the response code (TaskResponse), 0: done.
+        """
+        if function is TaskFunction.ABORT_TASK:
+            raise ValueError("ABORT TASK needs the task: use abort() of what submit() gave")
+        return self._live().task_management(function, self.address.lun, None, self.timeout)
+
     def reset_logical_unit(self) -> int:
         """LOGICAL UNIT RESET.  Returns: the response code, 0: done."""
-        connection = self._live()
-        return connection.task_management(_LOGICAL_UNIT_RESET, self.address.lun, None, self.timeout)
+        return self.manage_tasks(TaskFunction.LOGICAL_UNIT_RESET)
 
     def drop(self) -> None:
         """Cut the connection without logging out; the next command connects anew."""

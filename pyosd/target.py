@@ -21,7 +21,15 @@ from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.job_status import JobStatus
 from pyosd.reply import PendingReply
-from pyosd.session import CHUNK, DEFAULT_TIMEOUT, QUEUE_DEPTH, IscsiTransport, TargetAddress
+from pyosd.session import (
+    CHUNK,
+    DEFAULT_TIMEOUT,
+    QUEUE_DEPTH,
+    IscsiTransport,
+    PendingCommand,
+    TargetAddress,
+    TaskFunction,
+)
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
 
 
@@ -65,6 +73,20 @@ class Target(Commands):
     def ping(self) -> float:
         """iSCSI NOP-Out and back.  Returns: seconds it took."""
         return self._iscsi.ping()
+
+    # ---- task management ------------------------------------------------------------------------
+
+    def abort(self, pending: PendingReply, timeout: float = 5.0) -> int:
+        """ABORT TASK of a command under way; its reply() then raises or says what came first.
+
+        Returns: TaskResponse: 0 done, 1 no such task (any more).
+        """
+        assert isinstance(pending.pending, PendingCommand)
+        return pending.pending.abort(timeout)
+
+    def manage_tasks(self, function: TaskFunction) -> int:
+        """ABORT TASK SET, CLEAR TASK SET or a reset.  Returns: TaskResponse, 0: done."""
+        return self._iscsi.manage_tasks(function)
 
     def partition(self, partition_id: int) -> ObjectRef:
         """Name a partition; nothing is sent."""

@@ -33,6 +33,24 @@ FIRST_ID = 0x10000
 U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 
 
+OBJECTS_COLLECTION = 0x1000
+"""The collection that every user object of a partition is a member of."""
+
+
+class TaskManagement(IntEnum):
+    """Functions of PERFORM TASK MANAGEMENT FUNCTION."""
+
+    ABORT_TASK = 0x01
+    ABORT_TASK_SET = 0x02
+    CLEAR_TASK_SET = 0x04
+    LOGICAL_UNIT_RESET = 0x08
+    I_T_NEXUS_RESET = 0x10
+    CLEAR_ACA = 0x40
+    QUERY_TASK = 0x80
+    QUERY_TASK_SET = 0x81
+    QUERY_UNIT_ATTENTION = 0x82
+
+
 class ObjectType(IntEnum):
     """OSD object types as the capability and the Current Command page spell them."""
 

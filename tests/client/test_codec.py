@@ -265,7 +265,7 @@ def test_query_answers_of_both_drafts() -> None:
 
 def test_map() -> None:
     data = bytes.fromhex("0000000000000010 0000 0001 00001000 0000000000002000")
-    (extent,) = decode_map(data)
+    (extent,) = decode_map(data).extents
     assert (extent.type, extent.start, extent.length) == (1, 0x2000, 0x1000)
 
 

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands on collections and lists: part of pyosd.commands, whose head says what they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pyosd import requests
+from pyosd._caller import Caller, lists_of
+from pyosd.attributes import ALL, CURRENT_OBJECT_ID, Page
+from pyosd.cdb import LIST_HEADER_LENGTH, AttributeLists
+from pyosd.errors import ProtocolError
+from pyosd.list_data import QUERY_HEADER_MAX, decode_list, decode_query_result
+from pyosd.osd._query import Condition, Criterion, Query
+from pyosd.tracking import CommandTracking
+from pyosd.types import (
+    OBJECTS_COLLECTION,
+    AttributeId,
+    AttributeValue,
+    ListResult,
+    ObjectAttributes,
+    ObjectId,
+    ObjectRef,
+    PartitionId,
+    ref,
+)
+
+__all__ = ["CollectionCommands"]
+
+_IDS_PER_LIST = 8192
+_QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
+
+
+class CollectionCommands(Caller):
+    """Collections, their members, lists and queries."""
+
+    # ---- collections and lists ----------------------------------------------------------------
+
+    def create_collection(
+        self, partition_id: int, requested_id: int = 0, *, attributes: Iterable[AttributeValue] = ()
+    ) -> ObjectRef:
+        """Make a collection of type LINKED (CREATE COLLECTION, 8895h); ids as for create()."""
+        lists = lists_of([CURRENT_OBJECT_ID], attributes)
+        request = requests.create_collection(partition_id, requested_id, attributes=lists)
+        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+
+    def remove_collection(self, collection: ObjectRef, with_members: bool = False) -> None:
+        """Remove a collection (REMOVE COLLECTION, 8896h).
+
+        Args: with_members: drop the memberships first; the member objects stay.
+        Raises: NotFound; Conflict: it has members.
+        """
+        self.call(requests.remove_collection(collection, with_members))
+
+    def create_tracking_collection(
+        self,
+        partition_id: int,
+        requested_id: int = 0,
+        source: int = 0,
+        *,
+        attributes: Iterable[AttributeValue] = (),
+    ) -> ObjectRef:
+        """Make a tracking collection (CREATE USER TRACKING COLLECTION, 8894h).
+
+        Args: source: id of a collection whose members it begins with; 0: it begins empty.
+        Raises: NotFound: no such partition or source; Conflict: the id is taken or reserved.
+        """
+        lists = lists_of([CURRENT_OBJECT_ID], attributes)
+        request = requests.create_user_tracking_collection(
+            partition_id, requested_id, source, attributes=lists
+        )
+        return ref(partition_id, self.call(request).attribute(CURRENT_OBJECT_ID).uint)
+
+    def remove_member_objects(self, collection: ObjectRef, *, immediate: bool = False) -> None:
+        """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h).
+
+        immediate: return at once; tracking() tells how far it is.
+        """
+        self.call(requests.remove_member_objects(collection, immediate))
+
+    def tracking(self, collection: ObjectRef) -> CommandTracking:
+        """How far the command on a collection is, and how the last one ended."""
+        page = AttributeId(Page.COLLECTION_TRACKING, ALL)
+        lists = AttributeLists((page,), (), 4096)
+        found = self.call(requests.get_attributes(collection, attributes=lists)).attributes
+        return CommandTracking.of(found)
+
+    def list_page(
+        self,
+        obj: ObjectRef,
+        initial_id: int = 0,
+        count: int = _IDS_PER_LIST,
+        *,
+        collections: bool = False,
+    ) -> ListResult:
+        """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
+
+        obj: root: the partitions; a partition: its user objects, or with collections its
+        collections;
+        a collection: its members.
+        """
+        room = LIST_HEADER_LENGTH + 8 * count
+        if collections or obj.object_id:
+            request = requests.list_collection(obj, room, initial_id)
+        else:
+            request = requests.list_objects(obj.partition_id, room, initial_id)
+        try:
+            return decode_list(self.call(request).data)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+
+    def _list_all(self, obj: ObjectRef, collections: bool = False) -> Iterator[int]:
+        initial = 0
+        while True:
+            page = self.list_page(obj, initial, collections=collections)
+            yield from page.ids
+            if page.continuation_id <= initial:
+                return
+            initial = page.continuation_id
+
+    def list_partitions(self) -> list[PartitionId]:
+        """Every partition, ascending (LIST, 8883h, of the root)."""
+        return [PartitionId(each) for each in self._list_all(ref())]
+
+    def list_objects(self, partition_id: int) -> list[ObjectRef]:
+        """Every user object of a partition, ascending (LIST, 8883h).  Raises: NotFound."""
+        return [ref(partition_id, each) for each in self._list_all(ref(partition_id))]
+
+    def list_collections(self, partition_id: int) -> list[ObjectRef]:
+        """Every collection of a partition, ascending (LIST COLLECTION).  Raises: NotFound."""
+        return [ref(partition_id, each) for each in self._list_all(ref(partition_id), True)]
+
+    def list_members(self, collection: ObjectRef) -> list[ObjectRef]:
+        """Every member of a collection, ascending (LIST COLLECTION, 8897h).  Raises: NotFound."""
+        return [ref(collection.partition_id, each) for each in self._list_all(collection)]
+
+    def get_member_attributes(
+        self,
+        collection: ObjectRef,
+        wanted: Iterable[AttributeId],
+        allocation_length: int = 256 << 10,
+    ) -> tuple[ObjectAttributes, ...]:
+        """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
+
+        allocation_length: first guess at the size of the answer; when it was too small the command
+        is
+        repeated with what the target said it needs.
+        """
+        ids = tuple(wanted)
+        request = requests.get_member_attributes(
+            collection, attributes=AttributeLists(ids, (), allocation_length)
+        )
+        retrieved = self.call(request).retrieved
+        while not retrieved.complete:
+            room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
+            request = requests.get_member_attributes(
+                collection, attributes=AttributeLists(ids, (), room)
+            )
+            retrieved = self.call(request).retrieved
+        return retrieved.members
+
+    def set_member_attributes(
+        self, collection: ObjectRef, values: Iterable[AttributeValue], *, immediate: bool = False
+    ) -> None:
+        """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
+        atomically.
+
+        immediate: return at once; tracking() tells how far it is.
+        """
+        lists = lists_of((), values)
+        self.call(requests.set_member_attributes(collection, immediate, attributes=lists))
+
+    # ---- QUERY --------------------------------------------------------------------------------
+
+    def query(
+        self,
+        where: ObjectRef,
+        condition: Condition | Iterable[Criterion] | None = None,
+        match_all: bool = True,
+    ) -> list[ObjectRef]:
+        """User objects whose attributes match (QUERY, 88A0h), ascending.
+
+        Args: where: a collection, or a partition: all its user objects.
+            condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria
+            of one QUERY; None: whatever there is.  match_all: of criteria: all of them, else any.
+        Raises: NotFound; ValueError: nothing a target can answer.
+        """
+        if isinstance(condition, Condition):
+            queries = condition.queries()
+        else:
+            queries = [Query(tuple(condition or ()), match_all)]
+        found: set[int] = set()
+        for each in queries:
+            found.update(self._query_ids(where, each))
+        return [ref(where.partition_id, each) for each in sorted(found)]
+
+    def _query_ids(self, where: ObjectRef, query: Query) -> tuple[ObjectId, ...]:
+        """The ids one QUERY finds; asked again with more room where there were more than fit."""
+        collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
+        count = _IDS_PER_LIST
+        while True:
+            room = QUERY_HEADER_MAX + 8 * count
+            request = requests.query(collection, query.criteria, room, query.match_all)
+            try:
+                result = decode_query_result(self.call(request).data)
+            except ValueError as error:
+                raise ProtocolError(str(error)) from None
+            if len(result.ids) >= result.total_count:
+                return result.ids
+            if result.total_count > _QUERY_IDS_MAX:
+                raise ProtocolError(f"{result.total_count} matches: query into a collection")
+            count = result.total_count + result.total_count // 8
+
+    def query_into(
+        self,
+        where: ObjectRef,
+        criteria: Iterable[Criterion],
+        matches: ObjectRef,
+        match_all: bool = True,
+        *,
+        immediate: bool = False,
+    ) -> None:
+        """Make the user objects that match the members of a tracking collection (QUERY).
+
+        Args: where: as of query().  matches: its members so far are let go.
+            immediate: return at once; tracking(matches) tells how far it is.
+        """
+        collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
+        request = requests.query_into(collection, criteria, matches.object_id, match_all, immediate)
+        self.call(request)

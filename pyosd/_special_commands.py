@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Copies, maps, checks, atomics, PERFORM: part of pyosd.commands, whose head says what they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from pyosd import requests
+from pyosd._caller import Caller, lists_of
+from pyosd.attributes import CURRENT_OBJECT_ID
+from pyosd.cdb import Duplication, Request
+from pyosd.errors import ProtocolError
+from pyosd.list_data import Extent, MapType, decode_map
+from pyosd.tracking import TaskManagementReply
+from pyosd.types import ROOT, AttributeId, AttributeValue, Buffer, ObjectRef, TaskManagement, ref
+
+__all__ = ["SpecialCommands"]
+
+_EXTENTS_PER_MAP = 4096
+_MAP_HEADER, _EXTENT_BYTES = 8, 16
+_OPERAND_BYTES = 8
+
+
+class SpecialCommands(Caller):
+    """Commands beyond everyday use."""
+
+    # ---- copy, map, check ---------------------------------------------------------------------
+
+    def copy(
+        self,
+        source: ObjectRef,
+        partition_id: int,
+        requested_id: int = 0,
+        *,
+        with_attributes: bool = True,
+        method: int = Duplication.DEFAULT,
+        attributes: Iterable[AttributeValue] = (),
+        timeout: float | None = None,
+    ) -> ObjectRef:
+        """Copy a user object inside the target (COPY USER OBJECTS, 8893h).
+
+        Args: partition_id, requested_id: what the copy shall be; id 0: the target picks.
+            with_attributes: copy those too.  method: Duplication.  attributes: set of the copy.
+        Raises: NotFound: source or partition; Conflict: the id is taken.
+        """
+        request = requests.copy_user_object(
+            source,
+            partition_id,
+            requested_id,
+            with_attributes=with_attributes,
+            method=method,
+            attributes=lists_of([CURRENT_OBJECT_ID], attributes),
+        )
+        reply = self.call(request, timeout)
+        return ref(partition_id, reply.attribute(CURRENT_OBJECT_ID).uint)
+
+    def iter_map(
+        self, obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL
+    ) -> Iterator[Extent]:
+        """Where an object has data and where holes, from start on (READ MAP, 88B1h).
+
+        Args: map_type: only extents of that type.
+        Yields: in ascending order, none of them overlapping.
+        Raises: NotFound; OSDError with field_pointer 40: start is beyond the end.
+        """
+        room = _MAP_HEADER + _EXTENT_BYTES * _EXTENTS_PER_MAP
+        while True:
+            reply = self.call(requests.read_map(obj, start, room, map_type))
+            try:
+                found = decode_map(reply.data)
+            except ValueError as error:
+                raise ProtocolError(str(error)) from None
+            yield from found.extents
+            if not found.more or not found.extents:
+                return
+            start = found.extents[-1].end
+
+    def read_map(
+        self, obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL, most: int = 1 << 20
+    ) -> list[Extent]:
+        """As iter_map(): at most so many extents, at once."""
+        return list(islice(self.iter_map(obj, start, map_type), most))
+
+    def object_structure_check(self, partition_id: int = 0, timeout: float | None = None) -> None:
+        """Have the target check a partition, or everything (OBJECT STRUCTURE CHECK, 8880h).
+
+        Returns: nothing is wrong.
+        Raises: NotFound; OSDError: what is, with the object's name; the target's log has the rest.
+        """
+        self.call(requests.object_structure_check(partition_id), timeout)
+
+    # ---- atomics ------------------------------------------------------------------------------
+
+    def _before(self, request: Request) -> int:
+        data = self.call(request).data
+        if len(data) < _OPERAND_BYTES:
+            raise ProtocolError("the target did not return the value before")
+        return int.from_bytes(data[:_OPERAND_BYTES], "big")
+
+    def compare_and_swap(self, obj: ObjectRef, compare: int, swap: int) -> int:
+        """Set the object's own word (attribute 7h/1h) to swap if it is compare (8F84h).
+
+        Returns: what it was; 0 where it was undefined.
+        """
+        return self._before(requests.compare_and_swap(obj, compare, swap))
+
+    def fetch_and_add(self, obj: ObjectRef, addend: int) -> int:
+        """Add to the object's own counter (attribute 7h/2h), modulo 2**64 (8F85h).
+
+        Returns: what it was; 0 where it was undefined.
+        """
+        return self._before(requests.fetch_and_add(obj, addend))
+
+    def swap_attribute(
+        self,
+        obj: ObjectRef,
+        attribute: AttributeId,
+        compare: bytes,
+        swap: bytes,
+        others: Iterable[AttributeValue] = (),
+    ) -> bytes:
+        """Set an attribute to swap, and others with it, if it is compare; else nothing changes
+        (CONDITIONAL SET ATTRIBUTES, 8F87h).  b"" stands for undefined.
+
+        Returns: the value before: compare, when it was set.
+        """
+        expected = AttributeValue(attribute.page, attribute.number, compare)
+        request = requests.conditional_set_attributes(obj, expected, swap, others)
+        found = self.call(request).attributes
+        if not found or found[0].id != attribute:
+            raise ProtocolError("the target did not return the value before")
+        return found[0].value
+
+    # ---- PERFORM ------------------------------------------------------------------------------
+
+    def perform_scsi_command(
+        self, cdb: bytes, data: Buffer = b"", data_in_length: int = 0
+    ) -> memoryview:
+        """Send a SCSI command of 6 to 16 bytes inside an OSD one (PERFORM SCSI COMMAND, 8F7Ch).
+
+        Returns: its Data-In.  Raises: OSDError: with the embedded command's sense data.
+        """
+        return self.call(requests.perform_scsi_command(cdb, data, data_in_length)).data
+
+    def perform_task_management(
+        self, function: TaskManagement | int, task_tag: int = 0, obj: ObjectRef = ROOT
+    ) -> TaskManagementReply:
+        """Manage tasks by a command (PERFORM TASK MANAGEMENT FUNCTION, 8F7Dh)."""
+        request = requests.perform_task_management(function, task_tag, obj)
+        try:
+            return TaskManagementReply.decode(self.call(request).data)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
