@@ -158,22 +158,28 @@ static enum osd_status set_attribute(struct osd_request *request, struct osd_txn
 	return status == OSD_OK ? OSD_OK : set_failed(request, status, attr);
 }
 
+enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
+					struct osd_object_id id, bool unfinished,
+					struct osd_attr_list list)
+{
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+		status = set_attribute(request, txn, id, unfinished, &attr);
+	return status;
+}
+
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished)
 {
 	const struct osd_attr_params *params = request->attributes;
-	struct osd_attr_list list;
-	struct osd_attr attr;
-	enum osd_status status = OSD_OK;
 
 	if (!params || !params->sets)
 		return OSD_OK;
 	if (params->format != OSD_CDBFMT_LIST)
 		return set_attribute(request, txn, id, unfinished, &params->set_one);
-	list = params->set_list;
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
-		status = set_attribute(request, txn, id, unfinished, &attr);
-	return status;
+	return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
 }
 
 /* ---- Current Command page -------------------------------------------------------------------- */
@@ -339,18 +345,35 @@ static enum osd_status get_page_form(struct osd_request *request, struct osd_txn
 	return status;
 }
 
+static void list_begin(struct osd_request *request, uint8_t type,
+		       struct osd_attr_writer *ret_writer)
+{
+	size_t capacity;
+	uint8_t *segment = retrieved_segment(request, &capacity);
+
+	osd_attr_writer_init(ret_writer, segment, capacity, type);
+}
+
+void osd_attributes_list_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
+{
+	list_begin(request, OSD_LIST_SET, ret_writer);
+}
+
+void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer *writer)
+{
+	set_retrieved(request, writer->capacity, osd_attr_writer_finish(writer), writer->needed);
+}
+
 enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
 					    struct osd_object_id id, bool (*filter)(uint32_t page))
 {
 	struct osd_attr_writer writer;
 	enum osd_status status;
-	size_t capacity;
-	uint8_t *segment = retrieved_segment(request, &capacity);
 
-	osd_attr_writer_init(&writer, segment, capacity, OSD_LIST_SET);
+	osd_attributes_list_begin(request, &writer);
 	status = osd_attributes_collect(request, txn, id, filter, &writer);
 	if (status == OSD_OK)
-		set_retrieved(request, capacity, osd_attr_writer_finish(&writer), writer.needed);
+		osd_attributes_list_end(request, &writer);
 	return status;
 }
 
@@ -368,10 +391,10 @@ enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *
 
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
 {
-	size_t capacity;
-	uint8_t *segment = retrieved_segment(request, &capacity);
-
-	osd_attr_writer_init(ret_writer, segment, capacity, OSD_LIST_MULTI_OBJECT);
+	list_begin(request, OSD_LIST_MULTI_OBJECT, ret_writer);
+	if (request->osc_compat)
+		osd_attr_writer_pairs(ret_writer, request->osc_list_e ? OSD_LIST_MULTI_OBJECT
+								      : OSD_LIST_MULTI_OSC);
 }
 
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
@@ -387,5 +410,5 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 
 void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer)
 {
-	set_retrieved(request, writer->capacity, osd_attr_writer_finish(writer), writer->needed);
+	osd_attributes_list_end(request, writer);
 }

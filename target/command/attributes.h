@@ -39,6 +39,16 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id);
 
+/* The same for the rest of a set list. */
+enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
+					struct osd_object_id id, bool unfinished,
+					struct osd_attr_list list);
+
+/* A retrieved list (type 9) that the command itself adds entries to, and with
+ * osd_attributes_collect those asked for. */
+void osd_attributes_list_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
+void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer *writer);
+
 /* For commands about many objects: one group for each, type Eh. */
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,

@@ -19,6 +19,9 @@ osd_command_fn osd_cmd_get_member_attributes, osd_cmd_set_member_attributes;
 osd_command_fn osd_cmd_remove_member_objects;
 /* cmd_list.c */
 osd_command_fn osd_cmd_list, osd_cmd_list_collection;
+/* cmd_atomic.c */
+osd_command_fn osd_cmd_compare_and_swap, osd_cmd_fetch_and_add;
+osd_command_fn osd_cmd_generic_compare_and_swap, osd_cmd_conditional_set_attributes;
 /* cmd_exec.c */
 osd_command_fn osd_cmd_exec;
 /* attributes only: the dispatcher does the work */

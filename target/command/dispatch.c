@@ -156,21 +156,23 @@ static enum osd_status prepare(struct osd_request *request)
 }
 
 /* The private copy of the continuation segment lives as long as the command function runs. */
-static enum osd_status load_continuation(struct osd_command_context *ctx, uint8_t **ret_copy)
+static enum osd_status load_continuation(struct osd_request *request, uint8_t **ret_copy,
+					 struct osd_continuation *ret_continuation)
 {
-	struct osd_request *request = ctx->request;
-	size_t length = request->decoded.continuation_length;
-	enum osd_status status;
+	size_t length;
+	enum osd_status status = osd_osc_segment(request, ret_copy, &length);
 
-	*ret_copy = NULL;
-	if (length) {
+	if (status != OSD_OK)
+		return status;
+	if (!*ret_copy && request->decoded.continuation_length) {
+		length = request->decoded.continuation_length;
 		*ret_copy = malloc(length);
 		if (!*ret_copy)
 			return OSD_E_NO_MEMORY;
 		memcpy(*ret_copy, request->data_out, length);
 	}
 	status = osd_continuation_open(*ret_copy, length, request->decoded.service_action,
-				       &ctx->continuation);
+				       ret_continuation);
 	return status == OSD_OK ? OSD_OK
 				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
 }
@@ -335,13 +337,15 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP_FREE uint8_t *copy = NULL;
+	struct osd_continuation continuation;
 	struct osd_command_context ctx;
 	enum osd_status status;
 
-	fill_context(dispatcher, request, &ctx);
-	status = load_continuation(&ctx, &copy);
+	status = load_continuation(request, &copy, &continuation);
 	if (status != OSD_OK)
 		return status;
+	fill_context(dispatcher, request, &ctx);
+	ctx.continuation = continuation;
 	return ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
 }
 
@@ -424,7 +428,8 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	fill_context(dispatcher, request, &ctx);
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return get_inline(&ctx);
-	if (request->attributes || request->decoded.continuation_length)
+	if (request->attributes || request->decoded.continuation_length ||
+	    request->decoded.data_distribution)
 		return OSD_E_RETRY;
 	ctx.data_flags |= OSD_DATA_NOWAIT;
 	return execute(&ctx);

@@ -2,6 +2,7 @@
 /* table.c -- see table.h.  Permissions: osd2-wire 6.3. */
 #include "command/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -61,6 +62,16 @@ static const struct osd_command_def commands[] = {
 	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_set_member_attributes},
 	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK, osd_cmd_exec},
+	{OSD_SA_COMPARE_AND_SWAP, "COMPARE AND SWAP", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
+	 OSD_CMD_TXN | OSD_CMD_CHANGES, osd_cmd_compare_and_swap},
+	{OSD_SA_FETCH_AND_ADD, "FETCH AND ADD", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
+	 OSD_CMD_TXN | OSD_CMD_CHANGES, osd_cmd_fetch_and_add},
+	{OSD_SA_GENERIC_COMPARE_AND_SWAP, "GENERIC COMPARE AND SWAP", U,
+	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
+	 osd_cmd_generic_compare_and_swap},
+	{OSD_SA_CONDITIONAL_SET_ATTRIBUTES, "CONDITIONAL SET ATTRIBUTES", U,
+	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
+	 osd_cmd_conditional_set_attributes},
 };
 
 const struct osd_command_def *osd_command_find(uint16_t service_action)
@@ -113,26 +124,39 @@ static void print_permissions(FILE *out, uint16_t permissions)
 	}
 }
 
+struct action {
+	uint16_t code, meaning; /* meaning: the row's service action */
+	const char *name;
+};
+
+static void print_action(FILE *out, const struct action *action)
+{
+	const struct osd_command_def *def = osd_command_find(action->meaning);
+	const char *supported = action->code == action->meaning ? "yes" : "osc-compat";
+
+	fprintf(out, "%04X\t%s\t%s\t", action->code, action->name, def ? supported : "no");
+	if (def)
+		print_types(out, def->object_types);
+	fputc('\t', out);
+	if (def)
+		print_permissions(out, def->permissions);
+	fputc('\n', out);
+}
+
+static int by_code(const void *a, const void *b)
+{
+	return (int)((const struct action *)a)->code - (int)((const struct action *)b)->code;
+}
+
 void osd_command_list(FILE *out)
 {
-	static const uint16_t actions[] = {
-#define X(code, symbol, name) code,
-		OSD_SERVICE_ACTIONS(X)
+	struct action actions[] = {
+#define X(code, symbol, name) {code, OSD_SA_##symbol, name},
+		OSD_SERVICE_ACTIONS(X) OSD_OSC_SERVICE_ACTIONS(X)
 #undef X
 	};
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(actions); i++) {
-		const struct osd_command_def *def = osd_command_find(actions[i]);
-
-		fprintf(out, "%04X\t%s\t%s\t", actions[i], osd_service_action_name(actions[i]),
-			def ? "yes" : "no");
-		if (def) {
-			print_types(out, def->object_types);
-			fputc('\t', out);
-			print_permissions(out, def->permissions);
-		} else {
-			fputc('\t', out);
-		}
-		fputc('\n', out);
-	}
+	qsort(actions, OSD_ARRAY_SIZE(actions), sizeof(actions[0]), by_code);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(actions); i++)
+		print_action(out, &actions[i]);
 }

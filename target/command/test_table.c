@@ -9,6 +9,12 @@ static const uint16_t actions[] = {
 #undef X
 };
 
+static const uint16_t osc_actions[] = {
+#define X(code, symbol, name) code,
+	OSD_OSC_SERVICE_ACTIONS(X)
+#undef X
+};
+
 static bool one_type(uint8_t types)
 {
 	return types && !(types & (types - 1));
@@ -52,6 +58,9 @@ static void test_rows(void)
 		supported++;
 	}
 	CHECK(supported >= 24);
+	/* OSC's codes are names for other rows, never rows. */
+	for (size_t i = 0; i < sizeof(osc_actions) / sizeof(osc_actions[0]); i++)
+		CHECK(!osd_command_find(osc_actions[i]) && !osd_service_action_name(osc_actions[i]));
 	/* No row for a code the standard does not name. */
 	for (unsigned code = 0; code <= 0xffff; code++)
 		CHECK(!osd_command_find((uint16_t)code) || osd_service_action_name((uint16_t)code));
@@ -70,10 +79,11 @@ static void test_listing(void)
 		lines += text[i] == '\n';
 		tabs += text[i] == '\t';
 	}
-	CHECK_EQ(lines, sizeof(actions) / sizeof(actions[0]));
+	CHECK_EQ(lines, (sizeof(actions) + sizeof(osc_actions)) / sizeof(actions[0]));
 	CHECK_EQ(tabs, lines * 4);
 	CHECK(strstr(text, "8886\tWRITE\tyes\tuser object\tWRITE\n") != NULL);
 	CHECK(strstr(text, "88A8\tCREATE CLONE\tno\t\t\n") != NULL);
+	CHECK(strstr(text, "888D\tCAS\tosc-compat\tuser object\tGET_ATTR + SET_ATTR\n") != NULL);
 	free(text);
 }
 

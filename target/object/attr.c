@@ -18,6 +18,7 @@
 #define REL_PUBLIC_LAST	     0xffffu
 #define REL_APPLICATION_LAST 0x1fffffffu
 #define REL_STD_PAGES	     6u
+#define REL_COUNTERS	     7u /* what the atomic commands use (osd2-wire 3.19) */
 #define REL_OPAQUE_FIRST     8u
 
 uint32_t osd_page_base(enum osd_object_type type)
@@ -56,6 +57,8 @@ static enum page_class classify(const struct osd_txn *txn, uint32_t page, uint32
 	*ret_relative = relative;
 	if (osd_std_has_page(type, relative))
 		return PAGE_STANDARD;
+	if (type == OSD_USER_OBJECT && relative == REL_COUNTERS)
+		return PAGE_OPEN;
 	if (relative <= REL_STANDARD_LAST)
 		return type == OSD_USER_OBJECT && relative >= REL_OPAQUE_FIRST &&
 				       !txn->objects->strict
@@ -376,6 +379,11 @@ static enum osd_status set_at_hand(struct osd_txn *txn, uint32_t page, uint32_t 
 	if (number == 0 && !is_identification(value, length))
 		return OSD_E_PARAM_FIELD;
 	return osd_attr_stored_set(txn, page, number, value, length);
+}
+
+enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id)
+{
+	return osd_txn_take(txn, id, true);
 }
 
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,

@@ -246,6 +246,9 @@ void osd_object_unshare(struct osd_object *object);
  * fits.  A page that does not match the object's type: OSD_E_PARAM_FIELD. */
 enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length);
+/* Keeps others from changing the object or its attributes until the transaction ends: what is read
+ * of them afterwards stays true.  First of all in the transaction. */
+enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id);
 /* length 0 makes the attribute undefined.  Setting the logical length truncates after commit. */
 enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, const uint8_t *value, size_t length);

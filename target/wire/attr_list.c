@@ -10,6 +10,7 @@
 #include "wire/exec_limits.h"
 
 #define LENGTH_AT 14 /* in a value entry, and in a group header */
+#define PAIR_ID   8 /* the object's id before an entry, in OSC's form */
 
 static size_t padded(size_t length)
 {
@@ -183,18 +184,22 @@ static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t he
 enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t page, uint32_t number,
 				    const void *value, size_t length)
 {
-	uint8_t head[OSD_ATTR_VALUE_ENTRY] = {0};
+	uint8_t head[PAIR_ID + OSD_ATTR_VALUE_ENTRY] = {0}, *entry = head;
 	size_t total;
 
 	if (length > OSD_ATTRIBUTE_MAX)
 		return OSD_E_PARAM_FIELD;
 	total = padded(OSD_ATTR_VALUE_ENTRY + length);
-	if (writer->in_group && writer->group_bytes + total > OSD_ATTR_GROUP_MAX)
+	if (writer->in_group && !writer->pairs && writer->group_bytes + total > OSD_ATTR_GROUP_MAX)
 		return OSD_E_PARAM_FIELD;
-	osd_put_be(head, page, 4);
-	osd_put_be(head + 4, number, 4);
-	osd_put_be(head + LENGTH_AT, length, 2);
-	place(writer, head, sizeof(head), value, length);
+	if (writer->pairs) {
+		osd_put_be(head, writer->group_id, PAIR_ID);
+		entry += PAIR_ID;
+	}
+	osd_put_be(entry, page, 4);
+	osd_put_be(entry + 4, number, 4);
+	osd_put_be(entry + LENGTH_AT, length, 2);
+	place(writer, head, (size_t)(entry - head) + OSD_ATTR_VALUE_ENTRY, value, length);
 	writer->group_bytes += total;
 	return OSD_OK;
 }
@@ -208,11 +213,20 @@ void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t
 	place(writer, head, sizeof(head), NULL, 0);
 }
 
+void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type)
+{
+	writer->pairs = true;
+	writer->type = type;
+}
+
 void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,
 				 uint8_t object_type)
 {
 	uint8_t head[OSD_ATTR_GROUP] = {0};
 
+	writer->group_id = object_id;
+	if (writer->pairs)
+		return;
 	osd_put_be(head, object_id, 8);
 	head[8] = object_type;
 	writer->group_at = writer->placed;

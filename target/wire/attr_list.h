@@ -80,6 +80,8 @@ struct osd_attr_writer {
 	uint8_t type;      /* OSD_LIST_SET, OSD_LIST_MULTI_OBJECT, OSD_LIST_GET or OSD_LIST_BARE */
 	bool full;         /* something was cut: nothing more is placed */
 	bool in_group;
+	bool pairs; /* OSC's form of many objects: each entry behind its object's id, no groups */
+	uint64_t group_id;
 	bool group_placed; /* the open group's header is in the buffer, at group_at */
 	size_t group_at;
 	uint64_t group_bytes; /* of entries, cut or not */
@@ -94,6 +96,9 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 				    const void *value, size_t length);
 /* OSD_LIST_GET (the initiator's side and tests): appends {page, number}. */
 void osd_attr_writer_ask(struct osd_attr_writer *writer, uint32_t page, uint32_t number);
+/* Before anything is added: from here on in OSC's form (osd2-wire 5.5), type being what the list says
+ * it is. */
+void osd_attr_writer_pairs(struct osd_attr_writer *writer, uint8_t type);
 /* OSD_LIST_MULTI_OBJECT: entries between these belong to one object. */
 void osd_attr_writer_begin_group(struct osd_attr_writer *writer, uint64_t object_id,
 				 uint8_t object_type);

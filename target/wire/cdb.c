@@ -29,11 +29,14 @@ enum {
 	AT_DATA_OUT_ICV = 232,
 };
 
+/* The furthest the result of COMPARE AND SWAP may lie: nobody's Data-In is larger. */
+#define RESULT_OFFSET_MAX ((UINT64_C(64) << 20) - OSD_COUNTER_BYTES)
+
 /* What bytes 48-51 are (osd2-wire 2.8). */
 enum word48 { WORD48_RESERVED, WORD48_CONTINUATION, WORD48_LIST_IDENTIFIER, WORD48_MAP_TYPE };
 
 /* What the bytes at 32-39 count. */
-enum length_is { LENGTH_OTHER, LENGTH_DATA_OUT, LENGTH_DATA_IN };
+enum length_is { LENGTH_OTHER, LENGTH_DATA_OUT, LENGTH_DATA_IN, LENGTH_OPERANDS };
 
 const char *osd_service_action_name(uint16_t service_action)
 {
@@ -45,6 +48,19 @@ const char *osd_service_action_name(uint16_t service_action)
 #undef X
 	}
 	return NULL;
+}
+
+/* What OSC's private code means; any other code means itself. */
+static uint16_t osc_meaning(uint16_t service_action)
+{
+	switch (service_action) {
+#define X(code, symbol, name)                                                                      \
+	case code:                                                                                 \
+		return OSD_SA_##symbol;
+		OSD_OSC_SERVICE_ACTIONS(X)
+#undef X
+	}
+	return service_action;
 }
 
 static enum word48 word48_of(uint16_t service_action)
@@ -84,6 +100,9 @@ static enum length_is length_of(uint16_t service_action)
 	case OSD_SA_CREATE_AND_WRITE:
 	case OSD_SA_EXEC:
 		return LENGTH_DATA_OUT;
+	case OSD_SA_COMPARE_AND_SWAP:
+	case OSD_SA_FETCH_AND_ADD:
+		return LENGTH_OPERANDS;
 	case OSD_SA_READ:
 	case OSD_SA_LIST:
 	case OSD_SA_LIST_COLLECTION:
@@ -93,6 +112,20 @@ static enum length_is length_of(uint16_t service_action)
 	default:
 		return LENGTH_OTHER;
 	}
+}
+
+/* These may name a data distribution type with osc_compat. */
+static bool has_distribution(uint16_t service_action)
+{
+	return service_action == OSD_SA_READ || service_action == OSD_SA_WRITE ||
+	       service_action == OSD_SA_CREATE_AND_WRITE;
+}
+
+/* Their retrieved list begins with an entry that no get list asks for. */
+static bool always_retrieves(uint16_t service_action)
+{
+	return service_action == OSD_SA_GENERIC_COMPARE_AND_SWAP ||
+	       service_action == OSD_SA_CONDITIONAL_SET_ATTRIBUTES;
 }
 
 static bool is_flush(uint16_t service_action)
@@ -204,8 +237,8 @@ static enum osd_status decode_page_format(const uint8_t *bytes, struct osd_cdb_a
 	return get_offset(bytes, 76, a->set_length, &a->set_offset, ret_field);
 }
 
-static enum osd_status decode_list_format(const uint8_t *bytes, struct osd_cdb_attributes *a,
-					  uint16_t *ret_field)
+static enum osd_status decode_list_format(const uint8_t *bytes, uint16_t service_action,
+					  struct osd_cdb_attributes *a, uint16_t *ret_field)
 {
 	enum osd_status status;
 
@@ -219,7 +252,7 @@ static enum osd_status decode_list_format(const uint8_t *bytes, struct osd_cdb_a
 		*ret_field = 68;
 		return OSD_E_PARAM_LENGTH;
 	}
-	if (a->get_list_length)
+	if (a->get_list_length || always_retrieves(service_action))
 		a->get_allocation_length = get32(bytes, 60);
 	status = get_offset(bytes, 56, a->get_list_length, &a->get_list_offset, ret_field);
 	if (status == OSD_OK)
@@ -230,8 +263,8 @@ static enum osd_status decode_list_format(const uint8_t *bytes, struct osd_cdb_a
 	return status;
 }
 
-static enum osd_status decode_attributes(const uint8_t *bytes, struct osd_cdb_attributes *a,
-					 uint16_t *ret_field)
+static enum osd_status decode_attributes(const uint8_t *bytes, uint16_t service_action,
+					 struct osd_cdb_attributes *a, uint16_t *ret_field)
 {
 	a->format = bytes[AT_BYTE11] & OSD_CDBFMT_MASK;
 	switch (a->format) {
@@ -240,7 +273,7 @@ static enum osd_status decode_attributes(const uint8_t *bytes, struct osd_cdb_at
 	case OSD_CDBFMT_PAGE:
 		return decode_page_format(bytes, a, ret_field);
 	case OSD_CDBFMT_LIST:
-		return decode_list_format(bytes, a, ret_field);
+		return decode_list_format(bytes, service_action, a, ret_field);
 	default:
 		return bad_field(AT_BYTE11, ret_field);
 	}
@@ -251,12 +284,19 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 {
 	/* OSC's initiator sends 7Fh always, yet its tests want to see time move (osd2-wire 9-4). */
 	uint8_t control = osc_compat ? 0 : bytes[AT_TIMESTAMPS];
+	uint8_t isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
 
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
+	/* b2, range isolation, never together with a distribution (osd2-wire 9-41). */
+	if (osc_compat && has_distribution(cdb->service_action) &&
+	    (isolation == OSD_DDT_SGL || isolation == OSD_DDT_VEC)) {
+		cdb->data_distribution = isolation;
+		isolation = 0;
+	}
 	/* In FLUSH* some initiators put the flush scope there (osd2-wire 9-2). */
 	if (!is_flush(cdb->service_action))
-		cdb->isolation = bytes[AT_OPTIONS] & OSD_OPTION_ISOLATION_MASK;
+		cdb->isolation = isolation;
 	if (cdb->isolation == 3 || cdb->isolation == 6)
 		return bad_field(AT_OPTIONS, ret_field);
 	cdb->immed_tr = bytes[AT_BYTE11] & OSD_IMMED_TR;
@@ -269,14 +309,22 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 	return OSD_OK;
 }
 
-static enum osd_status decode_word48(const uint8_t *bytes, struct osd_cdb *cdb, uint16_t *ret_field)
+static bool is_segment_length(uint32_t word)
+{
+	return word >= OSD_CONTINUATION_HEADER && word <= OSD_CONTINUATION_MAX && word % 8 == 0;
+}
+
+static enum osd_status decode_word48(const uint8_t *bytes, bool osc_compat, struct osd_cdb *cdb,
+				     uint16_t *ret_field)
 {
 	uint32_t word = get32(bytes, AT_WORD48);
+	/* Or of a bare list of any length (osd2-wire 9-6b): its content tells. */
+	bool old_list = osc_compat && cdb->service_action == OSD_SA_QUERY;
 
 	switch (word48_of(cdb->service_action)) {
 	case WORD48_CONTINUATION:
-		if (word &&
-		    (word < OSD_CONTINUATION_HEADER || word > OSD_CONTINUATION_MAX || word % 8))
+		if (word && !is_segment_length(word) &&
+		    !(old_list && word <= OSD_CONTINUATION_MAX))
 			return bad_field(AT_WORD48, ret_field);
 		cdb->continuation_length = word;
 		break;
@@ -292,8 +340,8 @@ static enum osd_status decode_word48(const uint8_t *bytes, struct osd_cdb *cdb, 
 	return OSD_OK;
 }
 
-static enum osd_status decode_command_fields(const uint8_t *bytes, struct osd_cdb *cdb,
-					     uint16_t *ret_field)
+static enum osd_status decode_command_fields(const uint8_t *bytes, bool osc_compat,
+					     struct osd_cdb *cdb, uint16_t *ret_field)
 {
 	if (cdb->service_action == OSD_SA_CREATE) {
 		uint16_t count = (uint16_t)osd_get_be(bytes + AT_LENGTH, 2);
@@ -303,7 +351,13 @@ static enum osd_status decode_command_fields(const uint8_t *bytes, struct osd_cd
 		cdb->length = osd_get_be(bytes + AT_LENGTH, 8);
 	}
 	cdb->starting_byte_address = osd_get_be(bytes + AT_START, 8);
-	return decode_word48(bytes, cdb, ret_field);
+	if (length_of(cdb->service_action) == LENGTH_OPERANDS) {
+		if (cdb->length < OSD_COUNTER_BYTES)
+			return bad_field(AT_LENGTH, ret_field);
+		if (cdb->result_offset > RESULT_OFFSET_MAX)
+			return bad_field(AT_START, ret_field);
+	}
+	return decode_word48(bytes, osc_compat, cdb, ret_field);
 }
 
 /* Retrieved attributes must not lie on top of the command's own Data-In. */
@@ -331,6 +385,8 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_com
 		cdb->service_action = 0;
 		return OSD_E_OPCODE; /* OSD-1: never to be mistaken for ours (osd2-wire 2.13) */
 	}
+	if (osc_compat)
+		cdb->service_action = osc_meaning(cdb->service_action);
 	cdb->partition_id = osd_get_be(bytes + AT_PARTITION_ID, 8);
 	cdb->object_id = osd_get_be(bytes + AT_OBJECT_ID, 8);
 	if (!osd_service_action_name(cdb->service_action))
@@ -338,9 +394,9 @@ enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_com
 
 	status = decode_options(bytes, osc_compat, cdb, ret_field);
 	if (status == OSD_OK)
-		status = decode_command_fields(bytes, cdb, ret_field);
+		status = decode_command_fields(bytes, osc_compat, cdb, ret_field);
 	if (status == OSD_OK)
-		status = decode_attributes(bytes, &cdb->attributes, ret_field);
+		status = decode_attributes(bytes, cdb->service_action, &cdb->attributes, ret_field);
 	if (status == OSD_OK)
 		status = check_data_in(cdb, ret_field);
 	memcpy(cdb->capability, bytes + AT_CAPABILITY, sizeof(cdb->capability));
@@ -451,6 +507,10 @@ bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 
 uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
 {
+	if (cdb->service_action == OSD_SA_COMPARE_AND_SWAP)
+		return UINT64_C(2) * OSD_COUNTER_BYTES;
+	if (cdb->service_action == OSD_SA_FETCH_AND_ADD)
+		return OSD_COUNTER_BYTES;
 	return length_of(cdb->service_action) == LENGTH_DATA_OUT ? cdb->length : 0;
 }
 
@@ -458,6 +518,8 @@ uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
 {
 	if (cdb->service_action == OSD_SA_EXEC)
 		return cdb->result_allocation_length;
+	if (length_of(cdb->service_action) == LENGTH_OPERANDS)
+		return cdb->result_offset + OSD_COUNTER_BYTES;
 	return length_of(cdb->service_action) == LENGTH_DATA_IN ? cdb->length : 0;
 }
 

@@ -47,6 +47,7 @@ struct osd_cdb {
 	bool dpo, fua;
 	/* 0 default, 1 none, 2 strict, 4 range, 5 functional, 7 vendor; 0 in FLUSH* */
 	uint8_t isolation;
+	uint8_t data_distribution; /* osc_compat only: OSD_DDT_SGL or _VEC in place of isolation */
 	bool immed_tr, list_attr;
 	uint8_t command_bits; /* byte 11 b3-b0: sort order, scope, FCR ... as the command says */
 	uint8_t timestamps_control; /* 0 or OSD_TIMESTAMPS_BYPASS */
@@ -66,6 +67,7 @@ struct osd_cdb {
 		uint64_t source_collection_id;     /* CREATE USER TRACKING COLLECTION */
 		uint64_t matches_collection_id;    /* QUERY */
 		uint64_t result_allocation_length; /* EXEC */
+		uint64_t result_offset; /* COMPARE AND SWAP, FETCH AND ADD: in Data-In */
 	};
 	/* Bytes 48-51: at most one of these is not 0, as the service action says (osd2-wire
 	 * 2.8). */
@@ -85,7 +87,8 @@ struct osd_cdb {
 const char *osd_service_action_name(uint16_t service_action);
 
 /* Decodes and checks one CDB.  osc_compat: as OSC's initiator means it where that contradicts the
- * standard (osd2-wire 9): byte 12 is ignored.  On OSD_OK cdb is complete.  Otherwise *ret_field is the byte to
+ * standard (osd2-wire 9): byte 12 is ignored; byte 10 may name a data distribution type; QUERY's
+ * list may have any length; OSC's private service actions become ours.  On OSD_OK cdb is complete.  Otherwise *ret_field is the byte to
  * point the sense data at, or OSD_NO_FIELD, and service_action, partition_id and object_id are
  * as sent (0 after OSD_E_OPCODE), for the sense data's object identification. */
 enum osd_status osd_cdb_decode(const uint8_t *bytes, size_t length, bool osc_compat,

@@ -61,7 +61,19 @@
 	X(0x88b2, READ_MAPS_AND_COMPARE, "READ MAPS AND COMPARE")                                  \
 	X(0x8f7c, PERFORM_SCSI_COMMAND, "PERFORM SCSI COMMAND")                                    \
 	X(0x8f7d, PERFORM_TASK_MANAGEMENT_FUNCTION, "PERFORM TASK MANAGEMENT FUNCTION")            \
-	X(0x8f81, EXEC, "EXEC")
+	X(0x8f81, EXEC, "EXEC")                                                                    \
+	X(0x8f84, COMPARE_AND_SWAP, "COMPARE AND SWAP")                                            \
+	X(0x8f85, FETCH_AND_ADD, "FETCH AND ADD")                                                  \
+	X(0x8f86, GENERIC_COMPARE_AND_SWAP, "GENERIC COMPARE AND SWAP")                            \
+	X(0x8f87, CONDITIONAL_SET_ATTRIBUTES, "CONDITIONAL SET ATTRIBUTES")
+
+/* OSC's private codes for the last four, in gaps of the standard's range: understood only with
+ * osc-compat (osd2-wire 3.19). */
+#define OSD_OSC_SERVICE_ACTIONS(X)                                                                 \
+	X(0x888d, COMPARE_AND_SWAP, "CAS")                                                         \
+	X(0x8890, FETCH_AND_ADD, "FA")                                                             \
+	X(0x8891, CONDITIONAL_SET_ATTRIBUTES, "COND SETATTR")                                      \
+	X(0x88a5, GENERIC_COMPARE_AND_SWAP, "GEN CAS")
 
 enum osd_service_action {
 #define X(code, symbol, name) OSD_SA_##symbol = code,
@@ -86,6 +98,11 @@ enum osd_collection_type {
 #define OSD_OPTION_DPO            0x10
 #define OSD_OPTION_FUA            0x08
 #define OSD_OPTION_ISOLATION_MASK 0x07
+
+/* OSC's data distribution types, b1-b0 of byte 10 with osc-compat (osd2-wire 3.5). */
+#define OSD_DDT_CONTIGUOUS 0
+#define OSD_DDT_SGL        1
+#define OSD_DDT_VEC        2
 
 /* Byte 11 (osd2-wire 2.3). */
 #define OSD_IMMED_TR            0x80
@@ -150,6 +167,7 @@ enum osd_permission {
 #define OSD_LIST_GET          0x1
 #define OSD_LIST_SET          0x9 /* and retrieved */
 #define OSD_LIST_MULTI_OBJECT 0xe
+#define OSD_LIST_MULTI_OSC    0xf /* OSD-1's number for it, which OSC's initiator expects */
 
 /* Attribute page ranges and classes (osd2-wire 5.1). */
 #define OSD_PAGE_PARTITION_BASE  0x30000000u
@@ -200,10 +218,14 @@ enum osd_permission {
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
+#define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */
 #define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
 #define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)
 #define OSD_OBJECTS_COLLECTION   UINT64_C(0x1000) /* every user object of the partition */
 #define OSD_JOBS_COLLECTION      UINT64_C(0x1001)
+#define OSD_COUNTER_SWAP         1 /* of OSD_PAGE_COUNTERS: COMPARE AND SWAP */
+#define OSD_COUNTER_ADD          2 /* FETCH AND ADD */
+#define OSD_COUNTER_BYTES        8
 #define OSD_CREATE_MAX           4096 /* objects one CREATE makes (design D6) */
 
 /* Bits of a damage summary (osd2-wire 5.18). */

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.attributes import Page
-from pyosd.commands import Commands
-from pyosd.types import ObjectRef, ref
-from tests.expect import NO_PARTITION, OK, check, mangled
+from pyosd.cdb import AttributeLists
+from pyosd.commands import Commands, Reply
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from tests.command.test_atomic import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
+from tests.conftest import MakeHarness
+from tests.expect import CDB_FIELD, NO_PARTITION, OK, PAST_END, UNSUPPORTED, check, mangled
 from tests.harness import Harness
 from tests.processes import long_lived
 
@@ -62,3 +66,181 @@ def test_removing_an_absent_partition(osd: Commands, unit: Commands, part: int) 
     check(unit.reply(request), OK)
     check(unit.reply(rq.remove_partition(part)), OK)
     assert part not in unit.list_partitions()
+
+
+# ---- private service actions ----
+
+
+@pytest.mark.parametrize(
+    ("code", "vendor"), [(0x888D, CAS), (0x8890, ADD), (0x8891, COND_SET), (0x88A5, GEN_CAS)]
+)
+def test_private_codes(
+    osd: Commands, obj: ObjectRef, unit: Commands, thing: ObjectRef, code: int, vendor: int
+) -> None:
+    """OSC's codes stand in the standard's range: unknown without the switch."""
+    for action in (code, vendor):
+        if code in (0x888D, 0x8890):
+            check(counter(unit, thing, action, 0, 0), OK)
+        else:
+            check(exchange(unit, thing, action, (VALUE, b""), (VALUE, b"")), OK)
+    check(mangled(osd, rq.read(obj, 0, 0), {8: code.to_bytes(2, "big")}), UNSUPPORTED)
+
+
+# ---- data distribution ----
+
+SGL, VEC, RESERVED = b"\x01", b"\x02", b"\x03"
+
+
+def sgl(*pieces: tuple[int, int]) -> bytes:
+    """be64 count, then offset and length of each piece."""
+    return struct.pack(">Q", len(pieces)) + b"".join(struct.pack(">QQ", *each) for each in pieces)
+
+
+def write_with(
+    osd: Commands, obj: ObjectRef, kind: bytes, head: bytes, data: bytes, start: int = 0
+) -> Reply:
+    """LENGTH counts the header."""
+    return mangled(osd, rq.write(obj, start, head + data), {10: kind})
+
+
+def read_with(
+    osd: Commands, obj: ObjectRef, kind: bytes, head: bytes, length: int, start: int = 0
+) -> Reply:
+    """LENGTH does not count the header, which is all of Data-Out."""
+    return mangled(osd, rq.read(obj, start, length), {10: kind}, data_out=head)
+
+
+def test_scattered(unit: Commands, thing: ObjectRef) -> None:
+    pieces = sgl((4, 2), (0, 3), (8, 1))
+    check(write_with(unit, thing, SGL, pieces, b"abcdef", start=10), OK)
+    assert bytes(unit.read(thing, 0, 100)) == bytes(10) + b"cde\0ab\0\0f"
+    reply = check(read_with(unit, thing, SGL, pieces, 6, start=10), OK)
+    assert bytes(reply.response.data_in) == b"abcdef"
+
+
+def test_strided(unit: Commands, thing: ObjectRef) -> None:
+    """Element i at start + i x stride, the last one short."""
+    head = struct.pack(">QQ", 5, 2)
+    check(write_with(unit, thing, VEC, head, b"aabbc", start=1), OK)
+    assert bytes(unit.read(thing, 0, 100)) == b"\0aa\0\0\0bb\0\0\0c"
+    reply = check(read_with(unit, thing, VEC, head, 5, start=1), OK)
+    assert bytes(reply.response.data_in) == b"aabbc"
+    short = check(read_with(unit, thing, VEC, head, 6, start=1), PAST_END)
+    assert short.sense is not None
+    assert short.sense.command_information == 5
+    created = mangled(unit, rq.create_and_write(thing.partition_id, 0, 0, head + b"xxy"), {10: VEC})
+    check(created, OK)
+
+
+def test_elements_that_overlap(unit: Commands, thing: ObjectRef) -> None:
+    """Stride below the element length, and 0: later elements overwrite earlier ones."""
+    check(write_with(unit, thing, VEC, struct.pack(">QQ", 1, 2), b"abcd"), OK)
+    assert bytes(unit.read(thing, 0, 9)) == b"acd"
+    check(write_with(unit, thing, VEC, struct.pack(">QQ", 0, 1), b"xyz"), OK)
+    assert bytes(unit.read(thing, 0, 9)) == b"zcd"
+    check(write_with(unit, thing, VEC, struct.pack(">QQ", 9, 4), b""), OK)
+    check(write_with(unit, thing, SGL, sgl(), b""), OK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        (SGL, b""),
+        (SGL, bytes(7)),
+        (SGL, struct.pack(">Q", 2) + bytes(16)),
+        (SGL, struct.pack(">Q", 65534)),
+        (SGL, struct.pack(">Q", 2**64 - 1)),
+        (SGL, struct.pack(">Q", 2**60)),
+        (VEC, b""),
+        (VEC, bytes(15)),
+        (VEC, bytes(16)),
+        (VEC, struct.pack(">QQ", 2**63, 1)),
+    ],
+)
+def test_headers_that_do_not_hold(
+    unit: Commands, thing: ObjectRef, kind: bytes, head: bytes
+) -> None:
+    """Cut short, too many pieces, no element length, an offset beyond 64 bits."""
+    check(read_with(unit, thing, kind, head, 8), CDB_FIELD.at(32))
+    data = b"x" * 8 if len(head) > 15 and kind == VEC else b""
+    check(write_with(unit, thing, kind, head, data), CDB_FIELD.at(32))
+    assert unit.get_attribute(thing, Page.USER_INFORMATION, 0x82) == bytes(8)
+
+
+def test_pieces_that_do_not_add_up(unit: Commands, thing: ObjectRef) -> None:
+    """As in a continuation segment."""
+    for pieces in (sgl((0, 4)), sgl((0, 9)), sgl((2**64 - 1, 8)), sgl((0, 2**63), (0, 2**63 + 8))):
+        check(write_with(unit, thing, SGL, pieces, b"12345678"), CDB_FIELD.at(48))
+        check(read_with(unit, thing, SGL, pieces, 8), CDB_FIELD.at(48))
+    many = struct.pack(">QQ", 1, 1)
+    check(read_with(unit, thing, VEC, many, 65534), CDB_FIELD.at(32))
+    check(read_with(unit, thing, VEC, many, 65533), PAST_END)
+
+
+@pytest.mark.parametrize("byte", [RESERVED, b"\x05", b"\x06", b"\x07"])
+def test_never_together_with_isolation(unit: Commands, thing: ObjectRef, byte: bytes) -> None:
+    check(write_with(unit, thing, byte, sgl((0, 1)), b"x"), CDB_FIELD.at(10))
+    check(mangled(unit, rq.write(thing, 0, b"x"), {10: b"\x04"}), OK)
+
+
+def test_never_together_with_a_continuation(unit: Commands, thing: ObjectRef) -> None:
+    request = rq.write_pieces(thing, [(0, 1)], b"x")
+    for kind in (SGL, VEC):
+        check(mangled(unit, request, {10: kind}), CDB_FIELD.at(48))
+    check(unit.reply(request), OK)
+
+
+def test_isolation_where_there_is_no_distribution(
+    osd: Commands, obj: ObjectRef, unit: Commands, thing: ObjectRef
+) -> None:
+    """Without the switch the bits are isolation; with it, too, in any other command."""
+    for kind in (SGL, VEC):
+        check(mangled(osd, rq.write(obj, 0, sgl((0, 1))), {10: kind}), OK)
+        check(mangled(unit, rq.append(thing, b"x"), {10: kind}), OK)
+        check(mangled(unit, rq.clear(thing, 0, 1), {10: kind}), OK)
+
+
+# ---- attributes of many objects ----
+
+
+def created_pairs(osd: Commands, pid: int) -> tuple[int, list[tuple[int, int, bytes]]]:
+    """CREATE three; the list's type and its (id, number, value) in order, as OSC's form has them."""
+    sets = tuple(AttributeValue(Page.APPLICATION, n, bytes([n]) * n) for n in (1, 9))
+    gets = tuple(AttributeId(Page.APPLICATION, n) for n in (9, 1, 5))
+    lists = AttributeLists(gets, sets, allocation=1024)
+    reply = check(osd.reply(rq.create(pid, count=3, attributes=lists)), OK)
+    data, at, found = bytes(reply.response.data_in), 8, []
+    kind, length = struct.unpack_from(">B3xI", data)
+    while at < 8 + length:
+        oid, page, number, size = struct.unpack_from(">QII6xH", data, at)
+        assert page == Page.APPLICATION
+        found.append((oid, number, data[at + 24 : at + 24 + size]))
+        at += (24 + size + 7) // 8 * 8
+    assert at == 8 + length
+    return kind, found
+
+
+def test_created_objects(unit: Commands, part: int, make_harness: MakeHarness) -> None:
+    """The first attribute of all objects, then the second; type Fh, or Eh on demand (9-7)."""
+    for kind, each in ((0xF, unit), (0xE, make_harness(memory=1, osc_compat=1, osc_list_e=1).osd)):
+        got, found = created_pairs(each, part if each is unit else each.create_partition())
+        first = found[0][0]
+        ids = (first, first + 1, first + 2)
+        expected = ((9, bytes([9]) * 9), (1, b"\1"), (5, b""))
+        assert found == [(oid, *attribute) for attribute in expected for oid in ids]
+        assert got == kind
+
+
+def test_members_of_a_collection(unit: Commands, part: int) -> None:
+    collection = unit.create_collection(part)
+    members = [unit.create(part) for _ in range(2)]
+    for each in members:
+        join = AttributeValue(Page.USER_COLLECTIONS, 1, struct.pack(">Q", collection.object_id))
+        unit.set_attributes(each, [join])
+    lists = AttributeLists((AttributeId(Page.USER_INFORMATION, 2),), allocation=256)
+    reply = check(unit.reply(rq.get_member_attributes(collection, attributes=lists)), OK)
+    data = bytes(reply.response.data_in)
+    assert data[0] == 0xF
+    for at, each in zip((8, 40), members, strict=True):
+        assert struct.unpack_from(">Q", data, at) == (each.object_id,)
+        assert struct.unpack_from(">Q", data, at + 24) == (each.object_id,)
