@@ -60,6 +60,7 @@ static const struct osd_command_def commands[] = {
 	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_get_member_attributes},
 	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
 	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_set_member_attributes},
+	{OSD_SA_READ_MAP, "READ MAP", U, OSD_PERM_DEV_MGMT, 0, osd_cmd_read_map},
 	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK, osd_cmd_exec},
 	{OSD_SA_COMPARE_AND_SWAP, "COMPARE AND SWAP", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,

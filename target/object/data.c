@@ -61,7 +61,7 @@ void osd_object_mark_removed(struct osd_object *object)
 	osd_uncharge(object->objects, object->partition, atomic_load(&object->length));
 }
 
-static enum osd_status lock_for_read(struct osd_object *object, struct osd_range *range,
+enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
 				     uint64_t offset, uint64_t end, bool nowait)
 {
 	enum osd_status status = OSD_OK;
@@ -80,6 +80,13 @@ static enum osd_status lock_for_read(struct osd_object *object, struct osd_range
 	}
 	pthread_mutex_unlock(&object->mutex);
 	return status;
+}
+
+void osd_object_unlock_read(struct osd_object *object, struct osd_range *range)
+{
+	pthread_mutex_lock(&object->mutex);
+	osd_range_drop(&object->ranges, range);
+	pthread_mutex_unlock(&object->mutex);
 }
 
 /* ---- times ------------------------------------------------------------------------------- */
@@ -142,13 +149,11 @@ enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void
 
 	if (!osd_add_u64(offset, length, &end))
 		return OSD_E_CDB_FIELD;
-	status = lock_for_read(object, &range, offset, end, flags & OSD_DATA_NOWAIT);
+	status = osd_object_lock_read(object, &range, offset, end, flags & OSD_DATA_NOWAIT);
 	if (status != OSD_OK)
 		return status;
 	status = read_locked(object, offset, buffer, length, flags, ret_read);
-	pthread_mutex_lock(&object->mutex);
-	osd_range_drop(&object->ranges, &range);
-	pthread_mutex_unlock(&object->mutex);
+	osd_object_unlock_read(object, &range);
 	if (status == OSD_OK)
 		osd_object_touch(object, false, flags);
 	return status;

@@ -95,6 +95,7 @@ struct osd_object {
 	_Atomic bool directories_unsynced;
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic uint64_t max_length;
+	_Atomic uint64_t allocated; /* bytes of blocks, when last looked at */
 	struct osd_tier_file file;
 
 	_Atomic uint64_t times[OSD_T_COUNT];
@@ -134,9 +135,10 @@ struct osd_txn {
 	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
 	struct osd_record record;
 	bool loaded, locked, dirty;
-	bool length_set;   /* record.length is new in this transaction */
-	bool accessed;	   /* its access time is noted */
-	uint64_t removals; /* objects->removals before the record was read */
+	bool length_set;	     /* record.length is new in this transaction */
+	bool accessed;		     /* its access time is noted */
+	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
+	uint64_t removals;	     /* objects->removals before the record was read */
 };
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -307,6 +309,10 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn);
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end);
 void osd_object_unlock(struct osd_object *object, struct osd_range *range);
+/* Shared lock on [offset, end).  OSD_E_RETRY: only with nowait. */
+enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
+				     uint64_t offset, uint64_t end, bool nowait);
+void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);
 /* With the end locked: charges and reserves so that bytes up to new_length may be written. */
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags);
 /* Changes the object's record in a transaction of its own. */
@@ -328,6 +334,18 @@ bool osd_object_is_settled(struct osd_object *object);
 enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
 enum osd_status osd_root_settle(struct osd_objects *objects);
 void osd_settle_all(struct osd_objects *objects, bool everything);
+/* Copies data and leaves holes, in pieces; to need not be as long afterwards.  how may be NULL. */
+struct osd_copy_how {
+	unsigned flags;		 /* enum osd_data_copy_flags */
+	bool (*stop)(void *arg); /* asked between pieces: then OSD_E_TASK_ABORTED; may be NULL */
+	void *arg;
+};
+enum osd_status osd_copy_extents(struct osd_tier_file *from, uint64_t from_offset, uint64_t length,
+				 struct osd_tier_file *to, uint64_t to_offset,
+				 const struct osd_copy_how *how);
+/* Bytes of blocks the object at hand has: less than its length where it has holes, which quotas
+ * count (docs/format.md).  Last known where somebody changes it just now. */
+enum osd_status osd_txn_allocated(struct osd_txn *txn, uint64_t *ret_bytes);
 void osd_version_begin(struct osd_object *object); /* under mutex */
 void osd_version_end(struct osd_object *object);   /* under mutex */
 void osd_version_length(struct osd_object *object, uint64_t length);

@@ -220,6 +220,24 @@ enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uin
 				 unsigned flags);
 enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
+enum osd_map_type {
+	OSD_MAP_ALL = 0x0000, /* asked for only */
+	OSD_MAP_DATA = 0x0001,
+	OSD_MAP_HOLE = 0x0002,
+	OSD_MAP_DAMAGED_DATA = 0x0003,
+	OSD_MAP_DAMAGED_ATTRIBUTES = 0x8000,
+};
+struct osd_extent {
+	enum osd_map_type type;
+	uint64_t offset, length;
+};
+/* Returns false when it has seen enough.  Must not call this layer. */
+typedef bool osd_map_fn(void *arg, const struct osd_extent *extent);
+/* Data, holes and damage that is known of from offset to the end, in order and as of one moment; no
+ * change comes between.  Damaged attributes have length 0.
+ * OSD_E_BEYOND_END when offset > length of the object. */
+enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_map_fn *fn,
+			       void *arg);
 enum osd_status osd_object_flush(struct osd_object *object);
 /* Everything in the partition (or, id (0,0), in the store): data, directories, log. */
 enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id);

@@ -230,7 +230,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		return status;
 	status = osd_tier_stat(&object->file, &stat);
 	if (status == OSD_E_NO_OBJECT) {
-		stat = (struct osd_data_stat){0, 0};
+		stat = (struct osd_data_stat){0, 0, 0};
 		status = OSD_OK;
 	}
 	if (status == OSD_OK && !object->length_rules) {

@@ -7,12 +7,7 @@
  * middle writes new files of the next generation and switches over in one commit. */
 #include "object/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/util.h"
-
-#define COPY_BYTES (256u << 10)
 
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 {
@@ -165,27 +160,6 @@ enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uin
 
 /* ---- punch ------------------------------------------------------------------------------- */
 
-static enum osd_status copy_range(struct osd_tier_file *from, uint64_t from_offset,
-				  struct osd_tier_file *to, uint64_t to_offset, uint64_t length)
-{
-	OSD_CLEANUP_FREE uint8_t *buffer = malloc(COPY_BYTES);
-	enum osd_status status = buffer ? OSD_OK : OSD_E_NO_MEMORY;
-
-	while (status == OSD_OK && length > 0) {
-		size_t piece = OSD_MIN(length, COPY_BYTES), got = 0;
-
-		status = osd_tier_read(from, from_offset, buffer, piece, 0, &got);
-		if (status != OSD_OK)
-			break;
-		memset(buffer + got, 0, piece - got);
-		status = osd_tier_write(to, to_offset, buffer, piece);
-		from_offset += piece;
-		to_offset += piece;
-		length -= piece;
-	}
-	return status;
-}
-
 static void change_spare(struct osd_record *record, void *arg)
 {
 	record->spare_generation = *(const uint64_t *)arg;
@@ -210,10 +184,12 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 				     struct osd_tier_file *to)
 {
 	uint64_t tail = offset + length, end = atomic_load(&object->length);
-	enum osd_status status = copy_range(&object->file, 0, to, 0, offset);
+	enum osd_status status = osd_copy_extents(&object->file, 0, offset, to, 0, NULL);
 
 	if (status == OSD_OK)
-		status = copy_range(&object->file, tail, to, offset, end - tail);
+		status = osd_copy_extents(&object->file, tail, end - tail, to, offset, NULL);
+	if (status == OSD_OK)
+		status = osd_tier_truncate(to, end - length);
 	return status == OSD_OK ? osd_tier_sync(to, true) : status;
 }
 

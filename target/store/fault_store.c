@@ -275,6 +275,42 @@ static enum osd_status data_stat(struct osd_data_file *file, struct osd_data_sta
 	return file_hit(file, &status) ? status : osd_data_stat(inner_file(file), ret_stat);
 }
 
+static enum osd_status data_next_extent(struct osd_data_file *file, uint64_t offset,
+					uint64_t *ret_start, uint64_t *ret_end)
+{
+	enum osd_status status;
+
+	return file_hit(file, &status)
+		       ? status
+		       : osd_data_next_extent(inner_file(file), offset, ret_start, ret_end);
+}
+
+/* A failing copy leaves half of it behind, too. */
+static enum osd_status data_copy(struct osd_data_file *from, uint64_t from_offset,
+				 struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+				 unsigned flags)
+{
+	enum osd_status status;
+
+	if (!file_hit(to, &status))
+		return osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset,
+				     length, flags);
+	osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset, length / 2, flags);
+	return status;
+}
+
+static enum osd_status data_clone(struct osd_data_file *from, struct osd_data_file *to)
+{
+	enum osd_status status;
+
+	return file_hit(to, &status) ? status : osd_data_clone(inner_file(from), inner_file(to));
+}
+
+static bool data_can_clone(struct osd_data *data)
+{
+	return osd_data_can_clone(to_data(data)->inner);
+}
+
 static enum osd_status data_sync(struct osd_data_file *file)
 {
 	enum osd_status status;
@@ -340,6 +376,10 @@ static const struct osd_data_ops data_ops = {
 	.truncate = data_truncate,
 	.zero = data_zero,
 	.stat = data_stat,
+	.next_extent = data_next_extent,
+	.copy = data_copy,
+	.clone = data_clone,
+	.can_clone = data_can_clone,
 	.sync = data_sync,
 	.share = data_share,
 	.set_modified = data_set_modified,

@@ -13,10 +13,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
@@ -24,11 +26,13 @@
 
 #include "base/util.h"
 
+#define COPY_BYTES    (256u << 10)
 #define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+1 and the separators */
 
 struct file_data {
 	struct osd_data base;
 	int directory_fd; /* borrowed */
+	bool can_clone;
 };
 
 struct file {
@@ -210,11 +214,121 @@ static enum osd_status file_stat(struct osd_data_file *file, struct osd_data_sta
 	if (fstat(fd_of(file), &stat) < 0)
 		return osd_status_from_errno(errno);
 	ret_stat->size = (uint64_t)stat.st_size;
+	ret_stat->allocated = (uint64_t)stat.st_blocks * 512;
 	ret_stat->modified_ms = stat.st_mtim.tv_sec < 0
 					? 0
 					: (uint64_t)stat.st_mtim.tv_sec * 1000 +
 						  (uint64_t)stat.st_mtim.tv_nsec / 1000000;
 	return OSD_OK;
+}
+
+/* ---- extents and copies ------------------------------------------------------------------ */
+
+/* A file system that cannot tell has one extent. */
+static enum osd_status whole_file(int fd, uint64_t offset, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat) < 0)
+		return osd_status_from_errno(errno);
+	if (offset >= (uint64_t)stat.st_size)
+		return OSD_E_BEYOND_END;
+	*ret_start = offset;
+	*ret_end = (uint64_t)stat.st_size;
+	return OSD_OK;
+}
+
+/* lseek moves the descriptor's position, which nobody uses. */
+static enum osd_status file_next_extent(struct osd_data_file *file, uint64_t offset,
+					uint64_t *ret_start, uint64_t *ret_end)
+{
+	off_t start = lseek(fd_of(file), (off_t)offset, SEEK_DATA), end;
+
+	if (start < 0 && errno == ENXIO)
+		return OSD_E_BEYOND_END;
+	if (start < 0 && errno == EINVAL)
+		return whole_file(fd_of(file), offset, ret_start, ret_end);
+	end = start < 0 ? -1 : lseek(fd_of(file), start, SEEK_HOLE);
+	if (end < 0)
+		return errno == ENXIO ? OSD_E_BEYOND_END : osd_status_from_errno(errno);
+	*ret_start = (uint64_t)start;
+	*ret_end = (uint64_t)end;
+	return OSD_OK;
+}
+
+static enum osd_status copy_bytes(struct osd_data_file *from, uint64_t from_offset,
+				  struct osd_data_file *to, uint64_t to_offset, uint64_t length)
+{
+	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_MIN(length, COPY_BYTES));
+	enum osd_status status = buffer ? OSD_OK : OSD_E_NO_MEMORY;
+
+	while (status == OSD_OK && length > 0) {
+		size_t piece = OSD_MIN(length, COPY_BYTES), got = 0;
+
+		status = file_read(from, from_offset, buffer, piece, 0, &got);
+		if (status != OSD_OK || got == 0)
+			break;
+		status = file_write(to, to_offset, buffer, got);
+		from_offset += got;
+		to_offset += got;
+		length -= got;
+	}
+	return status;
+}
+
+/* The kernel may share blocks, or leave the copying to the device; where it does neither it says so
+ * at once. */
+static enum osd_status file_copy(struct osd_data_file *from, uint64_t from_offset,
+				 struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+				 unsigned flags)
+{
+	if (flags & OSD_DATA_COPY_BYTES)
+		return copy_bytes(from, from_offset, to, to_offset, length);
+	while (length > 0) {
+		off_t in = (off_t)from_offset, out = (off_t)to_offset;
+		ssize_t done = copy_file_range(fd_of(from), &in, fd_of(to), &out,
+					       OSD_MIN(length, (uint64_t)SSIZE_MAX), 0);
+
+		if (done == 0)
+			break;
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0 &&
+		    (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+			return copy_bytes(from, from_offset, to, to_offset, length);
+		if (done < 0)
+			return osd_status_from_errno(errno);
+		from_offset += (uint64_t)done;
+		to_offset += (uint64_t)done;
+		length -= (uint64_t)done;
+	}
+	return OSD_OK;
+}
+
+static enum osd_status file_clone(struct osd_data_file *from, struct osd_data_file *to)
+{
+	if (ioctl(fd_of(to), FICLONE, fd_of(from)) == 0)
+		return OSD_OK;
+	if (errno == ENOSPC || errno == EDQUOT || errno == EIO)
+		return osd_status_from_errno(errno);
+	return OSD_E_BUSY;
+}
+
+/* Tried on two files without a name: nothing else tells for sure. */
+static bool try_clone(int directory_fd)
+{
+	const int flags = O_TMPFILE | O_RDWR | O_CLOEXEC;
+	OSD_CLEANUP_CLOSE int from = openat(directory_fd, ".", flags, 0600);
+	OSD_CLEANUP_CLOSE int to = from < 0 ? -1 : openat(directory_fd, ".", flags, 0600);
+	static const uint8_t block[4096];
+
+	return to >= 0 && pwrite(from, block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+	       ioctl(to, FICLONE, from) == 0;
+}
+
+static bool file_can_clone(struct osd_data *data)
+{
+	return to_data(data)->can_clone;
 }
 
 static enum osd_status file_sync(struct osd_data_file *file)
@@ -363,6 +477,10 @@ static const struct osd_data_ops file_ops = {
 	.truncate = file_truncate,
 	.zero = file_zero,
 	.stat = file_stat,
+	.next_extent = file_next_extent,
+	.copy = file_copy,
+	.clone = file_clone,
+	.can_clone = file_can_clone,
 	.sync = file_sync,
 	.share = file_share,
 	.set_modified = file_set_modified,
@@ -379,7 +497,7 @@ enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data)
 
 	if (!data)
 		return OSD_E_NO_MEMORY;
-	*data = (struct file_data){{&file_ops}, directory_fd};
+	*data = (struct file_data){{&file_ops}, directory_fd, try_clone(directory_fd)};
 	*ret_data = &data->base;
 	return OSD_OK;
 }

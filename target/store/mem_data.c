@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* mem_data.c -- object data in memory: the twin of file_store.c for tests and for a target without
- * disk. A file lives as long as it has a name or is open, as a file of the kernel's does. */
+ * disk. A file lives as long as it has a name or is open, as a file of the kernel's does, and has
+ * holes where nothing was written. */
 #include "store/store.h"
 
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #define MEM_BUCKETS  1024u
 #define MEM_CAPACITY (UINT64_C(1) << 40) /* what the store says it holds */
 #define MEM_FILE_MAX (UINT64_C(1) << 32)
+#define MEM_BLOCK    4096u
 
 struct mem_file {
 	struct osd_data_file base;
@@ -20,7 +22,8 @@ struct mem_file {
 	struct mem_file *next; /* in its bucket; under the store's lock */
 	unsigned references;   /* under the store's lock: open files, and 1 for the name */
 	pthread_rwlock_t lock;
-	uint8_t *bytes; /* owned; under lock */
+	uint8_t *bytes;	 /* owned; under lock */
+	uint8_t *blocks; /* owned; under lock: 1 for each MEM_BLOCK bytes that is no hole */
 	size_t size, capacity;
 	uint64_t modified_ms;
 };
@@ -70,6 +73,7 @@ static void file_put(struct mem_file *file)
 		return;
 	pthread_rwlock_destroy(&file->lock);
 	free(file->bytes);
+	free(file->blocks);
 	free(file);
 }
 
@@ -141,22 +145,54 @@ static enum osd_status mem_read(struct osd_data_file *base, uint64_t offset, voi
 	return OSD_OK;
 }
 
+/* Of the blocks that lie in [start, end): all of them, or (for a hole) those that do so wholly.
+ * Under the file's lock. */
+static void mark_blocks(struct mem_file *file, uint64_t start, uint64_t end, bool written)
+{
+	size_t first =
+		(size_t)(written ? start / MEM_BLOCK : osd_round_up(start, MEM_BLOCK) / MEM_BLOCK);
+	size_t last =
+		(size_t)(written ? osd_round_up(end, MEM_BLOCK) / MEM_BLOCK : end / MEM_BLOCK);
+
+	if (first < last)
+		memset(file->blocks + first, written, last - first);
+}
+
+/* Under the file's lock. */
+static enum osd_status file_reserve(struct mem_file *file, size_t capacity)
+{
+	uint8_t *bytes = realloc(file->bytes, capacity);
+	uint8_t *blocks;
+
+	if (!bytes)
+		return OSD_E_NO_MEMORY;
+	file->bytes = bytes;
+	blocks = realloc(file->blocks, capacity / MEM_BLOCK);
+	if (!blocks)
+		return OSD_E_NO_MEMORY;
+	memset(blocks + file->capacity / MEM_BLOCK, 0, (capacity - file->capacity) / MEM_BLOCK);
+	file->blocks = blocks;
+	file->capacity = capacity;
+	return OSD_OK;
+}
+
 /* Under the file's lock. */
 static enum osd_status file_resize(struct mem_file *file, uint64_t size)
 {
+	enum osd_status status;
+
 	if (size > MEM_FILE_MAX)
 		return OSD_E_NO_SPACE;
 	if (size > file->capacity) {
-		size_t capacity = (size_t)OSD_MAX(size, file->capacity * 2);
-		uint8_t *bytes = realloc(file->bytes, capacity);
-
-		if (!bytes)
-			return OSD_E_NO_MEMORY;
-		file->bytes = bytes;
-		file->capacity = capacity;
+		status = file_reserve(
+			file, (size_t)osd_round_up(OSD_MAX(size, file->capacity * 2), MEM_BLOCK));
+		if (status != OSD_OK)
+			return status;
 	}
 	if (size > file->size)
 		memset(file->bytes + file->size, 0, (size_t)size - file->size);
+	else
+		mark_blocks(file, size, osd_round_up(file->size, MEM_BLOCK), false);
 	file->size = (size_t)size;
 	file->modified_ms = now_ms();
 	return OSD_OK;
@@ -171,8 +207,10 @@ static enum osd_status mem_write(struct osd_data_file *base, uint64_t offset, co
 	pthread_rwlock_wrlock(&file->lock);
 	if (offset + length > file->size)
 		status = file_resize(file, offset + length);
-	if (status == OSD_OK && length)
+	if (status == OSD_OK && length) {
 		memcpy(file->bytes + offset, bytes, length);
+		mark_blocks(file, offset, offset + length, true);
+	}
 	file->modified_ms = now_ms();
 	pthread_rwlock_unlock(&file->lock);
 	return status;
@@ -194,8 +232,11 @@ static enum osd_status mem_zero(struct osd_data_file *base, uint64_t offset, uin
 	struct mem_file *file = to_file(base);
 
 	pthread_rwlock_wrlock(&file->lock);
-	if (offset < file->size)
-		memset(file->bytes + offset, 0, OSD_MIN(length, file->size - (size_t)offset));
+	if (offset < file->size) {
+		length = OSD_MIN(length, file->size - offset);
+		memset(file->bytes + offset, 0, (size_t)length);
+		mark_blocks(file, offset, offset + length, false);
+	}
 	file->modified_ms = now_ms();
 	pthread_rwlock_unlock(&file->lock);
 	return OSD_OK;
@@ -206,9 +247,68 @@ static enum osd_status mem_stat(struct osd_data_file *base, struct osd_data_stat
 	struct mem_file *file = to_file(base);
 
 	pthread_rwlock_rdlock(&file->lock);
-	*ret_stat = (struct osd_data_stat){file->size, file->modified_ms};
+	*ret_stat = (struct osd_data_stat){file->size, 0, file->modified_ms};
+	for (size_t i = 0; i < file->capacity / MEM_BLOCK; i++)
+		ret_stat->allocated += file->blocks[i] * MEM_BLOCK;
 	pthread_rwlock_unlock(&file->lock);
 	return OSD_OK;
+}
+
+static enum osd_status mem_next_extent(struct osd_data_file *base, uint64_t offset,
+				       uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct mem_file *file = to_file(base);
+	enum osd_status status = OSD_E_BEYOND_END;
+	uint64_t start = offset, end;
+
+	pthread_rwlock_rdlock(&file->lock);
+	while (start < file->size && !file->blocks[start / MEM_BLOCK])
+		start = (start / MEM_BLOCK + 1) * MEM_BLOCK;
+	if (start < file->size) {
+		for (end = start; end < file->size && file->blocks[end / MEM_BLOCK];)
+			end = (end / MEM_BLOCK + 1) * MEM_BLOCK;
+		*ret_start = start;
+		*ret_end = OSD_MIN(end, file->size);
+		status = OSD_OK;
+	}
+	pthread_rwlock_unlock(&file->lock);
+	return status;
+}
+
+/* In pieces through a buffer, so that no two files are locked at once. */
+static enum osd_status mem_copy(struct osd_data_file *from, uint64_t from_offset,
+				struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+				unsigned flags)
+{
+	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_MIN(length, 256u << 10) + 1);
+	enum osd_status status = buffer ? OSD_OK : OSD_E_NO_MEMORY;
+
+	(void)flags;
+	while (status == OSD_OK && length > 0) {
+		size_t got = 0;
+
+		status = mem_read(from, from_offset, buffer, OSD_MIN(length, 256u << 10), 0, &got);
+		if (status != OSD_OK || got == 0)
+			break;
+		status = mem_write(to, to_offset, buffer, got);
+		from_offset += got;
+		to_offset += got;
+		length -= got;
+	}
+	return status;
+}
+
+static enum osd_status mem_clone(struct osd_data_file *from, struct osd_data_file *to)
+{
+	(void)from;
+	(void)to;
+	return OSD_E_BUSY;
+}
+
+static bool mem_can_clone(struct osd_data *data)
+{
+	(void)data;
+	return false;
 }
 
 static enum osd_status mem_sync(struct osd_data_file *file)
@@ -321,6 +421,10 @@ static const struct osd_data_ops mem_ops = {
 	.truncate = mem_truncate,
 	.zero = mem_zero,
 	.stat = mem_stat,
+	.next_extent = mem_next_extent,
+	.copy = mem_copy,
+	.clone = mem_clone,
+	.can_clone = mem_can_clone,
 	.sync = mem_sync,
 	.share = mem_share,
 	.set_modified = mem_set_modified,

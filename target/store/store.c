@@ -136,6 +136,33 @@ enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *
 	return file->data->ops->stat(file, ret_stat);
 }
 
+enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset,
+				     uint64_t *ret_start, uint64_t *ret_end)
+{
+	if (!in_range(offset, 0))
+		return OSD_E_BEYOND_END;
+	return file->data->ops->next_extent(file, offset, ret_start, ret_end);
+}
+
+enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
+			      struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+			      unsigned flags)
+{
+	if (!in_range(from_offset, length) || !in_range(to_offset, length))
+		return OSD_E_NO_SPACE;
+	return to->data->ops->copy(from, from_offset, to, to_offset, length, flags);
+}
+
+enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to)
+{
+	return to->data->ops->clone(from, to);
+}
+
+bool osd_data_can_clone(struct osd_data *data)
+{
+	return data->ops->can_clone(data);
+}
+
 enum osd_status osd_data_sync(struct osd_data_file *file)
 {
 	return file->data->ops->sync(file);

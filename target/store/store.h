@@ -146,6 +146,7 @@ struct osd_data_name {
 
 struct osd_data_stat {
 	uint64_t size;
+	uint64_t allocated;   /* bytes of blocks the file has; holes have none */
 	uint64_t modified_ms; /* since 1970 */
 };
 
@@ -159,6 +160,7 @@ struct osd_data_file {
 
 enum osd_data_open_flags { OSD_DATA_CREATE = 1 };
 enum osd_data_read_flags { OSD_DATA_READ_NOWAIT = 1 };
+enum osd_data_copy_flags { OSD_DATA_COPY_BYTES = 1 /* read and write them: no blocks in common */ };
 
 struct osd_data_ops {
 	void (*close)(struct osd_data *data);
@@ -172,6 +174,13 @@ struct osd_data_ops {
 	enum osd_status (*truncate)(struct osd_data_file *file, uint64_t size);
 	enum osd_status (*zero)(struct osd_data_file *file, uint64_t offset, uint64_t length);
 	enum osd_status (*stat)(struct osd_data_file *file, struct osd_data_stat *ret_stat);
+	enum osd_status (*next_extent)(struct osd_data_file *file, uint64_t offset,
+				       uint64_t *ret_start, uint64_t *ret_end);
+	enum osd_status (*copy)(struct osd_data_file *from, uint64_t from_offset,
+				struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+				unsigned flags);
+	enum osd_status (*clone)(struct osd_data_file *from, struct osd_data_file *to);
+	bool (*can_clone)(struct osd_data *data);
 	enum osd_status (*sync)(struct osd_data_file *file);
 	enum osd_status (*share)(struct osd_data_file *file, int *ret_fd);
 	enum osd_status (*set_modified)(struct osd_data_file *file, uint64_t modified_ms);
@@ -200,6 +209,20 @@ enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size);
 /* The range reads as zeros; the size does not change. */
 enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length);
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat);
+/* The first range at or after offset that is no hole; OSD_E_BEYOND_END: none up to the end of the
+ * file.  Its ends are where the store's blocks, or the file, end; the range after it may touch it.
+ */
+enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset,
+				     uint64_t *ret_start, uint64_t *ret_end);
+/* Of files of one kind of store, not necessarily of one store.  Bytes behind the end of from are
+ * not written; after an error to may hold part of them. */
+enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
+			      struct osd_data_file *to, uint64_t to_offset, uint64_t length,
+			      unsigned flags);
+/* to, which is empty, becomes what from is and shares its blocks until either is written.
+ * OSD_E_BUSY: not with these files. */
+enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to);
+bool osd_data_can_clone(struct osd_data *data);
 enum osd_status osd_data_sync(struct osd_data_file *file);
 /* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store.
  */

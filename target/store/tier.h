@@ -53,6 +53,20 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
 /* The object's length as its files have it, and the later of their times. */
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
+/* Of each file, 0 when it is not there. */
+enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_head,
+				    uint64_t *ret_tail);
+/* The first range at or after offset that is no hole, as osd_data_next_extent; one that goes on from
+ * the head into the tail is one. */
+enum osd_status osd_tier_next_extent(struct osd_tier_file *file, uint64_t offset,
+				     uint64_t *ret_start, uint64_t *ret_end);
+/* The source is there as far as the range goes. */
+enum osd_status osd_tier_copy(struct osd_tier_file *from, uint64_t from_offset,
+			      struct osd_tier_file *to, uint64_t to_offset, uint64_t length,
+			      unsigned flags);
+/* to has no file yet.  OSD_E_BUSY: not with these; files of to may have been made. */
+enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file *to);
+bool osd_tier_can_clone(const struct osd_tier *tier);
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
 /* Data; with directories also the names.  The only call that needs no lock on the object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
