@@ -268,7 +268,7 @@ static enum osd_status get_entry(struct osd_request *request, struct osd_txn *tx
 	if (attr->page == OSD_PAGE_CURRENT_COMMAND)
 		return current_command_entries(request, attr->number, writer);
 	if (attr->page == OSD_PAGE_ALL && attr->number != OSD_NUMBER_ALL)
-		return OSD_E_PARAM_FIELD;
+		return osd_attr_each_page(txn, id, attr->number, add_entry, writer);
 	if (attr->number == OSD_NUMBER_ALL)
 		return osd_attr_each(txn, id, attr->page, add_entry, writer);
 	status =

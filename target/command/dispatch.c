@@ -194,6 +194,8 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
 		ctx->command_data_length = request->decoded.length;
 	}
+	if (request->decoded.isolation == OSD_ISOLATION_DEFAULT)
+		request->decoded.isolation = osd_objects_isolation(ctx->objects);
 	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)
 		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
 	if (request->decoded.fua)

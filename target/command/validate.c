@@ -12,11 +12,6 @@ enum {
 	FIELD_CONTINUATION = 48,
 };
 
-#define ISOLATION_DEFAULT 0
-#define ISOLATION_NONE	  1
-#define ISOLATION_STRICT  2
-#define ISOLATION_RANGE	  4
-
 /* Well-known collections have ids below the first ordinary one (osd2-wire 1.2). */
 static bool object_id_is_valid(uint64_t object_id, uint8_t types)
 {
@@ -100,18 +95,13 @@ static enum osd_status check_range(struct osd_request *request)
 	return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_START);
 }
 
-/* Commands are atomic against each other on one object, which serves every method up to range. */
 static enum osd_status check_isolation(struct osd_request *request)
 {
-	switch (request->decoded.isolation) {
-	case ISOLATION_DEFAULT:
-	case ISOLATION_NONE:
-	case ISOLATION_STRICT:
-	case ISOLATION_RANGE:
+	uint8_t method = request->decoded.isolation;
+
+	if (method == OSD_ISOLATION_DEFAULT || osd_isolation_supported(method))
 		return OSD_OK;
-	default:
-		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_OPTIONS);
-	}
+	return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_OPTIONS);
 }
 
 enum osd_status osd_validate(struct osd_request *request)

@@ -13,7 +13,6 @@
 #include "exec/reuse.h"
 #include "object/object.h"
 
-#define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
 
 struct osd_config {
 	char *directory;      /* dir=; owned; NULL with memory=1 */

@@ -4,6 +4,7 @@
  *
  *   osd_harness OPTION-STRING         serve until end of input, then close the store and exit 0
  *   osd_harness --list-commands       the command table, tab separated
+ *   osd_harness --list-attributes     the table of standard attributes, tab separated
  *   osd_harness --help
  *
  * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32
@@ -187,7 +188,7 @@ static int serve(struct osd_engine *engine)
 
 static int usage(void)
 {
-	puts("usage: osd_harness OPTION-STRING | --list-commands | --help\n"
+	puts("usage: osd_harness OPTION-STRING | --list-commands | --list-attributes | --help\n"
 	     "options, written name=value and separated by ';':");
 	osd_config_help(stdout);
 	return EXIT_SUCCESS;
@@ -203,6 +204,10 @@ int main(int argc, char **argv)
 	osd_log_init(STDERR_FILENO, "osd_harness", OSD_LOG_INFO);
 	if (argc == 2 && !strcmp(argv[1], "--list-commands")) {
 		osd_command_list(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--list-attributes")) {
+		osd_attr_print_table(stdout);
 		return EXIT_SUCCESS;
 	}
 	if (argc != 2 || !strcmp(argv[1], "--help"))

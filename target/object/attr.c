@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr.c -- get, set and walk attributes: finds out whose page it is (a provider's, a standard one,
- * the application's) and keeps the application's.  Standard pages are in attr_std.c, page forms in
- * attr_page.c. */
+ * the application's) and keeps the application's.  Standard pages are in attr_table.c, attr_std.c and
+ * attr_set.c, page forms in attr_page.c, timestamps in attr_time.c. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define REL_RESERVED_LAST    0x7fffu
 #define REL_PUBLIC_LAST	     0xffffu
 #define REL_APPLICATION_LAST 0x1fffffffu
-#define REL_STD_PAGES	     6u
+#define REL_STD_PAGES	     7u
 #define REL_COUNTERS	     7u /* what the atomic commands use (osd2-wire 3.19) */
 #define REL_OPAQUE_FIRST     8u
 
@@ -92,6 +92,15 @@ static bool provider_fits(const struct osd_txn *txn, uint32_t page)
 	uint32_t base = osd_page_base(osd_txn_type(txn));
 
 	return page >= OSD_PAGE_ANY_BASE || (page >= base && page - base < OSD_PAGE_PARTITION_BASE);
+}
+
+bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page)
+{
+	uint32_t relative = 0;
+	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
+
+	return (provider && provider_fits(txn, page)) ||
+	       classify(txn, page, &relative) != PAGE_BAD;
 }
 
 /* ---- stored attributes ------------------------------------------------------------------- */
@@ -204,6 +213,22 @@ enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *p
 	return collect_numbers(txn, 0, OSD_KEY_OBJECT_PART, OSD_KEY_OBJECT_PART, pages);
 }
 
+static bool found_any(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	(void)value;
+	*(bool *)arg = key.length == OSD_KEY_OBJECT_PART + 8;
+	return !*(bool *)arg;
+}
+
+enum osd_status osd_attr_stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any)
+{
+	struct osd_key from = osd_key_attribute(&txn->place, page, 0);
+
+	*ret_any = false;
+	return osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			   OSD_KEY_OBJECT_PART + 4, found_any, ret_any);
+}
+
 /* ---- identification ---------------------------------------------------------------------- */
 
 void osd_page_identification(const char *vendor, const char *name,
@@ -228,7 +253,7 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 					size_t capacity, size_t *ret_length)
 {
 	uint8_t bytes[IDENTIFICATION_BYTES] = {0};
-	struct osd_numbers numbers = {NULL, 0, 0};
+	bool any = false;
 	size_t length;
 	enum osd_status status = osd_attr_stored_get(txn, page, 0, bytes, sizeof(bytes), &length);
 
@@ -237,12 +262,11 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 		return OSD_OK;
 	}
 	if (status == OSD_OK)
-		status = osd_attr_stored_numbers(txn, page, &numbers);
-	free(numbers.list);
+		status = osd_attr_stored_any(txn, page, &any);
 	if (status != OSD_OK)
 		return status;
 	*ret_length = 0;
-	if (numbers.count > 0) {
+	if (any) {
 		osd_page_identification("", "unidentified attributes page", bytes);
 		put_value(bytes, sizeof(bytes), buffer, capacity, ret_length);
 	}
@@ -255,39 +279,6 @@ static bool is_identification(const uint8_t *value, size_t length)
 }
 
 /* ---- get --------------------------------------------------------------------------------- */
-
-/* Access times may lag (design D7): memory only, and only where that is cheap. */
-static void note_access(struct osd_txn *txn)
-{
-	struct osd_object *object;
-
-	if (txn->accessed || (txn->flags & (OSD_TXN_NO_TIMESTAMPS | OSD_TXN_INTERNAL)))
-		return;
-	txn->accessed = true;
-	if (txn->id.partition_id == 0) {
-		atomic_store(&txn->objects->root_times[OSD_T_ATTR_ACCESSED], txn->now_ms);
-		atomic_store(&txn->objects->root_times_dirty, true);
-		return;
-	}
-	if (atomic_load(&txn->partition->bypass) == OSD_TIMESTAMPS_BYPASS)
-		return;
-	if (txn->id.object_id == 0) {
-		atomic_store(&txn->partition->times[OSD_T_ATTR_ACCESSED], txn->now_ms);
-		atomic_store(&txn->partition->times_dirty, true);
-		return;
-	}
-	if (osd_is_objects_collection(txn->id))
-		return;
-	/* What this transaction has changed must not get into memory before it commits. */
-	object = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY)
-			 ? osd_cache_find(txn->objects, txn->id)
-			 : osd_cache_adopt(txn);
-	if (object) {
-		atomic_store(&object->times[OSD_T_ATTR_ACCESSED], txn->now_ms);
-		atomic_store(&object->times_dirty, true);
-	}
-	osd_object_put(object);
-}
 
 static enum osd_status provider_get(const struct osd_page_provider *provider, struct osd_txn *txn,
 				    uint32_t page, uint32_t number, uint8_t *buffer,
@@ -341,28 +332,11 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 		status = OSD_E_PARAM_FIELD;
 	if (status != OSD_OK)
 		return status;
-	note_access(txn);
+	osd_note_attr_access(txn);
 	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
 }
 
 /* ---- set --------------------------------------------------------------------------------- */
-
-static void note_modified(struct osd_txn *txn)
-{
-	if (txn->flags & OSD_TXN_NO_TIMESTAMPS)
-		return;
-	if (txn->id.partition_id == 0) {
-		atomic_store(&txn->objects->root_times[OSD_T_ATTR_MODIFIED], txn->now_ms);
-		atomic_store(&txn->objects->root_times_dirty, true);
-	} else if (atomic_load(&txn->partition->bypass) == OSD_TIMESTAMPS_BYPASS) {
-		return;
-	} else if (txn->id.object_id == 0) {
-		atomic_store(&txn->partition->times[OSD_T_ATTR_MODIFIED], txn->now_ms);
-		atomic_store(&txn->partition->times_dirty, true);
-	} else {
-		txn->record.times[OSD_T_ATTR_MODIFIED] = txn->now_ms;
-	}
-}
 
 static enum osd_status set_at_hand(struct osd_txn *txn, uint32_t page, uint32_t number,
 				   const uint8_t *value, size_t length)
@@ -403,7 +377,7 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	status = set_at_hand(txn, page, number, value, length);
 	if (status != OSD_OK)
 		return status;
-	note_modified(txn);
+	osd_note_attr_change(txn);
 	txn->dirty = txn->place.object_id != 0;
 	return OSD_OK;
 }
@@ -481,24 +455,45 @@ enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages)
 	return fits ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
-enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
-			      osd_attr_fn *fn, void *arg)
+/* One number of every page, or all. */
+static enum osd_status each_on_all_pages(struct osd_txn *txn, uint32_t number, uint8_t *buffer,
+					 osd_attr_fn *fn, void *arg)
+{
+	struct osd_numbers pages = {NULL, 0, 0}, one = {&number, 1, 1};
+	enum osd_status status = osd_attr_pages(txn, &pages);
+
+	for (size_t i = 0; status == OSD_OK && i < pages.count; i++)
+		status = number == OSD_NUMBER_ALL
+				 ? each_on_page(txn, pages.list[i], buffer, fn, arg)
+				 : each_number(txn, pages.list[i], &one, buffer, fn, arg);
+	free(pages.list);
+	return status;
+}
+
+static enum osd_status each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			    uint32_t number, osd_attr_fn *fn, void *arg)
 {
 	OSD_CLEANUP_FREE uint8_t *buffer = NULL;
-	struct osd_numbers pages = {NULL, 0, 0};
 	enum osd_status status = osd_txn_take(txn, id, false);
 
 	if (status != OSD_OK)
 		return status;
-	note_access(txn);
+	osd_note_attr_access(txn);
 	buffer = malloc(OSD_ATTRIBUTE_MAX);
 	if (!buffer)
 		return OSD_E_NO_MEMORY;
-	if (page != OSD_PAGE_ALL)
-		return each_on_page(txn, page, buffer, fn, arg);
-	status = osd_attr_pages(txn, &pages);
-	for (size_t i = 0; status == OSD_OK && i < pages.count; i++)
-		status = each_on_page(txn, pages.list[i], buffer, fn, arg);
-	free(pages.list);
-	return status;
+	return page == OSD_PAGE_ALL ? each_on_all_pages(txn, number, buffer, fn, arg)
+				    : each_on_page(txn, page, buffer, fn, arg);
+}
+
+enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+			      osd_attr_fn *fn, void *arg)
+{
+	return each(txn, id, page, OSD_NUMBER_ALL, fn, arg);
+}
+
+enum osd_status osd_attr_each_page(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+				   osd_attr_fn *fn, void *arg)
+{
+	return each(txn, id, OSD_PAGE_ALL, number, fn, arg);
 }

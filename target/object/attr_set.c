@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_set.c -- setting what is not just kept: the logical length, quotas, timestamp bypass.  Each
- * changes a record in the transaction and, once that has committed, what is in memory. */
-#include "object/attr_rows.h"
+/* attr_set.c -- setting a standard attribute: the checks its row asks for, and where it is not just
+ * kept (logical length, quotas, timestamp bypass, ...) a change of a record in the transaction and,
+ * once that has committed, of what is in memory. */
+#include "object/attr_table.h"
 
 #include <stdlib.h>
 
@@ -35,7 +36,7 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	if (!object)
 		return OSD_E_NO_MEMORY;
 	old_length = txn->length_set ? txn->record.length : atomic_load(&object->length);
-	if (length > txn->record.max_length)
+	if (length > old_length && length > txn->record.max_length)
 		status = OSD_E_QUOTA;
 	else if (length > old_length)
 		status = osd_charge(txn->objects, txn->partition, charged = length - old_length,
@@ -60,7 +61,7 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	return OSD_OK;
 }
 
-/* ---- quotas and bypass ------------------------------------------------------------------- */
+/* ---- quotas and other fields of records -------------------------------------------------- */
 
 static void run_quotas(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -89,6 +90,9 @@ static void change_quota(struct osd_partition_record *record, enum osd_value_sou
 	case OSD_V_QUOTA_PARTITIONS:
 		record->quotas.partition_count = value;
 		break;
+	case OSD_V_USER_TAG:
+		record->user_tag = (uint32_t)value;
+		break;
 	default:
 		record->bypass = (uint8_t)value;
 		break;
@@ -103,7 +107,10 @@ static enum osd_status set_root_quota(struct osd_txn *txn, enum osd_value_source
 
 	if (status != OSD_OK)
 		return status;
-	change_quota(&root.common, source, value);
+	if (source == OSD_V_ISOLATION)
+		root.isolation = (uint8_t)value;
+	else
+		change_quota(&root.common, source, value);
 	return osd_root_store(txn, &root);
 }
 
@@ -173,41 +180,77 @@ static enum osd_status set_quota(struct osd_txn *txn, enum osd_value_source sour
 static enum osd_status set_membership(struct osd_txn *txn, uint32_t number, const uint8_t *value,
 				      size_t length)
 {
-	if (number == 0 || number > 0xffffff00u)
-		return OSD_E_PARAM_FIELD;
-	if (length == 0)
-		return osd_membership_clear(txn, number);
-	return length == 8 ? osd_membership_set(txn, number, osd_get_be(value, 8))
-			   : OSD_E_PARAM_FIELD;
+	return length ? osd_membership_set(txn, number, osd_get_be(value, length))
+		      : osd_membership_clear(txn, number);
 }
 
-/* Attributes access: pairs of page and number. */
-static bool has_whole_entries(enum osd_object_type type, uint32_t relative, size_t length)
+/* A number that differs by so much from the clock: it runs on. */
+static enum osd_status set_clock(struct osd_txn *txn, uint64_t value)
 {
-	return type != OSD_PARTITION || relative != OSD_REL_COLLECTIONS || length % 8 == 0;
+	uint8_t bytes[8];
+
+	osd_put_be(bytes, value - txn->now_ms, sizeof(bytes));
+	return osd_attr_stored_set(txn, OSD_PAGE_ROOT_BASE | OSD_REL_SECURITY, OSD_SEC_CLOCK,
+				   bytes, sizeof(bytes));
+}
+
+static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)
+{
+	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
+
+	txn->record.policy_tag = (uint32_t)value;
+	txn->dirty = true;
+	return osd_attr_stored_set(txn, page, OSD_SEC_TAG, NULL, 0); /* the first release's */
+}
+
+static bool value_fits(const struct osd_std_row *row, const uint8_t *value, size_t length)
+{
+	switch (row->rule) {
+	case OSD_RULE_METHOD:
+		return value[0] < 16 && (OSD_SECURITY_METHODS >> value[0] & 1);
+	case OSD_RULE_BYPASS:
+		return value[0] == 0 || value[0] == OSD_TIMESTAMPS_BYPASS;
+	case OSD_RULE_ISOLATION:
+		return osd_isolation_supported(value[0]);
+	case OSD_RULE_PAIRS:
+		return length % 8 == 0;
+	case OSD_RULE_ANY:
+		break;
+	}
+	return true;
+}
+
+/* Length 0 makes what is just kept undefined, or what it was at first; the rest always has a value.
+ */
+static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
+			       const uint8_t *value, size_t length)
+{
+	if (row->source == OSD_V_STORED)
+		return osd_attr_stored_set(txn, osd_page_base(osd_txn_type(txn)) + row->relative,
+					   number, value, length);
+	if (row->source == OSD_V_MEMBERSHIP)
+		return set_membership(txn, number, value, length);
+	if (length == 0)
+		return OSD_E_PARAM_FIELD;
+	if (row->source == OSD_V_LENGTH)
+		return osd_txn_set_length(txn, osd_get_be(value, length));
+	if (row->source == OSD_V_ADJUSTED_CLOCK)
+		return set_clock(txn, osd_get_be(value, length));
+	if (row->source == OSD_V_TAG)
+		return set_tag(txn, osd_get_be(value, length));
+	return set_quota(txn, row->source, osd_get_be(value, length));
 }
 
 enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,
 			    const uint8_t *value, size_t length)
 {
-	enum osd_object_type type = osd_txn_type(txn);
-	const struct osd_std_row *row = osd_std_find(type, relative, number);
+	const struct osd_std_row *row = osd_std_find(osd_txn_type(txn), relative, number);
 	bool internal = txn->flags & OSD_TXN_INTERNAL;
 
-	if (relative == OSD_REL_COLLECTIONS && type == OSD_USER_OBJECT)
-		return set_membership(txn, number, value, length);
-	if (!row || !(row->settable || (internal && row->source == OSD_V_STORED)))
+	if (!row || (row->settable == OSD_SET_NEVER && !(internal && row->source == OSD_V_STORED)))
 		return OSD_E_PARAM_FIELD;
-	if (length != 0 && (length < row->min_length || length > row->max_length))
+	if (length != 0 && (length < row->min_length || length > row->max_length ||
+			    !value_fits(row, value, length)))
 		return OSD_E_PARAM_FIELD;
-	if (row->source == OSD_V_STORED)
-		return has_whole_entries(type, relative, length)
-			       ? osd_attr_stored_set(txn, osd_page_base(type) + relative, number,
-						     value, length)
-			       : OSD_E_PARAM_FIELD;
-	if (length == 0)
-		return OSD_E_PARAM_FIELD; /* these always have a value */
-	if (row->source == OSD_V_LENGTH)
-		return osd_txn_set_length(txn, osd_get_be(value, 8));
-	return set_quota(txn, row->source, osd_get_be(value, length));
+	return set_row(txn, row, number, value, length);
 }

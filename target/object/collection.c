@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* collection.c -- collections and membership.  A membership is two records, one found from each
+/* collection.c -- collections and their members.  A membership is two records, one found from each
  * end; the one at the member holds the number of the Collections page attribute by which it was
  * joined, 0 when the target did it (tracking collections).  A collection's own mark among the
- * members lists collections without a walk over all objects. */
+ * members lists collections without a walk over all objects.  What the member sees of it is in
+ * membership.c. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -61,19 +62,20 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	return status;
 }
 
-static enum osd_status remove_pair(struct osd_txn *txn, const struct osd_place *collection,
-				   uint64_t member)
+enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
+				       uint64_t member)
 {
 	struct osd_place member_place = *collection;
 	struct osd_key from_collection = osd_key_member(collection, member), from_member;
 	enum osd_status status;
 
+	txn->member_count_known = false;
 	member_place.object_id = member;
 	from_member = osd_key_member(&member_place, collection->object_id);
 	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
-	return status == OSD_OK
-		       ? osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member))
-		       : status;
+	if (status == OSD_OK)
+		status = osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member));
+	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
 /* All members and the collection's own mark. */
@@ -93,8 +95,9 @@ static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 		status = OSD_E_NOT_EMPTY;
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
 		status =
-			remove_pair(txn, &txn->place,
-				    osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
+			osd_member_pair_remove(
+				txn, &txn->place,
+				osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
 	osd_key_list_release(&list);
 	return status;
 }
@@ -131,14 +134,15 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 
 /* ---- membership by the target ------------------------------------------------------------ */
 
-static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *collection,
-				uint64_t member, uint32_t number)
+enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
+				    uint64_t member, uint32_t number)
 {
 	struct osd_place member_place = *collection;
 	struct osd_key from_collection = osd_key_member(collection, member), from_member;
 	uint8_t bytes[4];
 	enum osd_status status;
 
+	txn->member_count_known = false;
 	member_place.object_id = member;
 	from_member = osd_key_member(&member_place, collection->object_id);
 	osd_put_be(bytes, number, sizeof(bytes));
@@ -147,7 +151,7 @@ static enum osd_status put_pair(struct osd_txn *txn, const struct osd_place *col
 	if (status == OSD_OK)
 		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
-	return status;
+	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
 enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id collection,
@@ -161,7 +165,7 @@ enum osd_status osd_collection_add(struct osd_txn *txn, struct osd_object_id col
 		status = hold(txn, (struct osd_object_id){collection.partition_id, member},
 			      OSD_USER_OBJECT, false);
 	if (status == OSD_OK)
-		status = put_pair(txn, &place, member, 0);
+		status = osd_member_pair_put(txn, &place, member, 0);
 	return status == OSD_E_EXISTS ? OSD_OK : status;
 }
 
@@ -170,7 +174,8 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 {
 	enum osd_status status = hold_members(txn, collection, false);
 
-	return status == OSD_OK ? remove_pair(txn, &txn->place, member) : status;
+	return status == OSD_OK ? osd_member_pair_remove(txn, &txn->place, member)
+				: status;
 }
 
 static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *ret_is)
@@ -260,155 +265,4 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 	if (status == OSD_OK)
 		*ret_count = count;
 	return status;
-}
-
-/* ---- the Collections page of a user object (osd2-wire 5.14) ------------------------------ */
-
-struct membership_list {
-	struct osd_membership *list;
-	size_t count, capacity;
-	bool no_memory;
-};
-
-static bool add_membership(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct membership_list *to = arg;
-
-	if (to->count == to->capacity) {
-		size_t capacity = OSD_MAX(16, to->capacity * 2);
-		struct osd_membership *list = realloc(to->list, capacity * sizeof(*list));
-
-		if (!list) {
-			to->no_memory = true;
-			return false;
-		}
-		to->list = list;
-		to->capacity = capacity;
-	}
-	if (key.length == OSD_KEY_OBJECT_PART + 8 && value.length == 4)
-		to->list[to->count++] = (struct osd_membership){
-			.number = (uint32_t)osd_get_be(value.data, 4),
-			.collection =
-				osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8)};
-	return true;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const struct osd_membership *left = a, *right = b;
-
-	return (left->number > right->number) - (left->number < right->number);
-}
-
-enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list,
-				size_t *ret_count)
-{
-	struct membership_list found = {.list = NULL};
-	struct osd_key prefix = osd_key_object(&txn->place);
-	enum osd_status status =
-		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&prefix),
-			    prefix.length, add_membership, &found);
-
-	if (status == OSD_OK && found.no_memory)
-		status = OSD_E_NO_MEMORY;
-	if (status != OSD_OK) {
-		free(found.list);
-		return status;
-	}
-	if (found.count)
-		qsort(found.list, found.count, sizeof(*found.list), by_number);
-	*ret_list = found.list;
-	*ret_count = found.count;
-	return OSD_OK;
-}
-
-enum osd_status osd_memberships_drop_all(struct osd_txn *txn)
-{
-	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
-	struct osd_place collection = txn->place;
-	size_t count;
-	enum osd_status status = osd_memberships(txn, &list, &count);
-
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		collection.object_id = list[i].collection;
-		status = remove_pair(txn, &collection, txn->id.object_id);
-	}
-	return status;
-}
-
-enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection)
-{
-	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
-	size_t count;
-	enum osd_status status = osd_memberships(txn, &list, &count);
-
-	if (status != OSD_OK)
-		return status;
-	for (size_t i = 0; i < count; i++) {
-		if (list[i].number == number) {
-			*ret_collection = list[i].collection;
-			return OSD_OK;
-		}
-	}
-	return OSD_E_NO_OBJECT;
-}
-
-/* Clients may join linked collections of the same partition. */
-static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_place *collection)
-{
-	struct osd_key key = osd_key_object(collection);
-	uint8_t bytes[OSD_RECORD_BYTES];
-	struct osd_record record;
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
-
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_E_PARAM_FIELD;
-	if (status == OSD_OK)
-		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status == OSD_OK &&
-	    (record.type != OSD_COLLECTION || record.collection_type != OSD_COLLECTION_LINKED))
-		status = OSD_E_PARAM_FIELD;
-	return status;
-}
-
-enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection)
-{
-	OSD_CLEANUP_FREE struct osd_membership *list = NULL;
-	struct osd_place place = txn->place;
-	uint64_t replaced = 0, joined = 0;
-	size_t count;
-	enum osd_status status = osd_memberships(txn, &list, &count);
-
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		if (list[i].collection == collection)
-			return list[i].number == number ? OSD_OK : OSD_E_PARAM_FIELD;
-		if (list[i].number == number)
-			replaced = list[i].collection;
-		joined += list[i].number != 0;
-	}
-	place.object_id = collection;
-	if (status == OSD_OK)
-		status = check_joinable(txn, &place);
-	if (status == OSD_OK && !replaced &&
-	    joined >= atomic_load(&txn->partition->collections_limit))
-		status = OSD_E_QUOTA;
-	if (status == OSD_OK && replaced) {
-		struct osd_place old = place;
-
-		old.object_id = replaced;
-		status = remove_pair(txn, &old, txn->id.object_id);
-	}
-	return status == OSD_OK ? put_pair(txn, &place, txn->id.object_id, number) : status;
-}
-
-enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number)
-{
-	struct osd_place place = txn->place;
-	enum osd_status status = osd_membership_get(txn, number, &place.object_id);
-
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
-	return status == OSD_OK ? remove_pair(txn, &place, txn->id.object_id) : status;
 }

@@ -33,6 +33,7 @@
 #define OSD_CACHE_ENTRIES     4096u /* objects kept in memory after their last use */
 #define OSD_CACHE_FILES	      512u  /* of these, with open descriptors */
 #define OSD_PARTITION_BUCKETS 256u
+#define OSD_MEMBERSHIPS_MAX   65536u /* per user object: they are attributes too */
 #define OSD_PAGE_PROVIDERS    16u
 
 /* ---- partitions -------------------------------------------------------------------------- */
@@ -51,6 +52,7 @@ struct osd_partition {
 	_Atomic uint64_t max_length, capacity, count_limit; /* quotas */
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
+	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
 	_Atomic uint64_t changes; /* counts creates and removes, for the list hint */
@@ -138,7 +140,13 @@ struct osd_txn {
 	bool length_set;	     /* record.length is new in this transaction */
 	bool accessed;		     /* its access time is noted */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
-	uint64_t removals;	     /* objects->removals before the record was read */
+	struct osd_membership *memberships; /* owned; by number (membership.c) */
+	size_t membership_count, membership_capacity;
+	bool memberships_known, member_count_known;
+	uint64_t member_count;
+	uint64_t removals; /* objects->removals before the record was read */
+
+	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 };
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -356,20 +364,43 @@ struct osd_data_name osd_object_data_name(const struct osd_object *object, uint6
 
 /* ---- collection.c ------------------------------------------------------------------------ */
 
+/* Both records of a membership; the collection's data is modified.  put: OSD_E_EXISTS.  number: the
+ * one by which it was joined, 0: the target did it. */
+enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
+				    uint64_t member, uint32_t number);
+enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
+				       uint64_t member);
+enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t *ret_count);
+
+/* ---- membership.c ------------------------------------------------------------------------ */
+
 /* The record at hand is the user object: leaves every collection. */
 enum osd_status osd_memberships_drop_all(struct osd_txn *txn);
 enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection);
 enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection);
 enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number);
-/* Numbers above 0 in ascending order with their collections; OSD_E_NO_MEMORY. */
 struct osd_membership {
-	uint32_t number;
+	uint32_t number; /* 0: by the target */
 	uint64_t collection;
 };
-enum osd_status osd_memberships(struct osd_txn *txn, struct osd_membership **ret_list,
+/* In ascending order of numbers, those with number 0 too; borrowed until the next call that takes
+ * up another object or changes a membership. */
+enum osd_status osd_memberships(struct osd_txn *txn, const struct osd_membership **ret_list,
 				size_t *ret_count);
-enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
-				 uint64_t *ret_count);
+void osd_memberships_forget(struct osd_txn *txn);
+
+/* ---- attr_time.c ------------------------------------------------------------------------- */
+
+/* Of the object at hand, as it is, not as last settled. */
+uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which);
+/* Attributes of the object at hand were read; or changed; or what it contains was listed. */
+void osd_note_attr_access(struct osd_txn *txn);
+void osd_note_attr_change(struct osd_txn *txn);
+void osd_note_list_access(struct osd_txn *txn);
+/* Once committed, a collection has other members. */
+enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_place *collection);
+uint8_t osd_root_bypass(struct osd_objects *objects);
 
 /* ---- list.c ------------------------------------------------------------------------------ */
 
@@ -397,10 +428,15 @@ enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
 					struct osd_numbers *numbers);
 enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages);
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
+/* Whether there are any. */
+enum osd_status osd_attr_stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any);
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
 uint32_t osd_page_base(enum osd_object_type type);
 
-/* Standard pages: relative number 0-5 of the object's own range, as far as the type has them. */
+/* Whether the object at hand may have that page. */
+bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page);
+
+/* Standard pages: relative number 0-6 of the object's own range, as far as the type has them. */
 bool osd_std_has_page(enum osd_object_type type, uint32_t relative);
 const char *osd_std_page_name(enum osd_object_type type, uint32_t relative);
 enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
@@ -416,9 +452,8 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 					size_t capacity, size_t *ret_length);
 /* Every page the object has, ascending. */
 enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages);
-/* Length and time of the object at hand as they are, not as last settled. */
+/* Of the object at hand, as it is, not as last settled. */
 uint64_t osd_txn_length(struct osd_txn *txn);
-uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which);
 /* Truncates or extends after commit. */
 enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length);
 

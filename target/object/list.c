@@ -205,6 +205,8 @@ enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *req
 		status = osd_txn_take(txn, in, false);
 	if (status != OSD_OK)
 		return status;
+	if (request->kind != OSD_LIST_PARTITIONS && osd_txn_type(txn) != OSD_USER_OBJECT)
+		osd_note_list_access(txn);
 	osd_txn_release_reads(txn); /* a long walk holds no locks */
 	switch (request->kind) {
 	case OSD_LIST_PARTITIONS:

@@ -143,7 +143,8 @@ static void fresh_record(const struct osd_txn *txn, const struct osd_partition *
 {
 	*record = (struct osd_record){.type = OSD_USER_OBJECT,
 				      .head_bytes = txn->objects->head_bytes,
-				      .max_length = atomic_load(&partition->max_length)};
+				      .max_length = atomic_load(&partition->max_length),
+				      .policy_tag = atomic_load(&partition->user_tag)};
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		record->times[i] = txn->now_ms;
 }

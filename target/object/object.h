@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/status.h"
 #include "wire/osd2.h"
@@ -276,8 +277,16 @@ typedef enum osd_status osd_attr_fn(void *arg, uint32_t page, uint32_t number, c
 				    size_t length);
 enum osd_status osd_attr_each(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			      osd_attr_fn *fn, void *arg);
-/* The page's own fixed form from its byte 0 (osd2-wire 5.6); *ret_length 8 with PAGE LENGTH 0 where
- * the page has none. */
+/* The attribute with that number of every page that has it, in the order of pages. */
+enum osd_status osd_attr_each_page(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+				   osd_attr_fn *fn, void *arg);
+/* The standard attributes, a line each, tab separated: page, its name, numbers, bytes of a value,
+ * settable (no, yes, inherited), what it is. */
+void osd_attr_print_table(FILE *out);
+/* What isolation method 0 of a CDB means (root information 110h). */
+uint8_t osd_objects_isolation(struct osd_objects *objects);
+/* The page's own fixed form from its byte 0 (osd2-wire 5.6), as much as fits; *ret_length all of
+ * it, 8 with PAGE LENGTH 0 where the page has none.  OSD_E_PARAM_FIELD: no page of this object. */
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				   uint8_t *buffer, size_t capacity, size_t *ret_length);
 

@@ -248,6 +248,7 @@ static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacit
 		root.next_partition_id = OSD_FIRST_ID;
 		root.capacity = capacity;
 		root.common.bypass = 0;
+		root.isolation = 0;
 		root.common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
 							 UINT32_MAX, OSD_NO_LIMIT};
 		status = osd_root_store(txn, &root);
@@ -300,6 +301,16 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
 	osd_kick_reaper(objects);
 	return OSD_OK;
+}
+
+uint8_t osd_objects_isolation(struct osd_objects *objects)
+{
+	uint8_t isolation;
+
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	isolation = objects->root.isolation;
+	pthread_rwlock_unlock(&objects->partitions_lock);
+	return isolation ? isolation : OSD_ISOLATION_RANGE;
 }
 
 /* ---- figures ----------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ void osd_partition_apply_quotas(struct osd_partition *partition,
 	atomic_store(&partition->count_limit, record->quotas.object_count);
 	atomic_store(&partition->collections_limit, record->quotas.collections);
 	atomic_store(&partition->bypass, record->bypass);
+	atomic_store(&partition->user_tag, record->user_tag);
 }
 
 void osd_partition_insert(struct osd_objects *objects, struct osd_partition *partition)
@@ -264,6 +265,7 @@ static void inherit(const struct osd_root_record *root, uint64_t now_ms,
 		    struct osd_partition_record *record)
 {
 	*record = (struct osd_partition_record){.incarnation = root->next_incarnation,
+						.bypass = root->common.bypass,
 						.quotas = root->common.quotas};
 	record->quotas.partition_count = OSD_NO_LIMIT;
 	for (size_t i = 0; i < OSD_T_COUNT; i++)

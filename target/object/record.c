@@ -38,7 +38,7 @@ void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD
 	osd_wr_be(&w, record->spare_generation, 8); /* 72-79 */
 	osd_wr_be(&w, record->max_length, 8);	    /* 80-87 */
 	osd_wr_be(&w, record->attribute_count, 4);  /* 88-91 */
-	osd_wr_be(&w, 0, 4);			    /* 92-95 */
+	osd_wr_be(&w, record->policy_tag, 4);	    /* 92-95 */
 }
 
 enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record)
@@ -61,7 +61,7 @@ enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_r
 	record.spare_generation = osd_rd_be(&r, 8);
 	record.max_length = osd_rd_be(&r, 8);
 	record.attribute_count = (uint32_t)osd_rd_be(&r, 4);
-	osd_rd_be(&r, 4);
+	record.policy_tag = (uint32_t)osd_rd_be(&r, 4);
 	if (r.bad || version != RECORD_VERSION || (record.flags & ~OSD_REC_KNOWN))
 		return OSD_E_MEDIUM;
 	*ret_record = record;
@@ -81,7 +81,8 @@ static void put_partition(struct osd_wr *w, const struct osd_partition_record *r
 	osd_wr_be(w, record->quotas.object_count, 8);	 /* 56-63 */
 	osd_wr_be(w, record->quotas.collections, 4);	 /* 64-67 */
 	osd_wr_be(w, record->quotas.partition_count, 8); /* 68-75 */
-	osd_wr_be(w, 0, 8);				 /* 76-83 */
+	osd_wr_be(w, record->user_tag, 4);		 /* 76-79 */
+	osd_wr_be(w, 0, 4);				 /* 80-83 */
 }
 
 static enum osd_status get_partition(struct osd_rd *r, struct osd_partition_record *record)
@@ -98,7 +99,8 @@ static enum osd_status get_partition(struct osd_rd *r, struct osd_partition_reco
 	record->quotas.object_count = osd_rd_be(r, 8);
 	record->quotas.collections = (uint32_t)osd_rd_be(r, 4);
 	record->quotas.partition_count = osd_rd_be(r, 8);
-	osd_rd_be(r, 8);
+	record->user_tag = (uint32_t)osd_rd_be(r, 4);
+	osd_rd_be(r, 4);
 	return r->bad || version != RECORD_VERSION ? OSD_E_MEDIUM : OSD_OK;
 }
 
@@ -132,7 +134,8 @@ void osd_root_record_encode(const struct osd_root_record *record,
 	osd_wr_be(&w, record->next_incarnation, 4);  /* 88-91 */
 	osd_wr_be(&w, record->next_partition_id, 8); /* 92-99 */
 	osd_wr_be(&w, record->capacity, 8);	     /* 100-107 */
-	osd_wr_be(&w, 0, 4);			     /* 108-111 */
+	osd_wr_be(&w, record->isolation, 1);	     /* 108 */
+	osd_wr_be(&w, 0, 3);			     /* 109-111 */
 }
 
 enum osd_status osd_root_record_decode(const void *bytes, size_t length,
@@ -146,7 +149,8 @@ enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 	record.next_incarnation = (uint32_t)osd_rd_be(&r, 4);
 	record.next_partition_id = osd_rd_be(&r, 8);
 	record.capacity = osd_rd_be(&r, 8);
-	osd_rd_be(&r, 4);
+	record.isolation = (uint8_t)osd_rd_be(&r, 1);
+	osd_rd_be(&r, 3);
 	if (r.bad)
 		status = OSD_E_MEDIUM;
 	if (status == OSD_OK)

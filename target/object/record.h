@@ -42,6 +42,7 @@ struct osd_record {
 				      none */
 	uint64_t max_length;	   /* quota */
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
+	uint32_t policy_tag;	   /* policy access tag; 0: look among the attributes */
 };
 
 struct osd_quotas {
@@ -57,6 +58,7 @@ struct osd_partition_record {
 	uint8_t bypass; /* timestamps: 7Fh = do not update */
 	uint64_t times[OSD_T_COUNT];
 	struct osd_quotas quotas;
+	uint32_t user_tag; /* policy access tag of new user objects */
 };
 
 struct osd_root_record {
@@ -65,6 +67,7 @@ struct osd_root_record {
 	uint64_t next_partition_id;
 	uint64_t capacity; /* as formatted; 0: all */
 	struct osd_partition_record common;
+	uint8_t isolation; /* default method; 0: range */
 };
 
 #define OSD_RECORD_BYTES	   96

@@ -87,6 +87,8 @@ static void drop_at_hand(struct osd_txn *txn)
 {
 	osd_partition_put(txn->partition);
 	txn->partition = NULL;
+	osd_memberships_forget(txn);
+	txn->member_count_known = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
 }
 

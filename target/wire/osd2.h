@@ -14,6 +14,7 @@
 #define OSD_CAPABILITY_LENGTH     104
 #define OSD_FIRST_ID              UINT64_C(0x10000) /* first partition, object and collection id */
 #define OSD_OFFSET_UNUSED         0xffffffffu
+#define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
 
 /* Who we are, in INQUIRY data and in the Root Information page (8, 16 and 4 bytes, space padded). */
 #define OSD_VENDOR_ID   "IOSD"
@@ -103,6 +104,21 @@ enum osd_collection_type {
 #define OSD_DDT_CONTIGUOUS 0
 #define OSD_DDT_SGL        1
 #define OSD_DDT_VEC        2
+
+/* Isolation methods (osd2-wire 2.2) served: bit n from the left is method n.  Commands on one object
+ * are atomic against each other, which is enough for each of these. */
+enum osd_isolation {
+	OSD_ISOLATION_DEFAULT = 0,
+	OSD_ISOLATION_NONE = 1,
+	OSD_ISOLATION_STRICT = 2,
+	OSD_ISOLATION_RANGE = 4,
+};
+#define OSD_ISOLATION_METHODS 0x68 /* none, strict, range */
+
+static inline bool osd_isolation_supported(uint8_t method)
+{
+	return method < 8 && (OSD_ISOLATION_METHODS << method & 0x80);
+}
 
 /* Byte 11 (osd2-wire 2.3). */
 #define OSD_IMMED_TR            0x80
@@ -201,6 +217,9 @@ enum osd_permission {
 #define OSD_TIME_DATA_ACCESSED   4
 #define OSD_TIME_DATA_MODIFIED   5
 #define OSD_TIME_BYPASS          0xfffffffeu
+#define OSD_SEC_CLOCK            0x9
+#define OSD_SEC_TAG              0x40000001u /* policy access tag */
+#define OSD_SEC_USER_TAG         0x40000002u /* partition: default of its user objects */
 #define OSD_DAMAGE_SUMMARY       1 /* error recovery pages: 1 byte, enum osd_damage */
 #define OSD_DAMAGE_CONTAINED     2 /* the same of what is inside */
 #define OSD_DAMAGE_DATA_TIME     3 /* 6 bytes, ms since 1970: last found */

@@ -153,8 +153,8 @@ def test_osd_name_longer_than_linux_has_room_for(osd: Commands) -> None:
 
 
 def test_what_we_do_not_have_is_empty(osd: Commands) -> None:
-    """Clones, snapshots and duplication: length 0 (osd2-wire 3.14)."""
-    numbers = [0x1C1, 0x1C2, 0x1CC, 0x200, 0x2FF, 0x300, 0x310, 0x311]
+    """Clones, snapshots, other methods of duplication: length 0 (osd2-wire 3.14)."""
+    numbers = [0x83, 0x1C1, 0x1C2, 0x1CC, 0x202, 0x241, 0x2FE, 0x300, 0x310, 0x311]
     wanted = [AttributeId(Page.ROOT_INFORMATION, number) for number in numbers]
     assert [each.value for each in osd.get_attributes(ROOT, wanted)] == [b""] * len(numbers)
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attr_table.h -- the table of standard attributes and pages (attr_table.c), for those who get, set,
+ * list and describe them. */
+#ifndef OSD_OBJECT_ATTR_TABLE_H
+#define OSD_OBJECT_ATTR_TABLE_H
+
+#include "object/internal.h"
+
+/* Where a value comes from. */
+enum osd_value_source {
+	OSD_V_ABSENT,	/* never has a value here */
+	OSD_V_STORED,	/* as set; parameter bytes of zeros until then */
+	OSD_V_NUMBER,	/* constant: the parameter */
+	OSD_V_DIRECTORY, /* number n is page n's identification */
+	OSD_V_MEMBERSHIP,
+	OSD_V_VENDOR,
+	OSD_V_PRODUCT,
+	OSD_V_MODEL,
+	OSD_V_REVISION,
+	OSD_V_SERIAL,
+	OSD_V_SYSTEM_ID,
+	OSD_V_PARTITION_ID,
+	OSD_V_OBJECT_ID,
+	OSD_V_COLLECTION_TYPE,
+	OSD_V_CAPACITY,
+	OSD_V_USED,
+	OSD_V_PARTITION_COUNT,
+	OSD_V_OBJECT_COUNT,
+	OSD_V_CLOCK,
+	OSD_V_ISOLATION,
+	OSD_V_ISOLATION_MAP,
+	OSD_V_DESCRIPTOR, /* largest CDB continuation descriptor of the type in the number */
+	OSD_V_LENGTH,
+	OSD_V_MEMBER_COUNT,
+	OSD_V_QUOTA_LENGTH,
+	OSD_V_QUOTA_CAPACITY,
+	OSD_V_QUOTA_COUNT,
+	OSD_V_QUOTA_COLLECTIONS,
+	OSD_V_QUOTA_PARTITIONS,
+	OSD_V_TIME, /* the parameter says which */
+	OSD_V_BYPASS,
+	OSD_V_ADJUSTED_CLOCK,
+	OSD_V_BOOT_EPOCH,
+	OSD_V_TAG,
+	OSD_V_USER_TAG,
+};
+
+#define OSD_SECURITY_METHODS 0x0001 /* bit n: method n; NOSEC only */
+
+/* Who sets it.  The target itself sets stored ones in any case. */
+enum osd_settable {
+	OSD_SET_NEVER,
+	OSD_SET_CLIENT,
+	OSD_SET_INHERITED, /* by clients; what is made inside begins with the value */
+};
+
+/* Which values may be set, beside the length. */
+enum osd_value_rule {
+	OSD_RULE_ANY,
+	OSD_RULE_METHOD,    /* security method: one that #7 of the root's page says */
+	OSD_RULE_BYPASS,    /* timestamps control, as CDB byte 12 */
+	OSD_RULE_ISOLATION, /* a supported isolation method */
+	OSD_RULE_PAIRS,	    /* page and number, any number of times */
+};
+
+struct osd_std_row {
+	uint8_t types, relative; /* who has it (OSD_TYPE_BIT), on which page */
+	uint32_t first, last;	 /* numbers */
+	uint16_t min_length, max_length;
+	enum osd_settable settable;
+	enum osd_value_source source;
+	uint64_t parameter;
+	enum osd_value_rule rule;
+	const char *what; /* for people */
+};
+
+/* A field of a page form. */
+struct osd_form_field {
+	uint32_t number; /* of the first attribute; or one of the next two */
+	uint8_t width;	 /* 0 ends the form */
+	uint8_t repeat;	 /* that many attributes in a row; 0 and 1: one */
+};
+#define OSD_FORM_RESERVED   0xfffffff0u /* no attribute */
+#define OSD_FORM_KEYS_VALID 0xfffffff1u /* which key identifiers exist, as bits */
+
+struct osd_std_page {
+	uint8_t type, relative; /* OSD_TYPE_BIT */
+	const char *name;
+	const struct osd_form_field *form; /* NULL: none, or the list of memberships */
+};
+
+uint8_t osd_type_bit(enum osd_object_type type);
+/* NULL: the standard has no such attribute, or page. */
+const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
+				       uint32_t number);
+const struct osd_std_page *osd_std_page(enum osd_object_type type, uint32_t relative);
+/* The row after this one of the same page and type, or with NULL the first; NULL: no more. */
+const struct osd_std_row *osd_std_next(enum osd_object_type type, uint32_t relative,
+				       const struct osd_std_row *row);
+
+#endif
