@@ -6,6 +6,8 @@
 
 #include "base/util.h"
 #include "command/context.h"
+#include "command/current.h"
+#include "command/tasks.h"
 #include "wire/cursor.h"
 
 /* CDB bytes that failures point at. */
@@ -14,9 +16,9 @@ enum {
 	FIELD_SET_ONE_PAGE = 52,
 };
 
-#define CURRENT_COMMAND_ICV   32u
-#define CURRENT_COMMAND_BYTES 76u
-#define IDENTIFICATION_BYTES  40u
+/* Attributes that one get list may come to by asking for all of a page or of all pages, again and
+ * again: more than any object has, and soon done. */
+#define WALK_MAX (1u << 20)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
@@ -182,100 +184,44 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 	return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
 }
 
-/* ---- Current Command page -------------------------------------------------------------------- */
-
-static size_t current_command_get(const struct osd_request *request, uint32_t number,
-				  uint8_t value[IDENTIFICATION_BYTES])
-{
-	static const char identification[IDENTIFICATION_BYTES] = "INCITS  T10 Current Command";
-
-	switch (number) {
-	case 0:
-		memcpy(value, identification, IDENTIFICATION_BYTES);
-		return IDENTIFICATION_BYTES;
-	case 1: /* response integrity check value: zero under NOSEC */
-		memset(value, 0, CURRENT_COMMAND_ICV);
-		return CURRENT_COMMAND_ICV;
-	case OSD_CURRENT_TYPE:
-		value[0] = (uint8_t)request->object_type;
-		return 1;
-	case OSD_CURRENT_PARTITION_ID:
-		osd_put_be(value, request->object.partition_id, 8);
-		return 8;
-	case OSD_CURRENT_OBJECT_ID:
-		osd_put_be(value, request->object.object_id, 8);
-		return 8;
-	case OSD_CURRENT_APPEND_START:
-		osd_put_be(value, request->append_start, 8);
-		return 8;
-	case OSD_CURRENT_CAPACITY:
-		osd_put_be(value, (uint64_t)request->capacity_change, 8);
-		return 8;
-	default:
-		return 0;
-	}
-}
-
-static void current_command_page(const struct osd_request *request,
-				 uint8_t page[CURRENT_COMMAND_BYTES])
-{
-	struct osd_wr w = osd_wr_init(page, CURRENT_COMMAND_BYTES);
-
-	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4);	      /* 0-3 */
-	osd_wr_be(&w, CURRENT_COMMAND_BYTES - 8, 4);	      /* 4-7 */
-	osd_wr_zero(&w, CURRENT_COMMAND_ICV);		      /* 8-39 */
-	osd_wr_be(&w, (uint64_t)request->object_type, 1);     /* 40 */
-	osd_wr_zero(&w, 3);				      /* 41-43 */
-	osd_wr_be(&w, request->object.partition_id, 8);	      /* 44-51 */
-	osd_wr_be(&w, request->object.object_id, 8);	      /* 52-59 */
-	osd_wr_be(&w, request->append_start, 8);	      /* 60-67 */
-	osd_wr_be(&w, (uint64_t)request->capacity_change, 8); /* 68-75 */
-}
-
-static enum osd_status current_command_entries(const struct osd_request *request, uint32_t number,
-					       struct osd_attr_writer *writer)
-{
-	uint8_t value[IDENTIFICATION_BYTES];
-	bool all = number == OSD_NUMBER_ALL;
-	uint32_t last = all ? OSD_CURRENT_CAPACITY : number;
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t i = all ? 0 : number; status == OSD_OK && i <= last; i++) {
-		size_t length = current_command_get(request, i, value);
-
-		status = osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, i, value, length);
-		if (i == last)
-			break; /* last may be the largest number there is */
-	}
-	return status;
-}
-
 /* ---- get ------------------------------------------------------------------------------------- */
+
+/* One object's turn of the get list. */
+struct collecting {
+	struct osd_request *request;
+	struct osd_txn *txn;
+	struct osd_object_id id;
+	struct osd_attr_writer *writer;
+	uint8_t *buffer; /* OSD_ATTRIBUTE_MAX bytes */
+	size_t walked;
+};
 
 static enum osd_status add_entry(void *argument, uint32_t page, uint32_t number,
 				 const uint8_t *value, size_t length)
 {
-	return osd_attr_writer_add(argument, page, number, value, length);
+	struct collecting *c = argument;
+
+	if (++c->walked > WALK_MAX)
+		return OSD_E_NO_MEMORY;
+	return osd_attr_writer_add(c->writer, page, number, value, length);
 }
 
-static enum osd_status get_entry(struct osd_request *request, struct osd_txn *txn,
-				 struct osd_object_id id, const struct osd_attr *attr,
-				 uint8_t buffer[OSD_ATTRIBUTE_MAX], struct osd_attr_writer *writer)
+static enum osd_status get_entry(struct collecting *c, const struct osd_attr *attr)
 {
 	enum osd_status status;
 	size_t length;
 
 	if (attr->page == OSD_PAGE_CURRENT_COMMAND)
-		return current_command_entries(request, attr->number, writer);
+		return osd_current_entries(c->request, attr->number, c->writer);
 	if (attr->page == OSD_PAGE_ALL && attr->number != OSD_NUMBER_ALL)
-		return osd_attr_each_page(txn, id, attr->number, add_entry, writer);
+		return osd_attr_each_page(c->txn, c->id, attr->number, add_entry, c);
 	if (attr->number == OSD_NUMBER_ALL)
-		return osd_attr_each(txn, id, attr->page, add_entry, writer);
-	status =
-		osd_attr_get(txn, id, attr->page, attr->number, buffer, OSD_ATTRIBUTE_MAX, &length);
+		return osd_attr_each(c->txn, c->id, attr->page, add_entry, c);
+	status = osd_attr_get(c->txn, c->id, attr->page, attr->number, c->buffer,
+			      OSD_ATTRIBUTE_MAX, &length);
 	if (status != OSD_OK)
 		return status;
-	return osd_attr_writer_add(writer, attr->page, attr->number, buffer, length);
+	return osd_attr_writer_add(c->writer, attr->page, attr->number, c->buffer, length);
 }
 
 enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
@@ -284,6 +230,7 @@ enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_t
 {
 	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
 	struct osd_attr_list list = request->attributes->get_list;
+	struct collecting collecting = {request, txn, id, writer, buffer, 0};
 	enum osd_status status = OSD_OK;
 	struct osd_attr attr;
 
@@ -292,7 +239,8 @@ enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_t
 	while (status == OSD_OK && osd_attr_list_next(&list, &attr)) {
 		if (filter && !filter(attr.page))
 			continue;
-		status = get_entry(request, txn, id, &attr, buffer, writer);
+		status = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
+						      : get_entry(&collecting, &attr);
 		if (status != OSD_OK && status != OSD_E_RETRY)
 			return osd_command_fail_attribute(request, status, attr.page, attr.number);
 	}
@@ -325,23 +273,22 @@ static void set_retrieved(struct osd_request *request, size_t capacity, size_t p
 static enum osd_status get_page_form(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id)
 {
-	OSD_CLEANUP_FREE uint8_t *page = malloc(OSD_ATTRIBUTE_MAX);
 	uint32_t number = request->attributes->get_page;
-	size_t length = CURRENT_COMMAND_BYTES, capacity;
+	uint8_t current[OSD_CURRENT_PAGE_BYTES];
+	size_t length, capacity;
 	uint8_t *segment = retrieved_segment(request, &capacity);
 	enum osd_status status = OSD_OK;
 
-	if (!page)
-		return OSD_E_NO_MEMORY;
-	if (number == OSD_PAGE_CURRENT_COMMAND)
-		current_command_page(request, page);
-	else
-		status = osd_attr_page_form(txn, id, number, page, OSD_ATTRIBUTE_MAX, &length);
+	if (number == OSD_PAGE_CURRENT_COMMAND) {
+		length = osd_current_page(request, current);
+		osd_page_place(current, length, segment, capacity);
+	} else {
+		status = osd_attr_page_form(txn, id, number, segment, capacity, &length);
+	}
 	if (status == OSD_E_PARAM_FIELD)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
 	if (status == OSD_OK)
-		set_retrieved(request, capacity, osd_page_place(page, length, segment, capacity),
-			      length);
+		set_retrieved(request, capacity, OSD_MIN(length, capacity), length);
 	return status;
 }
 

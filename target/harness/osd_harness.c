@@ -22,6 +22,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "command/current.h"
 #include "command/table.h"
 #include "engine/engine.h"
 #include "wire/cursor.h"
@@ -208,6 +209,7 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list-attributes")) {
 		osd_attr_print_table(stdout);
+		osd_current_print_table(stdout);
 		return EXIT_SUCCESS;
 	}
 	if (argc != 2 || !strcmp(argv[1], "--help"))

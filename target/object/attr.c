@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr.c -- get, set and walk attributes: finds out whose page it is (a provider's, a standard one,
- * the application's) and keeps the application's.  Standard pages are in attr_table.c, attr_std.c and
- * attr_set.c, page forms in attr_page.c, timestamps in attr_time.c. */
+ * the application's) and keeps the application's.  Standard pages are in attr_table.c, attr_std.c
+ * and attr_set.c, page forms in attr_page.c, timestamps in attr_time.c. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -394,6 +394,8 @@ static enum osd_status each_number(struct osd_txn *txn, uint32_t page,
 	for (size_t i = 0; status == OSD_OK && i < numbers->count; i++) {
 		size_t length = 0;
 
+		if (osd_txn_stopped(txn))
+			return OSD_E_TASK_ABORTED;
 		status = get_at_hand(txn, page, numbers->list[i], buffer, OSD_ATTRIBUTE_MAX,
 				     &length);
 		if (status == OSD_OK && length > 0)

@@ -266,11 +266,20 @@ static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *
 		status = member_count(txn, &value);
 	else if (row->source == OSD_V_ADJUSTED_CLOCK)
 		status = adjusted_clock(txn, &value);
+	else if (row->source == OSD_V_DATA_SPACE)
+		status = osd_txn_allocated(txn, &value);
 	else
 		status = policy_tag(txn, &value);
 	if (status == OSD_OK)
 		put_number(value, row->max_length, buffer, capacity, ret_length);
 	return status;
+}
+
+/* Copies share space only where the file system can. */
+static bool can_duplicate(const struct osd_objects *objects, uint8_t method)
+{
+	return osd_duplication_supported(method) &&
+	       (method != OSD_DUPLICATION_SPACE_EFFICIENT || osd_tier_can_clone(&objects->tier));
 }
 
 static void put_isolation_map(uint8_t *buffer, size_t capacity, size_t *ret_length)
@@ -322,8 +331,13 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 	case OSD_V_ISOLATION_MAP:
 		put_isolation_map(buffer, capacity, ret_length);
 		return OSD_OK;
+	case OSD_V_DUPLICATION:
+		if (can_duplicate(txn->objects, (uint8_t)number))
+			put_number(1, row->max_length, buffer, capacity, ret_length);
+		return OSD_OK;
 	case OSD_V_MEMBER_COUNT:
 	case OSD_V_ADJUSTED_CLOCK:
+	case OSD_V_DATA_SPACE:
 	case OSD_V_TAG:
 		return looked_up(txn, row, buffer, capacity, ret_length);
 	default:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr_table.c -- every attribute and page of the standard, one row each (osd2-wire 5.7-5.18): who
- * has it, how long it is, who sets it, where its value comes from.  Get, set, the numbers of a page,
- * the directory, page forms and docs/attributes.md follow from these tables; a new attribute is a
- * row here and, where its value has a new source, a case in attr_std.c.
+ * has it, how long it is, who sets it, where its value comes from.  Get, set, the numbers of a
+ * page, the directory, page forms and docs/attributes.md follow from these tables; a new attribute
+ * is a row here and, where its value has a new source, a case in attr_std.c.
  *
- * Not here: the Current Command page, which is about a command (command/current.c), and the pages of
- * higher layers (osd_page_provider). */
+ * Not here: the Current Command page, which is about a command (command/current.c), and the pages
+ * of higher layers (osd_page_provider). */
 #include "object/attr_table.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static const struct osd_std_row rows[] = {
 	{R, 1, 0x1c2, 0x1c2, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "maximum clones count"},
 	{R, 1, 0x1cc, 0x1cc, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "maximum branch depth"},
 #define X(code, symbol, name)                                                                      \
-	{R, 1, 0x200 + code, 0x200 + code, 4, 4, NEVER, OSD_V_NUMBER, 1, ANY,                      \
+	{R, 1, 0x200 + code, 0x200 + code, 4, 4, NEVER, OSD_V_DUPLICATION, 0, ANY,                 \
 	 "supported object duplication method: " name},
 	OSD_DUPLICATION_METHODS(X)
 #undef X
@@ -87,14 +87,17 @@ static const struct osd_std_row rows[] = {
 	{C | U, 1, 0x2, 0x2, 8, 8, NEVER, OSD_V_OBJECT_ID, 0, ANY, "object id"},
 	{P | C | U, 1, 0x9, 0x9, 1, LONGEST, CLIENT, OSD_V_STORED, 0, ANY, "username"},
 	{C, 1, 0xa, 0xa, 1, 1, NEVER, OSD_V_COLLECTION_TYPE, 0, ANY, "collection type"},
-	{P | C | U, 1, 0x81, 0x81, 8, 8, NEVER, OSD_V_USED, 0, ANY, "used capacity"},
+	{P | C | U, 1, 0x81, 0x81, 8, 8, NEVER, OSD_V_USED, 0, ANY,
+	 "used capacity: what quotas count, that is the length of the data"},
 	{U, 1, 0x82, 0x82, 8, 8, CLIENT, OSD_V_LENGTH, 0, ANY,
 	 "logical length; setting it cuts or extends the object"},
 	{P | C | U, 1, 0x83, 0x83, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "object accessibility"},
 	{P, 1, 0x84, 0x84, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "used capacity increment"},
 	{P, 1, 0xc1, 0xc1, 8, 8, NEVER, OSD_V_OBJECT_COUNT, 0, ANY,
 	 "number of collections and user objects"},
-	{P | U, 1, 0xd1, 0xd1, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "actual data space"},
+	{P, 1, 0xd1, 0xd1, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "actual data space"},
+	{U, 1, 0xd1, 0xd1, 8, 8, NEVER, OSD_V_DATA_SPACE, 0, ANY,
+	 "actual data space: bytes of blocks it has"},
 	{P | U, 1, 0xd2, 0xd2, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "reserved data space"},
 	{P, 1, 0x200, 0x201, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY,
 	 "default snapshot, clone duplication method"},

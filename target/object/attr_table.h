@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_table.h -- the table of standard attributes and pages (attr_table.c), for those who get, set,
- * list and describe them. */
+/* attr_table.h -- the table of standard attributes and pages (attr_table.c), for those who get,
+ * set, list and describe them. */
 #ifndef OSD_OBJECT_ATTR_TABLE_H
 #define OSD_OBJECT_ATTR_TABLE_H
 
@@ -30,7 +30,9 @@ enum osd_value_source {
 	OSD_V_ISOLATION,
 	OSD_V_ISOLATION_MAP,
 	OSD_V_DESCRIPTOR, /* largest CDB continuation descriptor of the type in the number */
+	OSD_V_DUPLICATION, /* a value where the method in the number is supported */
 	OSD_V_LENGTH,
+	OSD_V_DATA_SPACE,
 	OSD_V_MEMBER_COUNT,
 	OSD_V_QUOTA_LENGTH,
 	OSD_V_QUOTA_CAPACITY,

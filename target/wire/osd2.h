@@ -105,15 +105,16 @@ enum osd_collection_type {
 #define OSD_DDT_SGL        1
 #define OSD_DDT_VEC        2
 
-/* Isolation methods (osd2-wire 2.2) served: bit n from the left is method n.  Commands on one object
- * are atomic against each other, which is enough for each of these. */
+/* Isolation methods (osd2-wire 2.2) served: bit n from the left is method n.  Commands on one
+ * object are atomic against each other, which is enough for each of these. */
 enum osd_isolation {
 	OSD_ISOLATION_DEFAULT = 0,
 	OSD_ISOLATION_NONE = 1,
 	OSD_ISOLATION_STRICT = 2,
 	OSD_ISOLATION_RANGE = 4,
+	OSD_ISOLATION_FUNCTIONAL = 5,
 };
-#define OSD_ISOLATION_METHODS 0x68 /* none, strict, range */
+#define OSD_ISOLATION_METHODS 0x6c /* none, strict, range, functional */
 
 static inline bool osd_isolation_supported(uint8_t method)
 {

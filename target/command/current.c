@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* current.c -- see current.h. */
+#include "command/current.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define IDENTIFICATION_BYTES 40u
+#define PAGE_HEADER	     8u
+#define OSC_LAST	     OSD_CURRENT_APPEND_START /* osd2-wire 9-15 */
+
+static const struct row {
+	uint32_t number;
+	uint8_t length;
+	uint8_t reserved; /* bytes behind it in the page form */
+	const char *what;
+} rows[] = {
+	{1, 32, 0, "response integrity check value; zero under NOSEC"},
+	{OSD_CURRENT_TYPE, 1, 3, "type of the object addressed or made"},
+	{OSD_CURRENT_PARTITION_ID, 8, 0, "its partition id"},
+	{OSD_CURRENT_OBJECT_ID, 8, 0, "its object id; of many made, the highest"},
+	{OSD_CURRENT_APPEND_START, 8, 0, "where APPEND wrote"},
+	{OSD_CURRENT_CAPACITY, 8, 0, "change in used capacity, signed"},
+};
+
+static void put_value(const struct osd_request *request, const struct row *row, struct osd_wr *w)
+{
+	switch (row->number) {
+	case OSD_CURRENT_TYPE:
+		osd_wr_be(w, (uint64_t)request->object_type, 1);
+		break;
+	case OSD_CURRENT_PARTITION_ID:
+		osd_wr_be(w, request->object.partition_id, 8);
+		break;
+	case OSD_CURRENT_OBJECT_ID:
+		osd_wr_be(w, request->object.object_id, 8);
+		break;
+	case OSD_CURRENT_APPEND_START:
+		osd_wr_be(w, request->append_start, 8);
+		break;
+	case OSD_CURRENT_CAPACITY:
+		osd_wr_be(w, (uint64_t)request->capacity_change, 8);
+		break;
+	default:
+		osd_wr_zero(w, row->length);
+		break;
+	}
+}
+
+/* OSC knows no change in used capacity. */
+static size_t row_count(const struct osd_request *request)
+{
+	size_t count = 0;
+
+	while (count < OSD_ARRAY_SIZE(rows) &&
+	       (!request->osc_compat || rows[count].number <= OSC_LAST))
+		count++;
+	return count;
+}
+
+static enum osd_status add(const struct osd_request *request, const struct row *row,
+			   struct osd_attr_writer *writer)
+{
+	uint8_t value[32];
+	struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+	put_value(request, row, &w);
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, row->number, value,
+				   osd_wr_used(&w));
+}
+
+static enum osd_status add_identification(struct osd_attr_writer *writer)
+{
+	static const char name[IDENTIFICATION_BYTES] = "INCITS  T10 Current Command";
+
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, 0, name, sizeof(name));
+}
+
+enum osd_status osd_current_entries(const struct osd_request *request, uint32_t number,
+				    struct osd_attr_writer *writer)
+{
+	bool all = number == OSD_NUMBER_ALL, found = false;
+	enum osd_status status = OSD_OK;
+
+	if (all || number == 0)
+		status = add_identification(writer);
+	for (size_t i = 0; status == OSD_OK && i < row_count(request); i++) {
+		if (!all && rows[i].number != number)
+			continue;
+		status = add(request, &rows[i], writer);
+		found = true;
+	}
+	if (status == OSD_OK && !all && number != 0 && !found)
+		status = osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, NULL, 0);
+	return status;
+}
+
+size_t osd_current_page(const struct osd_request *request, uint8_t page[OSD_CURRENT_PAGE_BYTES])
+{
+	struct osd_wr w = osd_wr_init(page, OSD_CURRENT_PAGE_BYTES);
+
+	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4); /* 0-3 */
+	osd_wr_be(&w, 0, 4);			    /* 4-7 */
+	for (size_t i = 0; i < row_count(request); i++) {
+		put_value(request, &rows[i], &w);
+		osd_wr_zero(&w, rows[i].reserved);
+	}
+	osd_put_be(page + 4, osd_wr_used(&w) - PAGE_HEADER, 4);
+	return osd_wr_used(&w);
+}
+
+void osd_current_print_table(FILE *out)
+{
+	const char *name = "T10 Current Command";
+	unsigned form = 0;
+
+	fprintf(out, "%08" PRIX32 "\t%s\t0\t%u\tno\tpage identification\n",
+		OSD_PAGE_CURRENT_COMMAND, name, IDENTIFICATION_BYTES);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
+		fprintf(out, "%08" PRIX32 "\t%s\t%" PRIX32 "\t%u\tno\t%s\n",
+			OSD_PAGE_CURRENT_COMMAND, name, rows[i].number, rows[i].length,
+			rows[i].what);
+		form += rows[i].length + rows[i].reserved;
+	}
+	fprintf(out, "%08" PRIX32 "\t%s\tform\t%u\tno\tlength of the page form\n",
+		OSD_PAGE_CURRENT_COMMAND, name, form);
+}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prints docs/attributes.md, made of what ``osd_harness --list-attributes`` prints.
+
+A test compares the file with this; ``python -m tools.attrdoc >docs/attributes.md`` brings it up to
+date.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["page"]
+
+HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harness"
+
+INTRODUCTION = """\
+# Attributes
+
+Every attribute of the standard that this target has, made from the table in
+`target/object/attr_table.c` (and `target/command/current.c`) by `tools/attrdoc.py`; a test compares
+the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
+
+## Rules
+
+- **Pages.** Each type of object has pages in a range of its own: user objects from 0, partitions
+  from 30000000, collections from 60000000, the root from 90000000; F0000000-FFFFFFFD belong to any.
+  In each range, counted from its beginning: 0-7F are the standard's, 80-7FFF are reserved,
+  8000-FFFF and 20000000 on are read only, 10000-1FFFFFFF are the application's. User objects'
+  unassigned pages 8-7F are the application's too, unless `strict=1`. A page of another type's
+  range, or a reserved one: 26/00 (in page format 24/00), with the attribute in descriptor 08h.
+- **Number 0** is the page's identification: 8 bytes vendor, 32 bytes name. Standard pages have the
+  one below. An application's page takes up to 40 bytes with a NUL in them; until then, if it has
+  any attribute, it is `unidentified attributes page`.
+- **Undefined** attributes have length 0, in answers as in sets: setting length 0 makes undefined
+  what is kept as it is, and a policy or security value zero again. What always has a value refuses
+  it.
+- **Number FFFFFFFF** asks for all of a page, page FFFFFFFF for all pages: the standard's, those of
+  jobs, and those that have attributes, ascending; both FFFFFFFF for everything. A number on page
+  FFFFFFFF: that number of each page that has it. The Current Command page is of the command, not of
+  the object, and is in no such answer. One list may come to 1,048,576 attributes in this way for
+  one object, else 55/00 with key 4.
+- **Refused** are lengths and values other than those below, and what is not settable: 26/00, where
+  CDBFMT 1 carried it 24/00 at byte 52. Of a list in which one attribute is refused none is set. One
+  named twice has the last value.
+- **At most** 65,536 attributes, of 65,534 bytes each, on one object; a 65,537th: 55/07.
+- **Inherited** values are those that what is made inside begins with: of the root in new
+  partitions, of a partition in new user objects.
+- **Lengths.** 0: the attribute exists in the standard and never has a value here.
+
+## Quotas
+
+Enforced before anything changes: by CREATE, CREATE PARTITION, WRITE, APPEND, CREATE AND WRITE,
+CLEAR, COPY USER OBJECTS, the logical length and the Collections page; 55/07 with key 7. All ones:
+no limit. A quota below what is in use refuses growth and nothing else.
+
+## Timestamps
+
+| What happens | Whose time moves | Which |
+|---|---|---|
+| attributes are read; set | the object's | attributes accessed; modified |
+| a user object is read; written or cut | its own, its partition's | data accessed; modified |
+| objects are listed; made or removed | the partition's | data accessed; modified |
+| members are listed or queried; join or leave | the collection's | data accessed; modified |
+
+Not with byte 12 of the CDB 7Fh, nor where the timestamp bypass of the partition (for everything in
+it) or of the root (for its own times) is 7Fh. Values 01-7E and 80-FF of byte 12, the reserved and
+the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a second of them.
+
+## Pages of this target
+
+2000_0001h to 2000_0003h are a job's (jobs.md), 5000_0001h says which pages the value index covers,
+B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
+"""
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    page: str
+    name: str
+    numbers: str
+    length: str
+    settable: str
+    what: str
+
+
+def rows() -> list[Row]:
+    """The table, as the built harness prints it."""
+    done = subprocess.run(
+        [HARNESS, "--list-attributes"], capture_output=True, text=True, timeout=60, check=True
+    )
+    return [Row(*line.split("\t")) for line in done.stdout.splitlines()]
+
+
+def page() -> str:
+    """The whole text."""
+    parts = [INTRODUCTION]
+    for (number, name), group in groupby(rows(), key=lambda row: (row.page, row.name)):
+        listed = list(group)
+        forms = [row.length for row in listed if row.numbers == "form"]
+        parts.append(f"## {number[:4]}_{number[4:]}h {name}\n")
+        if forms:
+            parts.append(f"Page form: {forms[0]} bytes behind the header.\n")
+        parts.append("| Number | Length | Settable | What |\n|---|---|---|---|")
+        parts += [
+            f"| {row.numbers} | {row.length} | {row.settable} | {row.what} |"
+            for row in listed
+            if row.numbers != "form"
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
