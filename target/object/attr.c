@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "object/value_index.h"
 #include "wire/cursor.h"
 
 #define IDENTIFICATION_BYTES 40
@@ -139,8 +140,12 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	struct osd_bytes bytes = {value, length};
-	enum osd_status status;
+	enum osd_status status = OSD_OK;
 
+	if (osd_index_keeps(txn, page, number))
+		status = osd_index_note(txn, page, number, value, length);
+	if (status != OSD_OK)
+		return status;
 	if (length == 0)
 		return stored_clear(txn, &key);
 	if (atomic_load(&txn->objects->disk_full) && !(txn->flags & OSD_TXN_INTERNAL))

@@ -4,10 +4,11 @@
  * Lock order, outermost first:
  *
  *   object's range lock > a store transaction > partitions_lock > cache_lock > object's mutex
+ *   index_lock > a read of the store's (nobody takes it who has a transaction open)
  *
  * A transaction that holds records never waits for a range lock: what must follow a change of
- * records (truncation, removal) runs as an effect after the commit.  No mutex is held across a
- * store call.
+ * records (truncation, removal) runs as an effect after the commit.  No other mutex is held
+ * across a store call.
  *
  * Memory and records.  Counters (used bytes, object counts) live in memory only and are counted
  * again at open.  Of an object in the cache, length and times in memory are the truth and the
@@ -60,6 +61,9 @@ struct osd_partition {
 	struct {
 		uint64_t id, total, changes;
 	} hint; /* under hint_lock: a listing's next page */
+	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
+	_Atomic(struct osd_index_slots *) index;
+	_Atomic uint64_t index_serial; /* counts changes of what index says */
 };
 
 /* ---- the cache --------------------------------------------------------------------------- */
@@ -123,6 +127,8 @@ struct osd_effect {
 	void *arg;
 };
 
+struct osd_index_change;
+
 struct osd_txn {
 	struct osd_objects *objects;
 	struct osd_kv_txn *kv; /* owned; NULL: nothing locked yet */
@@ -130,6 +136,12 @@ struct osd_txn {
 	uint64_t now_ms;
 	const bool *stop; /* osd_txn_watch */
 	struct osd_effect *effects, **last_effect;
+	struct {
+		struct osd_index_change *list; /* owned; applied last (index_keep.c) */
+		size_t count, capacity;
+		bool entered, applied;
+		unsigned side; /* of objects->index_users */
+	} index;
 
 	/* The object at hand; its record is written when another is taken up or at commit. */
 	struct osd_object_id id;
@@ -183,12 +195,19 @@ struct osd_objects {
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
 				      earlier stale */
 
-	pthread_t maintenance, reaper;
-	bool maintenance_runs, reaper_runs;
+	pthread_t maintenance, reaper, indexer;
+	bool maintenance_runs, reaper_runs, indexer_runs;
 	pthread_mutex_t work_lock;
 	pthread_cond_t work;
-	bool stop, settle_now, reap_now; /* under work_lock */
+	bool stop, settle_now, reap_now, index_now; /* under work_lock */
 	_Atomic uint64_t tick;
+
+	pthread_mutex_t index_lock;	 /* osd_index_reload */
+	_Atomic unsigned index_side;	 /* transactions that begin now count on this side */
+	_Atomic uint64_t index_users[2]; /* changing transactions under way */
+	/* Transactions that change entries: before they do, and when they are over.  A search that
+	 * sees both stand still and equal has met none. */
+	_Atomic uint64_t index_begun, index_ended;
 	bool unclean; /* the store was not closed: times of files may be later than those of records
 		       */
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
@@ -464,6 +483,12 @@ void *osd_reaper_main(void *objects);
 void *osd_maintenance_main(void *objects);
 void osd_kick_reaper(struct osd_objects *objects);
 void osd_kick_settle(struct osd_objects *objects);
+/* index_build.c: makes and clears value indexes. */
+void *osd_indexer_main(void *objects);
+void osd_kick_indexer(struct osd_objects *objects);
+/* Until kicked, told to stop (then false), or, with_timeout, a second is over. */
+bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout);
+bool osd_should_stop(struct osd_objects *objects);
 /* Removes all records of the table whose key begins so, in transactions of their own. */
 enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table table,
 				 struct osd_bytes prefix);

@@ -99,6 +99,19 @@ void osd_kick_reaper(struct osd_objects *objects)
 	kick(objects, &objects->reap_now);
 }
 
+void osd_kick_indexer(struct osd_objects *objects)
+{
+	kick(objects, &objects->index_now);
+}
+
+bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout)
+{
+	bool goes_on = wait_for_work(objects, &objects->index_now, with_timeout);
+
+	unkick(objects, &objects->index_now);
+	return goes_on;
+}
+
 void *osd_maintenance_main(void *arg)
 {
 	struct osd_objects *objects = arg;
@@ -217,11 +230,13 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 static enum osd_status reap_partition(struct osd_objects *objects, struct osd_bytes key)
 {
 	static const enum osd_kv_table tables[] = {OSD_KV_OBJECTS, OSD_KV_ATTRIBUTES,
-						   OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS};
+						   OSD_KV_MEMBERS, OSD_KV_MEMBERSHIPS,
+						   OSD_KV_INDEX};
 	struct osd_rd r = osd_rd_init((const uint8_t *)key.data + 1, key.length - 1);
 	uint64_t partition_id = osd_rd_be(&r, 8);
 	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
 	struct osd_key mark = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
+	struct osd_key stages = osd_key_meta_partition(OSD_META_INDEX, partition_id, incarnation);
 	struct osd_key prefix = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
 	enum osd_status status =
 		osd_tier_remove_partition(&objects->tier, partition_id, incarnation);
@@ -232,6 +247,8 @@ static enum osd_status reap_partition(struct osd_objects *objects, struct osd_by
 			(struct osd_bytes){prefix.bytes + 1, OSD_KEY_PARTITION_PART});
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_META, osd_key_bytes(&mark));
+	if (status == OSD_OK)
+		status = osd_clear_prefix(objects, OSD_KV_META, osd_key_bytes(&stages));
 	return status;
 }
 
@@ -298,7 +315,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	return status;
 }
 
-static bool should_stop(struct osd_objects *objects)
+bool osd_should_stop(struct osd_objects *objects)
 {
 	bool stop;
 
@@ -324,7 +341,7 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 	/* What is about to go must not come back with an older log after a power loss. */
 	if (status == OSD_OK && list.count > 0)
 		status = osd_kv_flush(objects->kv);
-	while (status == OSD_OK && !should_stop(objects) && osd_key_list_next(&list, &at, &key))
+	while (status == OSD_OK && !osd_should_stop(objects) && osd_key_list_next(&list, &at, &key))
 		status = reap(objects, key);
 	if (status == OSD_OK && list.count > 0 && at >= list.used)
 		status = remove_keys(objects, OSD_KV_META, &list);
@@ -350,7 +367,7 @@ void *osd_reaper_main(void *arg)
 		bool done = false;
 
 		unkick(objects, &objects->reap_now);
-		for (unsigned round = 0; !done && round < REAP_ROUNDS && !should_stop(objects);
+		for (unsigned round = 0; !done && round < REAP_ROUNDS && !osd_should_stop(objects);
 		     round++) {
 			done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
 			done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "object/value_index.h"
 #include "wire/cursor.h"
 
 enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
@@ -234,8 +235,16 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 		return OSD_OK;
 	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
 				      osd_key_bytes(&prefix), SIZE_MAX, &list);
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
-		status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+		const uint8_t *bytes = key.data;
+		uint32_t page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
+		uint32_t number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+
+		if (osd_index_keeps(txn, page, number))
+			status = osd_index_note(txn, page, number, NULL, 0);
+		if (status == OSD_OK)
+			status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
+	}
 	osd_key_list_release(&list);
 	return status;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "object/value_index.h"
 
 /* ---- opening the stores ------------------------------------------------------------------ */
 
@@ -121,7 +122,11 @@ static enum osd_status start_threads(struct osd_objects *objects)
 		pthread_create(&objects->maintenance, NULL, osd_maintenance_main, objects) == 0;
 	objects->reaper_runs =
 		pthread_create(&objects->reaper, NULL, osd_reaper_main, objects) == 0;
-	return objects->maintenance_runs && objects->reaper_runs ? OSD_OK : OSD_E_NO_MEMORY;
+	objects->indexer_runs =
+		pthread_create(&objects->indexer, NULL, osd_indexer_main, objects) == 0;
+	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs
+		       ? OSD_OK
+		       : OSD_E_NO_MEMORY;
 }
 
 static void stop_threads(struct osd_objects *objects)
@@ -130,11 +135,13 @@ static void stop_threads(struct osd_objects *objects)
 	objects->stop = true;
 	pthread_cond_broadcast(&objects->work);
 	pthread_mutex_unlock(&objects->work_lock);
+	if (objects->indexer_runs)
+		pthread_join(objects->indexer, NULL);
 	if (objects->reaper_runs)
 		pthread_join(objects->reaper, NULL);
 	if (objects->maintenance_runs)
 		pthread_join(objects->maintenance, NULL);
-	objects->reaper_runs = objects->maintenance_runs = false;
+	objects->indexer_runs = objects->reaper_runs = objects->maintenance_runs = false;
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
@@ -148,6 +155,7 @@ static void init_locks(struct osd_objects *objects)
 	pthread_cond_init(&objects->work, &attributes);
 	pthread_condattr_destroy(&attributes);
 	pthread_mutex_init(&objects->work_lock, NULL);
+	pthread_mutex_init(&objects->index_lock, NULL);
 	pthread_rwlock_init(&objects->partitions_lock, NULL);
 	osd_cache_init(objects);
 }
@@ -172,6 +180,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	if (!objects)
 		return OSD_E_NO_MEMORY;
 	init_locks(objects);
+	osd_objects_add_page(objects, &osd_index_page);
 	apply_config(objects, config);
 	status = config->directory ? open_on_disk(objects, config, message)
 				   : open_in_memory(objects);
@@ -226,6 +235,7 @@ void osd_objects_close(struct osd_objects *objects)
 	osd_media_close(objects->media);
 	pthread_cond_destroy(&objects->work);
 	pthread_mutex_destroy(&objects->work_lock);
+	pthread_mutex_destroy(&objects->index_lock);
 	pthread_rwlock_destroy(&objects->partitions_lock);
 	free(objects);
 }

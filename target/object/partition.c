@@ -34,6 +34,7 @@ void osd_partition_put(struct osd_partition *partition)
 	if (!partition || atomic_fetch_sub(&partition->references, 1) != 1)
 		return;
 	pthread_mutex_destroy(&partition->hint_lock);
+	free(atomic_load(&partition->index));
 	free(partition);
 }
 

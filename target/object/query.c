@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* query.c -- OSD QUERY on the object layer: walks the members of a collection and tells which
- * match.  Each member is looked at in a short transaction of its own: what one object says agrees,
- * and a long query keeps nobody waiting. */
+/* query.c -- OSD QUERY on the object layer: walks the members of a collection, or what an index
+ * says instead (query_index.c), and tells which match.  Each member is looked at in a short
+ * transaction of its own: what one object says agrees, and a long query keeps nobody waiting. */
 #include "object/query.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "object/internal.h"
+#include "object/value_index.h"
 
 #define STEP_MEMBERS 512u /* looked at in one step */
 
 struct osd_query_walk {
 	struct osd_query query;	  /* criteria borrowed */
 	struct osd_place place;	  /* of the collection */
+	bool whole;		  /* its members are all user objects of the partition */
 	uint64_t looked, members; /* members: how many there were at the beginning */
-	uint64_t next_id;	  /* of the next batch; 0: this is the last one */
+
+	/* Not indexed: members in batches. */
+	uint64_t next_id; /* of the next batch; 0: this is the last one */
 	uint64_t batch[STEP_MEMBERS];
 	size_t batch_at, batch_count;
+
+	bool indexed; /* instead: who may match, as the index says */
+	struct osd_candidates candidates;
+	size_t sure_at, maybe_at;
+
 	uint8_t value[OSD_ATTRIBUTE_MAX];
 };
 
@@ -98,18 +106,28 @@ static enum osd_status check_criteria(const struct osd_query *query)
 	return OSD_OK;
 }
 
-static enum osd_status count_members(struct osd_txn *txn, struct osd_query_walk *walk)
+/* An index, where one helps; else the members. */
+static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 {
-	if (!osd_is_objects_collection(walk->query.collection))
-		return osd_member_count(txn, &walk->place, &walk->members);
-	walk->members = atomic_load(&txn->partition->object_count);
-	return OSD_OK;
+	enum osd_status status = OSD_OK;
+
+	walk->members = UINT64_MAX;
+	if (!walk->whole)
+		status = osd_member_count(txn, &walk->place, &walk->members);
+	if (status == OSD_OK)
+		status = osd_index_search(txn, &walk->query, &walk->place, walk->members,
+					  &walk->candidates, &walk->indexed);
+	if (status == OSD_OK && walk->indexed)
+		walk->members = walk->candidates.sure.count + walk->candidates.maybe.count;
+	else if (walk->whole)
+		walk->members = atomic_load(&txn->partition->object_count);
+	return status;
 }
 
 enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *query,
 				struct osd_query_walk **ret_walk)
 {
-	struct osd_query_walk *walk;
+	OSD_CLEANUP(osd_query_endp) struct osd_query_walk *walk = NULL;
 	enum osd_status status = check_criteria(query);
 
 	if (status == OSD_OK && query->collection.partition_id == 0)
@@ -123,20 +141,34 @@ enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *que
 	walk = malloc(sizeof(*walk));
 	if (!walk)
 		return OSD_E_NO_MEMORY;
+	memset(walk, 0, offsetof(struct osd_query_walk, value));
 	walk->query = *query;
 	walk->place = txn->place;
-	walk->looked = walk->members = 0;
+	walk->whole = osd_is_objects_collection(query->collection);
 	walk->next_id = OSD_MAX(query->initial_id, 1);
-	walk->batch_at = walk->batch_count = 0;
 	osd_txn_release_reads(txn);
-	status = count_members(txn, walk);
-	if (status != OSD_OK) {
-		free(walk);
-		return status;
-	}
-	*ret_walk = walk;
-	return OSD_OK;
+	status = choose(txn, walk);
+	if (status == OSD_OK)
+		*ret_walk = OSD_STEAL(walk);
+	return status;
 }
+
+void osd_query_end(struct osd_query_walk *walk)
+{
+	if (walk)
+		osd_candidates_release(&walk->candidates);
+	free(walk);
+}
+
+static bool is_done(const struct osd_query_walk *walk)
+{
+	if (walk->indexed)
+		return walk->sure_at == walk->candidates.sure.count &&
+		       walk->maybe_at == walk->candidates.maybe.count;
+	return walk->batch_at == walk->batch_count && walk->next_id == 0;
+}
+
+/* ---- members ----------------------------------------------------------------------------- */
 
 static enum osd_status next_batch(struct osd_txn *txn, struct osd_query_walk *walk)
 {
@@ -155,20 +187,14 @@ static enum osd_status next_batch(struct osd_txn *txn, struct osd_query_walk *wa
 	return OSD_OK;
 }
 
-static bool is_done(const struct osd_query_walk *walk)
-{
-	return walk->batch_at == walk->batch_count && walk->next_id == 0;
-}
-
-enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t *ids,
-			       size_t capacity, size_t *ret_count, bool *ret_done)
+static enum osd_status step_members(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t *ids,
+				    size_t capacity, size_t *count)
 {
 	enum osd_status status = OSD_OK;
-	size_t count = 0;
 
 	if (walk->batch_at == walk->batch_count && walk->next_id)
 		status = next_batch(txn, walk);
-	while (status == OSD_OK && count < capacity && walk->batch_at < walk->batch_count) {
+	while (status == OSD_OK && *count < capacity && walk->batch_at < walk->batch_count) {
 		uint64_t id = walk->batch[walk->batch_at];
 		bool matches;
 
@@ -179,28 +205,110 @@ enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk,
 		walk->batch_at++;
 		walk->looked++;
 		if (matches)
-			ids[count++] = id;
+			ids[(*count)++] = id;
 	}
-	*ret_count = count;
+	return status;
+}
+
+/* ---- candidates -------------------------------------------------------------------------- */
+
+static enum osd_status is_member(struct osd_txn *txn, const struct osd_query_walk *walk,
+				 uint64_t id, bool *ret_is)
+{
+	struct osd_key key = osd_key_member(&walk->place, id);
+	enum osd_status status;
+	size_t length;
+
+	do
+		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key),
+				    0, NULL, 0, &length);
+	while (status == OSD_E_RETRY && !txn->kv);
+	*ret_is = status == OSD_OK;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* The lesser of both lists' next ids. */
+static uint64_t next_candidate(const struct osd_query_walk *walk, bool *ret_sure)
+{
+	const struct osd_id_list *sure = &walk->candidates.sure, *maybe = &walk->candidates.maybe;
+	bool has_sure = walk->sure_at < sure->count, has_maybe = walk->maybe_at < maybe->count;
+
+	*ret_sure =
+		has_sure && (!has_maybe || sure->ids[walk->sure_at] < maybe->ids[walk->maybe_at]);
+	if (*ret_sure)
+		return sure->ids[walk->sure_at];
+	return has_maybe ? maybe->ids[walk->maybe_at] : 0;
+}
+
+static enum osd_status try_candidate(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
+				     bool sure, bool *ret_matches)
+{
+	bool enough = sure && (walk->query.count == 1 || !walk->query.match_all);
+	enum osd_status status = OSD_OK;
+
+	*ret_matches = true;
+	if (enough && walk->whole)
+		return OSD_OK;
+	walk->looked++;
+	osd_txn_release_reads(txn);
+	if (!walk->whole)
+		status = is_member(txn, walk, id, ret_matches);
+	if (status == OSD_OK && *ret_matches && !enough)
+		status = look_again(txn, walk, id, ret_matches);
+	return status;
+}
+
+static enum osd_status step_candidates(struct osd_txn *txn, struct osd_query_walk *walk,
+				       uint64_t *ids, size_t capacity, size_t *count)
+{
+	uint64_t last = walk->looked + STEP_MEMBERS;
+	enum osd_status status = OSD_OK;
+
+	while (status == OSD_OK && *count < capacity && walk->looked < last && !is_done(walk)) {
+		bool sure, matches;
+		uint64_t id = next_candidate(walk, &sure);
+
+		status = osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED
+					      : try_candidate(txn, walk, id, sure, &matches);
+		if (status != OSD_OK)
+			break;
+		++*(sure ? &walk->sure_at : &walk->maybe_at);
+		if (matches)
+			ids[(*count)++] = id;
+	}
+	return status;
+}
+
+/* ---- step by step ------------------------------------------------------------------------ */
+
+enum osd_status osd_query_step(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t *ids,
+			       size_t capacity, size_t *ret_count, bool *ret_done)
+{
+	enum osd_status status;
+
+	*ret_count = 0;
+	status = walk->indexed ? step_candidates(txn, walk, ids, capacity, ret_count)
+			       : step_members(txn, walk, ids, capacity, ret_count);
 	*ret_done = is_done(walk);
 	/* What was found before a failure is told first; the failure comes again. */
-	return count ? OSD_OK : status;
+	return *ret_count ? OSD_OK : status;
 }
 
 unsigned osd_query_percent(const struct osd_query_walk *walk)
 {
-	if (is_done(walk) || walk->looked >= walk->members)
-		return is_done(walk) ? 100 : 99;
-	return (unsigned)((double)walk->looked * 100 / (double)walk->members);
-}
+	uint64_t done = walk->indexed ? walk->sure_at + walk->maybe_at : walk->looked;
 
-void osd_query_end(struct osd_query_walk *walk)
-{
-	free(walk);
+	if (is_done(walk) || done >= walk->members)
+		return is_done(walk) ? 100 : 99;
+	return (unsigned)((double)done * 100 / (double)walk->members);
 }
 
 static uint64_t next_to_look_at(const struct osd_query_walk *walk)
 {
+	bool sure;
+
+	if (walk->indexed)
+		return next_candidate(walk, &sure);
 	return walk->batch_at < walk->batch_count ? walk->batch[walk->batch_at] : walk->next_id;
 }
 

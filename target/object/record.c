@@ -2,6 +2,8 @@
 /* record.c -- see record.h. */
 #include "object/record.h"
 
+#include <string.h>
+
 #include "base/util.h"
 #include "wire/cursor.h"
 
@@ -158,6 +160,28 @@ enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 	return status;
 }
 
+void osd_index_record_encode(const struct osd_index_record *record,
+			     uint8_t bytes[OSD_INDEX_RECORD_BYTES])
+{
+	memset(bytes, 0, OSD_INDEX_RECORD_BYTES);
+	bytes[0] = (uint8_t)record->stage;
+	osd_put_be(bytes + 4, record->next_number, 4);
+	osd_put_be(bytes + 8, record->next_object, 8);
+}
+
+enum osd_status osd_index_record_decode(const void *bytes, size_t length,
+					struct osd_index_record *ret_record)
+{
+	const uint8_t *at = bytes;
+
+	if (length != OSD_INDEX_RECORD_BYTES || at[0] < OSD_INDEX_CLEAR || at[0] > OSD_INDEX_DROP)
+		return OSD_E_MEDIUM;
+	*ret_record = (struct osd_index_record){.stage = (enum osd_index_stage)at[0],
+						.next_object = osd_get_be(at + 8, 8),
+						.next_number = (uint32_t)osd_get_be(at + 4, 4)};
+	return OSD_OK;
+}
+
 /* ---- keys -------------------------------------------------------------------------------- */
 
 static struct osd_wr key_begin(struct osd_key *key)
@@ -231,6 +255,15 @@ struct osd_key osd_key_meta_partition(enum osd_meta_kind kind, uint64_t partitio
 	osd_wr_be(&w, partition_id, 8);
 	osd_wr_be(&w, incarnation, 4);
 	key.length = osd_wr_used(&w);
+	return key;
+}
+
+struct osd_key osd_key_index_stage(uint64_t partition_id, uint32_t incarnation, uint32_t page)
+{
+	struct osd_key key = osd_key_meta_partition(OSD_META_INDEX, partition_id, incarnation);
+
+	osd_put_be(key.bytes + key.length, page, 4);
+	key.length += 4;
 	return key;
 }
 

@@ -70,6 +70,22 @@ struct osd_root_record {
 	uint8_t isolation; /* default method; 0: range */
 };
 
+/* How far the value index of a page is (value_index.h). */
+enum osd_index_stage {
+	OSD_INDEX_UNDECLARED = 0,
+	OSD_INDEX_CLEAR = 1,
+	OSD_INDEX_FILL = 2,
+	OSD_INDEX_DONE = 3,
+	OSD_INDEX_DROP = 4,
+};
+
+struct osd_index_record {
+	enum osd_index_stage stage;
+	uint64_t next_object; /* FILL: entries of what is before (object, number) are made */
+	uint32_t next_number;
+};
+
+#define OSD_INDEX_RECORD_BYTES	   16
 #define OSD_RECORD_BYTES	   96
 #define OSD_PARTITION_RECORD_BYTES 84
 #define OSD_ROOT_RECORD_BYTES	   112
@@ -85,6 +101,11 @@ void osd_root_record_encode(const struct osd_root_record *record,
 			    uint8_t bytes[OSD_ROOT_RECORD_BYTES]);
 enum osd_status osd_root_record_decode(const void *bytes, size_t length,
 				       struct osd_root_record *ret_record);
+
+void osd_index_record_encode(const struct osd_index_record *record,
+			     uint8_t bytes[OSD_INDEX_RECORD_BYTES]);
+enum osd_status osd_index_record_decode(const void *bytes, size_t length,
+					struct osd_index_record *ret_record);
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
@@ -119,11 +140,14 @@ enum osd_meta_kind {
 	OSD_META_DEAD_FILES = 'D', /* object's files to remove */
 	OSD_META_DEAD_PARTITION = 'P',
 	OSD_META_DEAD_EPOCH = 'E',
+	OSD_META_INDEX = 'X',	   /* partition, page -> how far its value index is */
+	OSD_META_INDEX_BOOT = 'V', /* the last opening by a release that keeps indexes */
 };
 
 struct osd_key osd_key_meta(enum osd_meta_kind kind);
 struct osd_key osd_key_meta_partition(enum osd_meta_kind kind, uint64_t partition_id,
 				      uint32_t incarnation);
+struct osd_key osd_key_index_stage(uint64_t partition_id, uint32_t incarnation, uint32_t page);
 struct osd_key osd_key_dead_files(const struct osd_place *place, uint64_t generation);
 struct osd_key osd_key_dead_epoch(uint32_t epoch);
 

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "object/value_index.h"
 #include "wire/cursor.h"
 
 /* ---- root -------------------------------------------------------------------------------- */
@@ -64,7 +65,9 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	if (status == OSD_OK)
 		status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&clean));
 	objects->unclean = status == OSD_E_NO_OBJECT && boots > 1;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+		return status;
+	return osd_index_begin_run(objects, kv, boots - 1, boots);
 }
 
 static enum osd_status begin_run(struct osd_objects *objects)
@@ -287,6 +290,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 	status = begin_run(objects);
 	if (status == OSD_OK)
 		status = load_partitions(objects);
+	if (status == OSD_OK)
+		status = osd_index_load(objects);
 	if (status == OSD_OK)
 		status = load_objects(objects);
 	if (status != OSD_OK) {

@@ -285,6 +285,43 @@ static void make_model(struct osd_objects *objects, struct model *model, uint64_
 	}
 }
 
+/* ---- with an index ----------------------------------------------------------------------- */
+
+/* Criteria of which only one is indexed. */
+static void test_plans(struct osd_objects *objects, struct model *model)
+{
+	struct osd_criterion criteria[2] = {
+		{PAGE, 1, (const uint8_t *)"\xff", NULL, 1, 0},
+		{1, OSD_INFO_LOGICAL_LENGTH, (const uint8_t *)"\0\0\0\0\0\0\0\1", NULL, 8, 0}};
+	struct osd_query query = {.collection = {model->pid, OSD_OBJECTS_COLLECTION},
+				  .criteria = criteria,
+				  .count = 2};
+	uint64_t with_length = 0, high = 0, both = 0;
+	struct osd_list_result result;
+	struct osd_txn *txn;
+
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		const struct value *value = &model->values[i][0];
+		bool is_long = i % 3 == 0, is_high = value->length && value->bytes[0] == 0xff;
+
+		if (!model->exists[i])
+			continue;
+		OK(test_set_number(objects, object_of(model, i), 1, OSD_INFO_LOGICAL_LENGTH,
+				   is_long, 8));
+		with_length += is_long;
+		high += is_high;
+		both += is_long && is_high;
+	}
+	query.match_all = true;
+	txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	OK(osd_query(txn, &query, NULL, 0, &result));
+	CHECK_EQ(result.total_count, both);
+	query.match_all = false;
+	OK(osd_query(txn, &query, NULL, 0, &result));
+	CHECK_EQ(result.total_count, with_length + high - both);
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+}
+
 /* ---- what the target computes ------------------------------------------------------------ */
 
 static uint64_t count_matches(struct osd_objects *objects, uint64_t pid, uint32_t page,
@@ -422,6 +459,24 @@ static void test(bool on_disk, uint64_t seed)
 	make_model(store.objects, &model, seed);
 	check_all(store.objects, &model, QUERIES);
 	check_stop(store.objects, &model);
+	/* The same answers while an index is built, once it is there, with one of two pages, ... */
+	OK(test_declare(store.objects, model.pid, PAGE));
+	check_all(store.objects, &model, QUERIES / 10);
+	test_index_wait(store.objects, model.pid, PAGE);
+	check_all(store.objects, &model, QUERIES);
+	check_stop(store.objects, &model);
+	test_plans(store.objects, &model);
+	if (on_disk) {
+		test_store_reopen(&store);
+		check_all(store.objects, &model, QUERIES / 10);
+	}
+	/* ... while it goes, when it is gone, and when it comes back before it was gone. */
+	OK(test_drop(store.objects, model.pid, PAGE));
+	check_all(store.objects, &model, QUERIES / 10);
+	OK(test_declare(store.objects, model.pid, PAGE));
+	check_all(store.objects, &model, QUERIES / 10);
+	test_index_wait(store.objects, model.pid, PAGE);
+	check_all(store.objects, &model, QUERIES / 10);
 	test_store_release(&store);
 }
 

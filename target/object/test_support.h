@@ -13,6 +13,7 @@
 #include "base/test.h"
 #include "base/util.h"
 #include "object/object.h"
+#include "object/query.h"
 #include "wire/cursor.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
@@ -171,6 +172,33 @@ static inline size_t test_read(struct osd_objects *objects, struct osd_object_id
 	OK(osd_object_read(object, offset, buffer, length, 0, &got));
 	osd_object_put(object);
 	return got;
+}
+
+/* ---- value indexes ----------------------------------------------------------------------- */
+
+static inline enum osd_status test_declare(struct osd_objects *objects, uint64_t pid, uint32_t page)
+{
+	return test_set(objects, (struct osd_object_id){pid, 0}, OSD_PAGE_INDEX, page, "\1", 1);
+}
+
+static inline enum osd_status test_drop(struct osd_objects *objects, uint64_t pid, uint32_t page)
+{
+	return test_set(objects, (struct osd_object_id){pid, 0}, OSD_PAGE_INDEX, page, "", 0);
+}
+
+static inline uint64_t test_index_state(struct osd_objects *objects, uint64_t pid, uint32_t page)
+{
+	return test_get_number(objects, (struct osd_object_id){pid, 0}, OSD_PAGE_INDEX, page);
+}
+
+static inline void test_index_wait(struct osd_objects *objects, uint64_t pid, uint32_t page)
+{
+	for (int i = 0; i < 20000; i++) {
+		if (test_index_state(objects, pid, page) == OSD_INDEX_READY)
+			return;
+		usleep(1000);
+	}
+	CHECK(!"the index becomes ready");
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "object/value_index.h"
 
 /* Store transactions this thread has open: a second one could wait for the first for ever. */
 static _Thread_local unsigned open_transactions;
@@ -77,10 +78,16 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop)
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 {
 	enum osd_kv_access access = OSD_KV_CHANGE;
+	enum osd_status status;
 
+	if (txn->kv)
+		return OSD_OK;
 	if (txn->flags & OSD_TXN_READ_ONLY)
 		access = txn->flags & OSD_TXN_NOWAIT ? OSD_KV_READ_NOWAIT : OSD_KV_READ;
-	return txn->kv ? OSD_OK : osd_own_begin(txn->objects, access, &txn->kv);
+	status = osd_own_begin(txn->objects, access, &txn->kv);
+	if (status == OSD_OK && access == OSD_KV_CHANGE)
+		osd_index_enter(txn);
+	return status;
 }
 
 static void drop_at_hand(struct osd_txn *txn)
@@ -96,6 +103,7 @@ static void drop_at_hand(struct osd_txn *txn)
 static void txn_end(struct osd_txn *txn, bool committed)
 {
 	drop_at_hand(txn);
+	osd_index_leave(txn);
 	while (txn->effects) {
 		struct osd_effect *effect = txn->effects;
 
@@ -111,6 +119,8 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 {
 	enum osd_status status = osd_txn_let_go(txn);
 
+	if (status == OSD_OK && txn->index.count)
+		status = osd_index_apply(txn);
 	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY)))
 		osd_own_abort(OSD_STEAL(txn->kv));
 	else if (txn->kv)

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* index_build.c -- the thread that makes and clears value indexes in the background, in
+ * transactions of bounded size.  Each of them also writes how far it came, so that work goes on
+ * where it was after a restart or a crash; value_index.h tells the stages.
+ *
+ * A transaction of the builder reads attributes first and changes entries last, in order of keys,
+ * as all others do.  It holds the partition's record: a partition that is being removed gets no
+ * entry after the reaper has cleared them. */
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "object/value_index.h"
+#include "wire/cursor.h"
+
+#define BATCH_ENTRIES 256u /* made or removed in one transaction */
+#define BATCH_SEEKS   256u /* objects whose attributes are looked for in one */
+
+struct build {
+	struct osd_objects *objects;
+	struct osd_partition *partition; /* borrowed */
+	uint32_t page;
+	struct osd_index_record record; /* as read in the transaction under way */
+	struct osd_index_key keys[BATCH_ENTRIES];
+	size_t count;
+	bool stopped_early; /* a scan: next_object and next_number say where to go on */
+};
+
+/* ---- transactions ------------------------------------------------------------------------ */
+
+/* The stage is read for a change; OSD_E_NO_PARTITION, OSD_E_NO_OBJECT: there is nothing to do any
+ * more. */
+static enum osd_status begin(struct build *build, struct osd_kv_txn **ret_kv)
+{
+	struct osd_objects *objects = build->objects;
+	struct osd_key key = osd_key_partition(atomic_load(&objects->epoch), build->partition->id);
+	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
+	struct osd_partition_record record;
+	struct osd_kv_txn *kv;
+	size_t length;
+	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, osd_key_bytes(&key), 0, bytes,
+			    sizeof(bytes), &length);
+	if (status == OSD_OK)
+		status =
+			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status == OSD_OK && record.incarnation != build->partition->incarnation)
+		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK)
+		status = osd_index_get(objects, kv, build->partition, build->page, true,
+				       &build->record);
+	if (status == OSD_OK)
+		*ret_kv = kv;
+	else
+		osd_own_abort(kv);
+	return status;
+}
+
+static enum osd_status end(struct build *build, struct osd_kv_txn *kv, enum osd_status status)
+{
+	if (status == OSD_OK)
+		return osd_own_commit(build->objects, kv, false);
+	osd_own_abort(kv);
+	return status;
+}
+
+/* ---- clearing ---------------------------------------------------------------------------- */
+
+/* Removes some entries; *ret_empty: there are none left. */
+static enum osd_status clear_some(struct build *build, struct osd_kv_txn *kv, bool *ret_empty)
+{
+	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
+	struct osd_index_key prefix;
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status;
+
+	osd_index_key_begin(&place, build->page, 0, &prefix);
+	prefix.length = OSD_INDEX_PAGE_PART;
+	status = osd_key_list_collect(build->objects, kv, OSD_KV_INDEX,
+				      osd_index_key_bytes(&prefix), BATCH_ENTRIES, &list);
+	*ret_empty = list.count == 0;
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+		status = osd_kv_remove(kv, OSD_KV_INDEX, key);
+	osd_key_list_release(&list);
+	return status;
+}
+
+static enum osd_status leave_clear(struct build *build, struct osd_kv_txn *kv)
+{
+	struct osd_key key = osd_key_index_stage(build->partition->id,
+						 build->partition->incarnation, build->page);
+	struct osd_index_record fill = {.stage = OSD_INDEX_FILL};
+
+	if (build->record.stage == OSD_INDEX_DROP)
+		return osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&key));
+	return osd_index_put(kv, build->partition, build->page, &fill);
+}
+
+/* ---- filling ----------------------------------------------------------------------------- */
+
+/* Attributes are looked at from (next_object, page, next_number) on; what is of another page is
+ * jumped over, by a scan of its own. */
+static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct build *build = arg;
+	const uint8_t *bytes = key.data;
+	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
+	struct osd_index_record *record = &build->record;
+	uint32_t page, number;
+
+	if (key.length != OSD_KEY_OBJECT_PART + 8)
+		return true;
+	place.object_id = osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8);
+	page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
+	number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+	record->next_object = place.object_id + (page > build->page);
+	record->next_number = page == build->page ? number : 0;
+	if (page != build->page || build->count == BATCH_ENTRIES) {
+		build->stopped_early = true;
+		return false;
+	}
+	if (osd_index_takes(page, number))
+		osd_index_key_entry(&place, page, number, value.data, value.length,
+				    &build->keys[build->count++]);
+	return true;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return osd_index_key_compare(a, b);
+}
+
+/* *ret_done: nothing is left to look at. */
+static enum osd_status fill_some(struct build *build, struct osd_kv_txn *kv, bool *ret_done)
+{
+	enum osd_status status = OSD_OK;
+
+	build->count = 0;
+	build->stopped_early = true;
+	for (unsigned i = 0; status == OSD_OK && i < BATCH_SEEKS && build->stopped_early &&
+			     build->count < BATCH_ENTRIES;
+	     i++) {
+		struct osd_place place = {build->partition->id, build->partition->incarnation,
+					  OSD_MAX(build->record.next_object, 1)};
+		struct osd_key from =
+			osd_key_attribute(&place, build->page, build->record.next_number);
+
+		build->stopped_early = false;
+		status =
+			osd_kv_scan(build->objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+				    OSD_KEY_PARTITION_PART, add_entry, build);
+	}
+	qsort(build->keys, build->count, sizeof(build->keys[0]), by_key);
+	for (size_t i = 0; status == OSD_OK && i < build->count; i++)
+		status = osd_kv_put(kv, OSD_KV_INDEX, osd_index_key_bytes(&build->keys[i]),
+				    (struct osd_bytes){"", 0}, 0);
+	*ret_done = !build->stopped_early;
+	if (*ret_done)
+		build->record = (struct osd_index_record){.stage = OSD_INDEX_DONE};
+	if (status == OSD_OK)
+		status = osd_index_put(kv, build->partition, build->page, &build->record);
+	return status;
+}
+
+/* ---- one page ---------------------------------------------------------------------------- */
+
+/* One transaction of the stage; *ret_over: that stage is over. */
+static enum osd_status advance(struct build *build, enum osd_index_stage stage, bool *ret_over)
+{
+	struct osd_kv_txn *kv;
+	enum osd_status status = begin(build, &kv);
+	bool clears = build->record.stage != OSD_INDEX_FILL;
+
+	if (status != OSD_OK)
+		return status;
+	*ret_over = build->record.stage == OSD_INDEX_DONE || clears != (stage != OSD_INDEX_FILL);
+	if (*ret_over)
+		return end(build, kv, OSD_OK);
+	if (!clears)
+		return end(build, kv, fill_some(build, kv, ret_over));
+	status = clear_some(build, kv, ret_over);
+	if (status == OSD_OK && *ret_over)
+		status = leave_clear(build, kv);
+	return end(build, kv, status);
+}
+
+/* Everything from the stage it is in to the next; what saw an earlier stage is over first. */
+static enum osd_status run_stage(struct build *build, enum osd_index_stage stage)
+{
+	enum osd_status status = osd_index_reload(build->objects, build->partition);
+	bool over = false;
+	int retries = 0;
+
+	if (status == OSD_OK && !osd_index_grace(build->objects))
+		return OSD_E_BUSY;
+	while (status == OSD_OK && !over) {
+		if (osd_should_stop(build->objects))
+			return OSD_E_BUSY;
+		status = advance(build, stage, &over);
+		if (status == OSD_OK)
+			retries = 0;
+		else if (status == OSD_E_RETRY && retries++ < OSD_TXN_RETRIES)
+			status = OSD_OK;
+	}
+	return status;
+}
+
+/* false: something is left for later. */
+static bool build_page(struct osd_objects *objects, struct osd_partition *partition, uint32_t page)
+{
+	struct build *build = calloc(1, sizeof(*build));
+	struct osd_index_record record;
+	enum osd_status status = build ? OSD_OK : OSD_E_NO_MEMORY;
+
+	while (status == OSD_OK) {
+		build->objects = objects;
+		build->partition = partition;
+		build->page = page;
+		status = osd_index_get(objects, NULL, partition, page, false, &record);
+		if (status == OSD_OK && record.stage == OSD_INDEX_DONE)
+			break;
+		if (status == OSD_OK)
+			status = run_stage(build, record.stage);
+	}
+	free(build);
+	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		return osd_index_reload(objects, partition) == OSD_OK;
+	return false;
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+static bool build_key(struct osd_objects *objects, struct osd_bytes key)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	const uint8_t *bytes = key.data;
+
+	if (key.length != 1 + OSD_KEY_PARTITION_PART + 4 ||
+	    osd_partition_get(objects, NULL, osd_get_be(bytes + 1, 8), &partition) != OSD_OK ||
+	    partition->incarnation != osd_get_be(bytes + 9, 4))
+		return true; /* the reaper's */
+	return build_page(objects, partition,
+			  (uint32_t)osd_get_be(bytes + 1 + OSD_KEY_PARTITION_PART, 4));
+}
+
+static bool build_all(struct osd_objects *objects)
+{
+	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	bool done = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
+					 SIZE_MAX, &list) == OSD_OK;
+
+	while (!osd_should_stop(objects) && osd_key_list_next(&list, &at, &key))
+		done = build_key(objects, key) && done;
+	osd_key_list_release(&list);
+	return done;
+}
+
+void *osd_indexer_main(void *arg)
+{
+	struct osd_objects *objects = arg;
+	bool done;
+
+	do
+		done = build_all(objects);
+	while (osd_indexer_wait(objects, !done));
+	return NULL;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* query_index.c -- finds who may match a query in the value indexes: one criterion is one range of
+ * entries; of several that must all match the one with the fewest, the others are looked at; of
+ * several of which one must match the union.  What this costs grows with the entries in the ranges,
+ * not with the number of objects.
+ *
+ * Ranges are read without locks at first.  A value that changes meanwhile from behind the scan to
+ * ahead of it, or back, could be seen twice or not at all, so a search that met a change begins
+ * again, and at last keeps the entries locked while it reads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "object/query.h"
+#include "object/value_index.h"
+
+#define FIRST_LIMIT    256u /* entries read of a range before others are tried */
+#define NEXT_LIMIT     4u   /* times as many in the next round */
+#define UNLOCKED_TRIES 3
+#define NO_LIMIT       SIZE_MAX
+
+/* ---- lists of ids ------------------------------------------------------------------------ */
+
+static bool add_id(struct osd_id_list *list, uint64_t id)
+{
+	if (list->count == list->capacity) {
+		size_t capacity = OSD_MAX(64, list->capacity * 2);
+		uint64_t *ids = realloc(list->ids, capacity * sizeof(*ids));
+
+		if (!ids)
+			return false;
+		list->ids = ids;
+		list->capacity = capacity;
+	}
+	list->ids[list->count++] = id;
+	return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void sort_ids(struct osd_id_list *list)
+{
+	size_t kept = 0;
+
+	if (list->count)
+		qsort(list->ids, list->count, sizeof(list->ids[0]), ascending);
+	for (size_t i = 0; i < list->count; i++)
+		if (kept == 0 || list->ids[kept - 1] != list->ids[i])
+			list->ids[kept++] = list->ids[i];
+	list->count = kept;
+}
+
+/* Both sorted: takes out of list what is in other. */
+static void subtract(struct osd_id_list *list, const struct osd_id_list *other)
+{
+	size_t kept = 0, at = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		while (at < other->count && other->ids[at] < list->ids[i])
+			at++;
+		if (at == other->count || other->ids[at] != list->ids[i])
+			list->ids[kept++] = list->ids[i];
+	}
+	list->count = kept;
+}
+
+void osd_candidates_release(struct osd_candidates *candidates)
+{
+	free(candidates->sure.ids);
+	free(candidates->maybe.ids);
+	*candidates = (struct osd_candidates){{NULL, 0, 0}, {NULL, 0, 0}};
+}
+
+/* ---- one range --------------------------------------------------------------------------- */
+
+struct range {
+	struct osd_txn *txn;
+	struct osd_index_key min, max; /* beginnings of the first and the last entries */
+	bool min_cut, max_cut;	       /* entries that begin with them may be out of the range */
+	uint64_t initial_id;
+	size_t limit;
+	struct osd_candidates *candidates; /* added to */
+	bool all;			   /* the whole range was read */
+	bool no_memory;
+};
+
+static bool begins_with(struct osd_bytes key, const struct osd_index_key *beginning)
+{
+	return key.length == beginning->length + 8 &&
+	       memcmp(key.data, beginning->bytes, beginning->length) == 0;
+}
+
+static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct range *range = arg;
+	struct osd_candidates *to = range->candidates;
+	uint64_t id = osd_index_entry_object(key.data, key.length);
+	bool maybe;
+
+	(void)value;
+	if (osd_txn_stopped(range->txn) ||
+	    memcmp(key.data, range->max.bytes, OSD_MIN(key.length, range->max.length)) > 0)
+		return false;
+	if (id < range->initial_id)
+		return true;
+	if (to->sure.count + to->maybe.count >= range->limit) {
+		range->all = false;
+		return false;
+	}
+	maybe = (range->min_cut && begins_with(key, &range->min)) ||
+		(range->max_cut && begins_with(key, &range->max));
+	range->no_memory = !add_id(maybe ? &to->maybe : &to->sure, id);
+	return !range->no_memory;
+}
+
+/* Adds who is in the range, up to limit candidates in all. */
+static enum osd_status read_range(struct osd_txn *txn, struct osd_kv_txn *kv,
+				  const struct osd_place *place, const struct osd_query *query,
+				  const struct osd_criterion *criterion, size_t limit,
+				  struct osd_candidates *candidates, bool *ret_all)
+{
+	struct range range = {.txn = txn,
+			      .min_cut = criterion->min_length > OSD_INDEX_VALUE_BYTES,
+			      .max_cut = criterion->max_length > OSD_INDEX_VALUE_BYTES,
+			      .initial_id = query->initial_id,
+			      .limit = limit,
+			      .candidates = candidates,
+			      .all = true};
+	enum osd_status status;
+
+	osd_index_key_begin(place, criterion->page, criterion->number, &range.min);
+	range.max = range.min;
+	if (criterion->min_length)
+		osd_index_key_value(place, criterion->page, criterion->number, criterion->min,
+				    criterion->min_length, &range.min);
+	if (criterion->max_length)
+		osd_index_key_value(place, criterion->page, criterion->number, criterion->max,
+				    criterion->max_length, &range.max);
+	status = osd_kv_scan(txn->objects->kv, kv, OSD_KV_INDEX, osd_index_key_bytes(&range.min),
+			     OSD_INDEX_NUMBER_PART, add_entry, &range);
+	*ret_all = range.all;
+	if (status == OSD_OK && osd_txn_stopped(txn))
+		return OSD_E_TASK_ABORTED;
+	return status == OSD_OK && range.no_memory ? OSD_E_NO_MEMORY : status;
+}
+
+/* ---- several ----------------------------------------------------------------------------- */
+
+static bool is_indexed(const struct osd_txn *txn, const struct osd_criterion *criterion)
+{
+	return osd_index_takes(criterion->page, criterion->number) &&
+	       osd_index_stage(txn->partition, criterion->page) == OSD_INDEX_DONE;
+}
+
+static bool can_search(const struct osd_txn *txn, const struct osd_query *query)
+{
+	size_t indexed = 0;
+
+	for (size_t i = 0; i < query->count; i++)
+		indexed += is_indexed(txn, &query->criteria[i]);
+	return indexed && (query->match_all || indexed == query->count);
+}
+
+struct search {
+	struct osd_txn *txn;
+	const struct osd_query *query;
+	const struct osd_place *place;
+	uint64_t members;
+	struct osd_candidates *candidates;
+	bool found;
+};
+
+/* One must match: everything of all ranges. */
+static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
+{
+	size_t limit = (size_t)OSD_MIN(search->members, NO_LIMIT);
+	enum osd_status status = OSD_OK;
+
+	search->found = true;
+	for (size_t i = 0; status == OSD_OK && search->found && i < search->query->count; i++)
+		status = read_range(search->txn, kv, search->place, search->query,
+				    &search->query->criteria[i], limit, search->candidates,
+				    &search->found);
+	return status;
+}
+
+/* All must match: rounds in which each range is read a little further, until one is at its end. */
+static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
+{
+	const struct osd_query *query = search->query;
+	size_t limit = query->count == 1 ? NO_LIMIT : FIRST_LIMIT;
+	enum osd_status status = OSD_OK;
+
+	for (;;) {
+		size_t bounded = (size_t)OSD_MIN(limit, search->members);
+
+		for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
+			if (!is_indexed(search->txn, &query->criteria[i]))
+				continue;
+			osd_candidates_release(search->candidates);
+			status = read_range(search->txn, kv, search->place, query,
+					    &query->criteria[i], bounded, search->candidates,
+					    &search->found);
+			if (status == OSD_OK && search->found)
+				return OSD_OK;
+		}
+		if (status != OSD_OK || limit >= search->members)
+			return status;
+		limit = limit > NO_LIMIT / NEXT_LIMIT ? NO_LIMIT : limit * NEXT_LIMIT;
+	}
+}
+
+static enum osd_status search_once(struct search *search, struct osd_kv_txn *kv)
+{
+	osd_candidates_release(search->candidates);
+	search->found = false;
+	return search->query->match_all || search->query->count == 1 ? search_all(search, kv)
+								     : search_any(search, kv);
+}
+
+/* With all that is read locked to the end. */
+static enum osd_status search_locked(struct search *search)
+{
+	struct osd_objects *objects = search->txn->objects;
+	enum osd_status status = OSD_E_RETRY;
+
+	if (search->txn->kv)
+		return search_once(search, search->txn->kv);
+	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
+		struct osd_kv_txn *kv;
+
+		status = osd_own_begin(objects, OSD_KV_READ, &kv);
+		if (status != OSD_OK)
+			return status;
+		status = search_once(search, kv);
+		osd_own_abort(kv);
+	}
+	return status;
+}
+
+/* Until no entry changes while it reads. */
+static enum osd_status search_stable(struct search *search)
+{
+	struct osd_objects *objects = search->txn->objects;
+
+	for (int i = 0; !search->txn->kv && i < UNLOCKED_TRIES; i++) {
+		uint64_t begun = atomic_load(&objects->index_begun);
+		enum osd_status status = OSD_E_RETRY;
+
+		if (atomic_load(&objects->index_ended) == begun)
+			status = search_once(search, NULL);
+		if (status != OSD_OK && status != OSD_E_RETRY)
+			return status;
+		if (status == OSD_OK && atomic_load(&objects->index_begun) == begun)
+			return OSD_OK;
+	}
+	return search_locked(search);
+}
+
+enum osd_status osd_index_search(struct osd_txn *txn, const struct osd_query *query,
+				 const struct osd_place *place, uint64_t members,
+				 struct osd_candidates *candidates, bool *ret_found)
+{
+	struct search search = {txn, query, place, members, candidates, false};
+	uint64_t serial = atomic_load(&txn->partition->index_serial);
+	enum osd_status status = OSD_OK;
+
+	*ret_found = false;
+	if (!can_search(txn, query))
+		return OSD_OK;
+	status = search_stable(&search);
+	/* An index that was dropped meanwhile may have been half cleared. */
+	if (atomic_load(&txn->partition->index_serial) != serial)
+		search.found = false;
+	if (status != OSD_OK || !search.found) {
+		osd_candidates_release(candidates);
+		return status;
+	}
+	sort_ids(&candidates->sure);
+	sort_ids(&candidates->maybe);
+	subtract(&candidates->maybe, &candidates->sure);
+	*ret_found = true;
+	return OSD_OK;
+}
