@@ -30,9 +30,10 @@ DEFAULT_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class HarnessPending:
-    """A command the harness has."""
+    """A command the harness has.  tag: its task tag."""
 
     future: Future[Response]
+    tag: int
 
     def result(self, timeout: float | None = None) -> Response:
         try:
@@ -78,7 +79,7 @@ class HarnessTransport:
                 self.process.stdin.flush()
         except (OSError, ValueError):
             raise SessionLost("the harness has ended") from None
-        return HarnessPending(future)
+        return HarnessPending(future, tag)
 
     def execute(self, command: Command, timeout: float | None = None) -> Response:
         return self.submit(command).result(timeout)

@@ -147,7 +147,7 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 	struct osd_sense sense = {
 		.sense_key = (uint8_t)info->sense_key,
 		.asc_ascq = info->asc_ascq,
-		.has_object = status != OSD_E_OPCODE,
+		.has_object = status != OSD_E_OPCODE && !fault->embedded,
 		.partition_id = request->object.partition_id,
 		.object_id = request->object.object_id,
 		.not_initiated = nothing ? OSD_FN_ALL : OSD_FN_ALL & ~request->initiated,

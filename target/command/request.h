@@ -32,6 +32,7 @@ struct osd_fault {
 	bool has_field;            /* field_pointer counts */
 	bool field_in_data_out;    /* C/D bit 0: the pointer is into Data-Out, not the CDB */
 	uint16_t field_pointer;
+	bool embedded;             /* it is the embedded command's, and so is the field pointer */
 	bool has_attribute;        /* page and number count (descriptor 08h) */
 	uint32_t page, number;
 	bool has_information;      /* descriptor 00h */
@@ -41,6 +42,7 @@ struct osd_fault {
 };
 
 struct osd_attr_params;
+struct osd_identity;
 struct osd_command_def;
 struct osd_engine;
 
@@ -56,6 +58,8 @@ struct osd_request {
 	struct osd_nexus nexus;
 	uint64_t task_tag;
 	uint16_t lun;
+	/* What INQUIRY says of the unit, for PERFORM SCSI COMMAND; NULL: what we would say. */
+	const struct osd_identity *identity;
 	void (*done)(struct osd_request *request); /* exactly once, from any thread */
 	void *front_end;                            /* the front end's own */
 

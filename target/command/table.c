@@ -61,6 +61,11 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
 	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_set_member_attributes},
 	{OSD_SA_READ_MAP, "READ MAP", U, OSD_PERM_DEV_MGMT, 0, osd_cmd_read_map},
+	{OSD_SA_PERFORM_SCSI_COMMAND, "PERFORM SCSI COMMAND", R,
+	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, 0, osd_cmd_perform_scsi_command},
+	{OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION, "PERFORM TASK MANAGEMENT FUNCTION", R,
+	 OSD_PERM_DEV_MGMT | OSD_PERM_GLOBAL, OSD_CMD_MAY_PARK,
+	 osd_cmd_perform_task_management_function},
 	{OSD_SA_EXEC, "EXEC", R | P | C | U, OSD_PERM_FUN_EXE,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CONTINUATION | OSD_CMD_MAY_PARK, osd_cmd_exec},
 	{OSD_SA_COMPARE_AND_SWAP, "COMPARE AND SWAP", U, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
@@ -74,6 +79,11 @@ static const struct osd_command_def commands[] = {
 	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, OSD_CMD_TXN | OSD_CMD_CHANGES | OSD_CMD_OWN_ATTRS,
 	 osd_cmd_conditional_set_attributes},
 };
+
+const struct osd_command_def *osd_command_at(size_t index)
+{
+	return index < OSD_ARRAY_SIZE(commands) ? &commands[index] : NULL;
+}
 
 const struct osd_command_def *osd_command_find(uint16_t service_action)
 {

@@ -10,6 +10,8 @@
 
 /* The row, or NULL when the target does not support the service action. */
 const struct osd_command_def *osd_command_find(uint16_t service_action);
+/* The rows, for walking them; NULL behind the last. */
+const struct osd_command_def *osd_command_at(size_t index);
 /* Rows for documentation and tests: tab separated code, name, supported, object types,
  * permissions. */
 void osd_command_list(FILE *out);

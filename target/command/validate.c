@@ -72,7 +72,7 @@ static enum osd_status check_ids(struct osd_request *request)
 	request->object.object_id = request->decoded.object_id;
 	if (def->flags & OSD_CMD_PARTITION_OR_ROOT)
 		request->object.object_id = 0;
-	if (def->object_types == OSD_ROOT) {
+	if (def->object_types == OSD_ROOT && def->flags & OSD_CMD_PARTITION_OR_ROOT) {
 		request->object = (struct osd_object_id){0, 0};
 		request->object_type = OSD_ROOT;
 		return OSD_OK;

@@ -17,13 +17,10 @@
 #include "base/util.h"
 #include "shim/shim.h"
 #include "wire/cursor.h"
+#include "wire/inquiry.h"
 #include "wire/osd2.h"
 
-#define VERSION_OSD2  0x0440
-#define VERSION_ISCSI 0x0960
-#define VERSION_SPC3  0x0300
-
-enum { VPD_OSD_INFORMATION = 0xb0, VPD_SECURITY_TOKEN = 0xb1, VPD_UNUSED = 0xb2 };
+enum { VPD_OSD_INFORMATION = OSD_VPD_OSD, VPD_SECURITY_TOKEN = 0xb1, VPD_UNUSED = 0xb2 };
 
 #define OSD_INFORMATION_BYTES 8u
 #define SECURITY_TOKEN_BYTES  16u
@@ -86,11 +83,27 @@ static bool set_identity(struct tgt_lu *lu)
 	snprintf(attrs->product_id, sizeof(attrs->product_id), "%s", OSD_PRODUCT_ID);
 	snprintf(attrs->product_rev, sizeof(attrs->product_rev), "%s", OSD_PRODUCT_REV);
 	memset(attrs->version_desc, 0, sizeof(attrs->version_desc));
-	attrs->version_desc[0] = VERSION_OSD2;
-	attrs->version_desc[1] = VERSION_ISCSI;
-	attrs->version_desc[2] = VERSION_SPC3;
+	attrs->version_desc[0] = OSD_VERSION_OSD2;
+	attrs->version_desc[1] = OSD_VERSION_ISCSI;
+	attrs->version_desc[2] = OSD_VERSION_SPC3;
 	attrs->sense_format = 1; /* descriptor format */
 	return set_security_pages(lu);
+}
+
+struct osd_identity *shim_identity(const struct tgt_lu *lu)
+{
+	const struct tgt_lu_attributes *attrs = &lu->attrs;
+	struct osd_identity *identity = malloc(sizeof(*identity));
+
+	if (!identity)
+		return NULL;
+	osd_identity_init(identity, attrs->vendor_id, attrs->product_id, attrs->product_rev,
+			  attrs->version_desc);
+	for (unsigned i = 0; i < OSD_ARRAY_SIZE(attrs->lu_vpd); i++)
+		if (attrs->lu_vpd[i])
+			osd_identity_add(identity, (uint8_t)(i | 0x80), attrs->lu_vpd[i]->data,
+					 attrs->lu_vpd[i]->size);
+	return identity;
 }
 
 /* ---- logical units --------------------------------------------------------------------------- */

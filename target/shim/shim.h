@@ -32,6 +32,7 @@ struct shim_command {
 	struct tgt_cmd *cmd;
 	struct shim_command *next; /* in the done list, or among free ones */
 	struct shim_command *watch_next, **watch_at; /* among those the engine has, or NULL */
+	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[256];
 };
@@ -57,5 +58,7 @@ void shim_unwatch(struct shim_command *command);
 /* bs_iosd.c */
 extern struct tgt_backing_store shim_backing_store;
 struct shim_lu *shim_lu_find(const struct tgt_lu *lu);
+/* What tgtd answers to INQUIRY now, which tgtadm may change; NULL: no memory.  Owned by the caller. */
+struct osd_identity *shim_identity(const struct tgt_lu *lu);
 
 #endif

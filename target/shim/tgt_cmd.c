@@ -81,6 +81,9 @@ static void command_put(struct shim_command *command)
 {
 	struct shim_lu *lu = command->lu;
 
+	free(command->identity);
+	command->identity = NULL;
+
 	if (lu->free_count == FREE_COMMANDS_MAX) {
 		free(command);
 		return;
@@ -113,10 +116,17 @@ static void find_initiator_name(struct shim_command *command)
 			 length - TRANSPORT_ID_NAME, id + TRANSPORT_ID_NAME);
 }
 
+static uint16_t service_action_of(const struct shim_command *command)
+{
+	return (uint16_t)osd_get_be(command->cdb + 8, 2);
+}
+
 static void fill_request(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
 	struct osd_request *request = &command->request;
+	/* The initiator task tag as tgtd found it in the header, which an initiator reads big-endian. */
+	uint32_t tag = (uint32_t)cmd->tag;
 	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
 
 	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
@@ -129,9 +139,12 @@ static void fill_request(struct shim_command *command)
 	request->data_in_capacity = reads ? cmd->in_sdb.length : 0;
 	request->nexus = (struct osd_nexus){
 		.id = cmd->cmd_itn_id, .initiator_name = command->initiator_name, .address = ""};
-	request->task_tag = cmd->tag;
+	request->task_tag = osd_get_be((const uint8_t *)&tag, sizeof(tag));
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;
+	if (service_action_of(command) == OSD_SA_PERFORM_SCSI_COMMAND)
+		command->identity = shim_identity(command->lu->lu);
+	request->identity = command->identity;
 	request->done = shim_done;
 	request->front_end = command;
 }

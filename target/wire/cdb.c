@@ -19,6 +19,7 @@ enum {
 	AT_PARTITION_ID = 16,
 	AT_OBJECT_ID = 24,
 	AT_LENGTH = 32,
+	AT_FUNCTION = 39,
 	AT_START = 40,
 	AT_WORD48 = 48,
 	AT_ATTRIBUTES = 52,
@@ -108,6 +109,7 @@ static enum length_is length_of(uint16_t service_action)
 	case OSD_SA_LIST_COLLECTION:
 	case OSD_SA_QUERY:
 	case OSD_SA_READ_MAP:
+	case OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION:
 		return LENGTH_DATA_IN;
 	default:
 		return LENGTH_OTHER;
@@ -340,24 +342,47 @@ static enum osd_status decode_word48(const uint8_t *bytes, bool osc_compat, stru
 	return OSD_OK;
 }
 
+/* Where the two numbers at 32 and 40 are not what they are elsewhere. */
+static enum osd_status decode_operand_fields(struct osd_cdb *cdb, uint16_t *ret_field)
+{
+	if (cdb->length < OSD_COUNTER_BYTES)
+		return bad_field(AT_LENGTH, ret_field);
+	if (cdb->result_offset > RESULT_OFFSET_MAX)
+		return bad_field(AT_START, ret_field);
+	return OSD_OK;
+}
+
+static enum osd_status decode_numbers(const uint8_t *bytes, struct osd_cdb *cdb,
+				      uint16_t *ret_field)
+{
+	uint16_t count = (uint16_t)osd_get_be(bytes + AT_LENGTH, 2);
+
+	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND) {
+		memcpy(cdb->embedded, bytes + AT_LENGTH, sizeof(cdb->embedded));
+		return OSD_OK;
+	}
+	cdb->starting_byte_address = osd_get_be(bytes + AT_START, 8);
+	switch (cdb->service_action) {
+	case OSD_SA_CREATE:
+		cdb->create_count = count ? count : 1;
+		return OSD_OK;
+	case OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION:
+		cdb->allocation_length = count;
+		cdb->task_function = bytes[AT_FUNCTION];
+		return OSD_OK;
+	}
+	cdb->length = osd_get_be(bytes + AT_LENGTH, 8);
+	return length_of(cdb->service_action) == LENGTH_OPERANDS
+		       ? decode_operand_fields(cdb, ret_field)
+		       : OSD_OK;
+}
+
 static enum osd_status decode_command_fields(const uint8_t *bytes, bool osc_compat,
 					     struct osd_cdb *cdb, uint16_t *ret_field)
 {
-	if (cdb->service_action == OSD_SA_CREATE) {
-		uint16_t count = (uint16_t)osd_get_be(bytes + AT_LENGTH, 2);
+	enum osd_status status = decode_numbers(bytes, cdb, ret_field);
 
-		cdb->create_count = count ? count : 1;
-	} else {
-		cdb->length = osd_get_be(bytes + AT_LENGTH, 8);
-	}
-	cdb->starting_byte_address = osd_get_be(bytes + AT_START, 8);
-	if (length_of(cdb->service_action) == LENGTH_OPERANDS) {
-		if (cdb->length < OSD_COUNTER_BYTES)
-			return bad_field(AT_LENGTH, ret_field);
-		if (cdb->result_offset > RESULT_OFFSET_MAX)
-			return bad_field(AT_START, ret_field);
-	}
-	return decode_word48(bytes, osc_compat, cdb, ret_field);
+	return status == OSD_OK ? decode_word48(bytes, osc_compat, cdb, ret_field) : status;
 }
 
 /* Retrieved attributes must not lie on top of the command's own Data-In. */
@@ -469,6 +494,26 @@ static bool encode_attributes(const struct osd_cdb_attributes *a, uint8_t *bytes
 	}
 }
 
+static void encode_numbers(const struct osd_cdb *cdb, uint8_t *bytes)
+{
+	osd_put_be(bytes + AT_START, cdb->starting_byte_address, 8);
+	switch (cdb->service_action) {
+	case OSD_SA_CREATE:
+		osd_put_be(bytes + AT_LENGTH, cdb->create_count, 2);
+		break;
+	case OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION:
+		osd_put_be(bytes + AT_LENGTH, cdb->allocation_length, 2);
+		bytes[AT_FUNCTION] = cdb->task_function;
+		break;
+	case OSD_SA_PERFORM_SCSI_COMMAND:
+		memcpy(bytes + AT_LENGTH, cdb->embedded, sizeof(cdb->embedded));
+		break;
+	default:
+		osd_put_be(bytes + AT_LENGTH, cdb->length, 8);
+		break;
+	}
+}
+
 bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 {
 	uint32_t word48 =
@@ -489,11 +534,7 @@ bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 	bytes[AT_DUPLICATION] = cdb->duplication_method;
 	osd_put_be(bytes + AT_PARTITION_ID, cdb->partition_id, 8);
 	osd_put_be(bytes + AT_OBJECT_ID, cdb->object_id, 8);
-	if (cdb->service_action == OSD_SA_CREATE)
-		osd_put_be(bytes + AT_LENGTH, cdb->create_count, 2);
-	else
-		osd_put_be(bytes + AT_LENGTH, cdb->length, 8);
-	osd_put_be(bytes + AT_START, cdb->starting_byte_address, 8);
+	encode_numbers(cdb, bytes);
 	osd_put_be(bytes + AT_WORD48, word48, 4);
 	memcpy(bytes + AT_CAPABILITY, cdb->capability, sizeof(cdb->capability));
 	memcpy(bytes + AT_ICV, cdb->request_icv, sizeof(cdb->request_icv));
@@ -504,6 +545,21 @@ bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 }
 
 /* ---- what it adds up to -------------------------------------------------------------------- */
+
+uint32_t osd_embedded_allocation(const uint8_t cdb[OSD_EMBEDDED_CDB])
+{
+	switch (cdb[0]) {
+	case OSD_SCSI_REQUEST_SENSE:
+		return cdb[4];
+	case OSD_SCSI_INQUIRY:
+		return (uint32_t)osd_get_be(cdb + 3, 2);
+	case OSD_SCSI_REPORT_LUNS:
+	case OSD_SCSI_MAINTENANCE_IN:
+		return (uint32_t)osd_get_be(cdb + 6, 4);
+	default:
+		return 0;
+	}
+}
 
 uint64_t osd_cdb_command_data_out(const struct osd_cdb *cdb)
 {
@@ -518,6 +574,8 @@ uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
 {
 	if (cdb->service_action == OSD_SA_EXEC)
 		return cdb->result_allocation_length;
+	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND)
+		return osd_embedded_allocation(cdb->embedded);
 	if (length_of(cdb->service_action) == LENGTH_OPERANDS)
 		return cdb->result_offset + OSD_COUNTER_BYTES;
 	return length_of(cdb->service_action) == LENGTH_DATA_IN ? cdb->length : 0;

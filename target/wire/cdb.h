@@ -20,6 +20,7 @@
 #include "wire/osd2.h"
 
 #define OSD_SET_ONE_MAX 18 /* bytes of attribute value that fit into the CDB (CDBFMT 1) */
+#define OSD_EMBEDDED_CDB 16
 #define OSD_NO_FIELD    UINT16_MAX /* "no byte of the CDB to point at" */
 
 /* The get and set attributes parameters, all three formats in one.  Fields the format does not
@@ -55,18 +56,21 @@ struct osd_cdb {
 	uint64_t partition_id;      /* or the requested one */
 	uint64_t object_id;         /* user object or collection, or the requested one */
 	uint16_t create_count;      /* CREATE: how many, >= 1 (0 on the wire means 1) */
-	union {                     /* bytes 32-39; 0 in CREATE */
+	uint8_t task_function;      /* byte 39, PERFORM TASK MANAGEMENT FUNCTION */
+	uint8_t embedded[OSD_EMBEDDED_CDB]; /* bytes 32-47, PERFORM SCSI COMMAND */
+	union { /* bytes 32-39; 32-33 in PERFORM TASK MANAGEMENT FUNCTION; else 0 */
 		uint64_t length;
 		uint64_t allocation_length;  /* LIST, LIST COLLECTION, QUERY, READ MAP */
 		uint64_t formatted_capacity; /* FORMAT OSD */
 		uint64_t code_length;        /* EXEC */
 	};
-	union { /* bytes 40-47 */
+	union { /* bytes 40-47; 0 in PERFORM SCSI COMMAND */
 		uint64_t starting_byte_address;
 		uint64_t initial_object_id;        /* LIST, LIST COLLECTION */
 		uint64_t source_collection_id;     /* CREATE USER TRACKING COLLECTION */
 		uint64_t matches_collection_id;    /* QUERY */
 		uint64_t result_allocation_length; /* EXEC */
+		uint64_t task_tag;                 /* PERFORM TASK MANAGEMENT FUNCTION */
 		uint64_t result_offset; /* COMPARE AND SWAP, FETCH AND ADD: in Data-In */
 	};
 	/* Bytes 48-51: at most one of these is not 0, as the service action says (osd2-wire
@@ -82,6 +86,9 @@ struct osd_cdb {
 	/* Still encoded; meaningless under NOSEC. */
 	uint32_t data_in_icv_offset, data_out_icv_offset;
 };
+
+/* The ALLOCATION LENGTH of an embedded CDB; 0 where the command is not one we know. */
+uint32_t osd_embedded_allocation(const uint8_t cdb[OSD_EMBEDDED_CDB]);
 
 /* Name of a service action as the standard spells it; NULL: nobody's. */
 const char *osd_service_action_name(uint16_t service_action);

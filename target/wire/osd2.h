@@ -95,6 +95,14 @@ enum osd_collection_type {
 	OSD_COLLECTION_SPONTANEOUS = 0xef,
 };
 
+/* Operation codes of the other commands a unit answers (SPC), by PERFORM SCSI COMMAND. */
+#define OSD_SCSI_TEST_UNIT_READY 0x00
+#define OSD_SCSI_REQUEST_SENSE   0x03
+#define OSD_SCSI_INQUIRY         0x12
+#define OSD_SCSI_REPORT_LUNS     0xa0
+#define OSD_SCSI_MAINTENANCE_IN  0xa3
+#define OSD_SCSI_REPORT_OPCODES  0x0c /* its service action REPORT SUPPORTED OPERATION CODES */
+
 /* Byte 10 (osd2-wire 2.2). */
 #define OSD_OPTION_DPO            0x10
 #define OSD_OPTION_FUA            0x08
@@ -209,6 +217,8 @@ enum osd_permission {
 /* Attribute numbers used in more than one place. */
 #define OSD_INFO_PARTITION_ID    0x1
 #define OSD_INFO_OBJECT_ID       0x2
+#define OSD_INFO_SYSTEM_ID       0x3 /* root */
+#define OSD_INFO_SERIAL          0x8 /* root */
 #define OSD_INFO_USERNAME        0x9
 #define OSD_INFO_USED_CAPACITY   0x81
 #define OSD_INFO_LOGICAL_LENGTH  0x82
