@@ -15,6 +15,8 @@ enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 	uint64_t capacity = ctx->request->decoded.formatted_capacity;
 	enum osd_status status = osd_objects_check_format(ctx->objects, capacity), forgotten;
 
+	if (status == OSD_OK && osd_command_aborted(ctx->request)) /* while others ended */
+		status = OSD_E_TASK_ABORTED;
 	if (status != OSD_OK || !ctx->exec)
 		return status == OSD_OK ? osd_objects_format(ctx->objects, capacity) : status;
 	osd_exec_end_jobs(ctx->exec);

@@ -16,7 +16,11 @@ osd_command_fn osd_cmd_read_map;
 /* cmd_partition.c */
 osd_command_fn osd_cmd_format_osd, osd_cmd_create_partition, osd_cmd_remove_partition;
 /* cmd_collection.c */
-osd_command_fn osd_cmd_create_collection, osd_cmd_remove_collection;
+osd_command_fn osd_cmd_create_collection, osd_cmd_create_user_tracking_collection;
+osd_command_fn osd_cmd_remove_collection;
+/* cmd_query.c */
+osd_command_fn osd_cmd_query;
+/* cmd_member.c */
 osd_command_fn osd_cmd_get_member_attributes, osd_cmd_set_member_attributes;
 osd_command_fn osd_cmd_remove_member_objects;
 /* cmd_list.c */

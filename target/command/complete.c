@@ -167,7 +167,7 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 	request->sense_length = osd_sense_encode(&sense, request->sense);
 }
 
-static void set_status(struct osd_request *request, enum osd_status status)
+void osd_complete_status(struct osd_request *request, enum osd_status status)
 {
 	request->fault.status = status;
 	if (status == OSD_OK) {
@@ -230,7 +230,7 @@ static size_t data_out_used(const struct osd_request *request)
 
 void osd_complete(struct osd_request *request, enum osd_status status)
 {
-	set_status(request, status);
+	osd_complete_status(request, status);
 	if (status == OSD_OK || osd_status_keeps_data(status)) {
 		set_data_in(request);
 		request->data_out_used = data_out_used(request);

@@ -11,6 +11,8 @@
 /* Outcomes that are not OSD_OK yet deliver Data-In and process attributes: a short READ, a job
  * that did not end well or goes on. */
 bool osd_status_keeps_data(enum osd_status status);
+/* SAM status and sense data alone. */
+void osd_complete_status(struct osd_request *request, enum osd_status status);
 /* Fills in the answer's part of the request. */
 void osd_complete(struct osd_request *request, enum osd_status status);
 

@@ -36,6 +36,7 @@
 #include "object/object.h"
 #include "wire/continuation.h"
 
+struct osd_backgrounds;
 struct osd_exec;
 struct osd_command_context;
 
@@ -83,6 +84,7 @@ struct osd_command_context {
 	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
+	struct osd_backgrounds *backgrounds; /* command/background.h */
 };
 
 /* How the command's changes are committed: FUA is durable. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/background.h"
 #include "command/commands.h"
 #include "command/complete.h"
 #include "command/gate.h"
@@ -30,6 +31,7 @@
 struct osd_dispatcher {
 	struct osd_dispatcher_config config;
 	struct osd_gate gate;
+	struct osd_backgrounds *backgrounds; /* owned */
 };
 
 /* ---- the gate -------------------------------------------------------------------------------- */
@@ -189,6 +191,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		.attributes = request->attributes,
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
+		.backgrounds = dispatcher->backgrounds,
 	};
 	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
@@ -200,6 +203,21 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
 	if (request->decoded.fua)
 		ctx->data_flags |= OSD_DATA_FUA;
+}
+
+/* *ret_copy: what ctx->continuation lies in. */
+static enum osd_status load_context(const struct osd_dispatcher *dispatcher,
+				    struct osd_request *request, struct osd_command_context *ctx,
+				    uint8_t **ret_copy)
+{
+	struct osd_continuation continuation;
+	enum osd_status status = load_continuation(request, ret_copy, &continuation);
+
+	if (status != OSD_OK)
+		return status;
+	fill_context(dispatcher, request, ctx);
+	ctx->continuation = continuation;
+	return OSD_OK;
 }
 
 /* ---- execution ------------------------------------------------------------------------------- */
@@ -339,15 +357,11 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP_FREE uint8_t *copy = NULL;
-	struct osd_continuation continuation;
 	struct osd_command_context ctx;
-	enum osd_status status;
+	enum osd_status status = load_context(dispatcher, request, &ctx, &copy);
 
-	status = load_continuation(request, &copy, &continuation);
 	if (status != OSD_OK)
 		return status;
-	fill_context(dispatcher, request, &ctx);
-	ctx.continuation = continuation;
 	return ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
 }
 
@@ -481,6 +495,51 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 		osd_exec_look_at_aborted(dispatcher->config.exec);
 }
 
+/* ---- the background -------------------------------------------------------------------------- */
+
+static enum osd_status rebuild(void *arg, struct osd_request *request,
+			       struct osd_command_context *ctx, uint8_t **ret_copy)
+{
+	const struct osd_dispatcher *dispatcher = arg;
+	enum osd_status status;
+
+	reset(dispatcher, request);
+	status = prepare(request);
+	return status == OSD_OK ? load_context(dispatcher, request, ctx, ret_copy) : status;
+}
+
+/* A step is a command inside: FORMAT OSD waits for it, and it for FORMAT OSD. */
+static void step_in(void *arg)
+{
+	struct osd_dispatcher *dispatcher = arg;
+
+	osd_gate_return(&dispatcher->gate);
+}
+
+static void step_out(void *arg)
+{
+	struct osd_dispatcher *dispatcher = arg;
+
+	osd_gate_leave(&dispatcher->gate);
+}
+
+enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher)
+{
+	return osd_backgrounds_recover(dispatcher->backgrounds);
+}
+
+bool osd_dispatch_background(struct osd_dispatcher *dispatcher)
+{
+	return osd_backgrounds_step(dispatcher->backgrounds, step_in, step_out, dispatcher);
+}
+
+void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher)
+{
+	osd_backgrounds_stop(dispatcher->backgrounds);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
 enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config,
 				      struct osd_dispatcher **ret_dispatcher)
 {
@@ -489,6 +548,11 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 	if (!dispatcher)
 		return OSD_E_NO_MEMORY;
 	dispatcher->config = *config;
+	if (osd_backgrounds_create(config->objects, rebuild, dispatcher,
+				   &dispatcher->backgrounds) != OSD_OK) {
+		free(dispatcher);
+		return OSD_E_NO_MEMORY;
+	}
 	osd_gate_init(&dispatcher->gate);
 	*ret_dispatcher = dispatcher;
 	return OSD_OK;
@@ -498,6 +562,7 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
 {
 	if (!dispatcher)
 		return;
+	osd_backgrounds_free(dispatcher->backgrounds);
 	osd_gate_release(&dispatcher->gate);
 	free(dispatcher);
 }

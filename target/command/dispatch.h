@@ -50,4 +50,11 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 /* Requests have been marked as aborted: those that are parked end soon, on another thread. */
 void osd_dispatch_aborted(struct osd_dispatcher *dispatcher);
 
+/* Commands that go on after their answer (background.h).  recover: before anything is dispatched;
+ * background, on one thread: waits for one that has something to do, and does one step; false: stop
+ * was called, which leaves them in the store where they are. */
+enum osd_status osd_dispatch_recover(struct osd_dispatcher *dispatcher);
+bool osd_dispatch_background(struct osd_dispatcher *dispatcher);
+void osd_dispatch_stop_background(struct osd_dispatcher *dispatcher);
+
 #endif

@@ -49,6 +49,8 @@ struct osd_engine {
 	unsigned queued;    /* changed under lock; atomic, read without it */
 	size_t outstanding; /* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
+	pthread_t background;
+	bool background_runs; /* by open, for close */
 	unsigned wanted;    /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
 
@@ -187,23 +189,31 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* Starts the worker with all signals blocked: they are the host's business. */
+/* With all signals blocked: they are the host's business. */
+static bool start_thread(pthread_t *thread, void *(*main)(void *argument), void *argument)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, NULL, main, argument);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return !error;
+}
+
 static bool start_worker(struct osd_engine *engine, unsigned index)
 {
 	struct worker *worker = &engine->workers[index];
-	sigset_t all, old;
-	int error;
+	bool started;
 
 	worker->engine = engine;
 	worker->index = index;
 	worker->state = WORKER_RUNNING;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&worker->thread, NULL, worker_main, worker);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (error)
+	started = start_thread(&worker->thread, worker_main, worker);
+	if (!started)
 		worker->state = WORKER_FREE;
-	return !error;
+	return started;
 }
 
 /* Under lock; drops it while joining threads that have left their loop. */
@@ -261,6 +271,30 @@ static void stop_workers(struct osd_engine *engine)
 		if (has_thread(engine, i))
 			pthread_join(engine->workers[i].thread, NULL);
 	}
+}
+
+static void *background_main(void *argument)
+{
+	struct osd_engine *engine = argument;
+
+	while (osd_dispatch_background(engine->dispatcher))
+		;
+	return NULL;
+}
+
+static bool start_background(struct osd_engine *engine)
+{
+	engine->background_runs =
+		start_thread(&engine->background, background_main, engine);
+	return engine->background_runs;
+}
+
+static void stop_background(struct osd_engine *engine)
+{
+	if (!engine->background_runs)
+		return;
+	osd_dispatch_stop_background(engine->dispatcher);
+	pthread_join(engine->background, NULL);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -434,7 +468,14 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	status = open_dispatcher(engine, config);
 	if (status != OSD_OK)
 		return status;
-	if (osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {
+	status = osd_dispatch_recover(engine->dispatcher);
+	if (status != OSD_OK) {
+		snprintf(message, 256, "cannot take up the commands of the last run: %s",
+			 osd_status_info(status)->meaning);
+		return status;
+	}
+	if (!start_background(engine) ||
+	    osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {
 		snprintf(message, 256, "cannot start worker threads");
 		return OSD_E_NO_MEMORY;
 	}
@@ -454,6 +495,7 @@ void osd_engine_close(struct osd_engine *engine)
 		pthread_cond_wait(&engine->idle, &engine->lock);
 	pthread_mutex_unlock(&engine->lock);
 	stop_workers(engine);
+	stop_background(engine);
 	osd_dispatcher_free(engine->dispatcher);
 	osd_exec_close(engine->exec);
 	osd_objects_close(engine->objects);

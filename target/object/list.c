@@ -93,6 +93,7 @@ static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_i
 {
 	struct osd_place first = txn->place;
 	uint64_t changes = atomic_load(&txn->partition->changes);
+	bool counted = listing->known_total == UINT64_MAX;
 	enum osd_status status;
 	struct osd_key from;
 
@@ -100,11 +101,12 @@ static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_i
 	from = osd_key_object(&first);
 	listing->id_at = OSD_KEY_PARTITION_PART;
 	listing->type = OSD_USER_OBJECT;
-	recall(txn->partition, changes, initial_id, listing);
+	if (counted)
+		recall(txn->partition, changes, initial_id, listing);
 	status = scan(txn, OSD_KV_OBJECTS, &from, OSD_KEY_PARTITION_PART, listing);
 	if (listing->known_total != UINT64_MAX)
 		listing->total = listing->known_total;
-	if (status == OSD_OK && listing->next_id)
+	if (status == OSD_OK && counted && listing->next_id)
 		remember(txn->partition, changes, listing);
 	return status;
 }
@@ -189,11 +191,14 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 	return scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
 }
 
-enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
-			 size_t capacity, struct osd_list_result *ret_result)
+static enum osd_status list(struct osd_txn *txn, const struct osd_list_request *request,
+			    uint64_t *ids, size_t capacity, bool counted,
+			    struct osd_list_result *ret_result)
 {
-	struct listing listing = {
-		.ids = ids, .capacity = capacity, .known_total = UINT64_MAX, .txn = txn};
+	struct listing listing = {.ids = ids,
+				  .capacity = capacity,
+				  .known_total = counted ? UINT64_MAX : 0,
+				  .txn = txn};
 	struct osd_object_id in = request->in;
 	enum osd_status status = OSD_OK;
 
@@ -226,4 +231,17 @@ enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *req
 		*ret_result =
 			(struct osd_list_result){listing.count, listing.next_id, listing.total};
 	return status;
+}
+
+enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
+			 size_t capacity, struct osd_list_result *ret_result)
+{
+	return list(txn, request, ids, capacity, true, ret_result);
+}
+
+enum osd_status osd_list_uncounted(struct osd_txn *txn, const struct osd_list_request *request,
+				   uint64_t *ids, size_t capacity,
+				   struct osd_list_result *ret_result)
+{
+	return list(txn, request, ids, capacity, false, ret_result);
 }

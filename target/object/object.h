@@ -101,10 +101,11 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop);
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg);
 
-/* Records of higher layers in the same database (job table and its keys), ordered bytewise.
+/* Records of higher layers in the same database (jobs and their keys, commands that run in steps),
+ * ordered bytewise.
  * *ret_length is the record's true length, also when buffer is too small (then cut).
  * OSD_E_NO_OBJECT when absent. */
-enum osd_table { OSD_TABLE_JOBS, OSD_TABLE_JOB_KEYS };
+enum osd_table { OSD_TABLE_JOBS, OSD_TABLE_JOB_KEYS, OSD_TABLE_COMMANDS };
 enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
 				   size_t key_length, void *buffer, size_t capacity,
 				   size_t *ret_length);
@@ -151,6 +152,25 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
 				   uint64_t member, bool *ret_has);
 
+/* ---- Command Tracking page of a collection (osd2-wire 5.16) ------------------------------- */
+
+struct osd_tracking {
+	uint8_t percent;
+	uint16_t active; /* service action of the command in progress; 0: none */
+	uint16_t ended;	 /* OSD_TRACKING_RUNNING, else how the last one ended: its SAM status */
+	const uint8_t *sense; /* of the last one */
+	size_t sense_length;
+	uint64_t processed, missing; /* objects */
+};
+
+#define OSD_TRACKING_RUNNING 0xffff
+
+/* hold: the page stays as it is until the end of the transaction. */
+enum osd_status osd_tracking_active(struct osd_txn *txn, struct osd_object_id collection, bool hold,
+				    uint16_t *ret_service_action);
+enum osd_status osd_tracking_put(struct osd_txn *txn, struct osd_object_id collection,
+				 const struct osd_tracking *tracking);
+
 /* ---- listing ----------------------------------------------------------------------------- */
 
 enum osd_list_kind {
@@ -174,6 +194,10 @@ struct osd_list_result {
 
 enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,
 			 size_t capacity, struct osd_list_result *ret_result);
+/* The same without a walk over what does not fit: total_count means nothing. */
+enum osd_status osd_list_uncounted(struct osd_txn *txn, const struct osd_list_request *request,
+				   uint64_t *ids, size_t capacity,
+				   struct osd_list_result *ret_result);
 
 /* ---- data of user objects (no transaction; see above) ------------------------------------ */
 

@@ -288,7 +288,14 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 
 static enum osd_kv_table table_of(enum osd_table table)
 {
-	return table == OSD_TABLE_JOBS ? OSD_KV_JOBS : OSD_KV_JOB_KEYS;
+	switch (table) {
+	case OSD_TABLE_JOBS:
+		return OSD_KV_JOBS;
+	case OSD_TABLE_JOB_KEYS:
+		return OSD_KV_JOB_KEYS;
+	default:
+		return OSD_KV_COMMANDS;
+	}
 }
 
 /* In a transaction that has changed nothing yet this is a read of its own. */

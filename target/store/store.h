@@ -32,8 +32,9 @@ enum osd_kv_table {
 	OSD_KV_MEMBERSHIPS, /* member -> collection */
 	OSD_KV_JOBS,
 	OSD_KV_JOB_KEYS,
-	OSD_KV_INDEX, /* values of attributes -> objects */
-	OSD_KV_META,  /* what the store itself must remember: reaper queue, id marks */
+	OSD_KV_INDEX,	 /* values of attributes -> objects */
+	OSD_KV_COMMANDS, /* commands that run in steps */
+	OSD_KV_META,	 /* what the store itself must remember: reaper queue, id marks */
 	OSD_KV_TABLES
 };
 

@@ -29,6 +29,7 @@ SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_attr_list": ("attrs.", "list.", "data_out."),
     "fuzz_continuation": ("continuation.", "exec_params.", "data_out."),
     "fuzz_sense": ("sense.",),
+    "fuzz_query_list": ("query_list.", "attrs."),
 }
 
 # Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* background.c -- see background.h. */
+#include "command/background.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/transact.h"
+#include "wire/cursor.h"
+
+enum { FIELD_BYTE11 = 11 };
+
+struct osd_background {
+	struct osd_background *next; /* under lock */
+	struct osd_backgrounds *all;
+	struct osd_request request;
+	struct osd_command_context ctx;
+	struct osd_tracked *tracked; /* owned */
+	uint8_t *continuation;	     /* owned; the context's */
+	size_t data_out_length;
+	uint8_t bytes[]; /* CDB, Data-Out: as kept in the store */
+};
+
+struct osd_backgrounds {
+	struct osd_objects *objects;
+	osd_rebuild_fn *rebuild;
+	void *dispatcher;
+	pthread_mutex_t lock; /* a leaf */
+	pthread_cond_t changed;
+	struct osd_background *head, **tail; /* under lock; waiting for their next step */
+	struct osd_background *running;	     /* under lock */
+	size_t count;			     /* under lock; places taken */
+	bool stopping;			     /* under lock */
+};
+
+enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_fn *rebuild,
+				       void *dispatcher, struct osd_backgrounds **ret_backgrounds)
+{
+	struct osd_backgrounds *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return OSD_E_NO_MEMORY;
+	all->objects = objects;
+	all->rebuild = rebuild;
+	all->dispatcher = dispatcher;
+	all->tail = &all->head;
+	pthread_mutex_init(&all->lock, NULL);
+	pthread_cond_init(&all->changed, NULL);
+	*ret_backgrounds = all;
+	return OSD_OK;
+}
+
+void osd_backgrounds_free(struct osd_backgrounds *all)
+{
+	if (!all)
+		return;
+	while (all->head) {
+		struct osd_background *background = all->head;
+
+		all->head = background->next;
+		osd_background_drop(background);
+	}
+	pthread_cond_destroy(&all->changed);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
+}
+
+/* ---- making one ------------------------------------------------------------------------------ */
+
+static bool take_place(struct osd_backgrounds *all)
+{
+	bool free_place;
+
+	pthread_mutex_lock(&all->lock);
+	free_place = !all->stopping && all->count < OSD_BACKGROUND_MAX;
+	all->count += free_place;
+	pthread_mutex_unlock(&all->lock);
+	return free_place;
+}
+
+static void give_place(struct osd_backgrounds *all)
+{
+	pthread_mutex_lock(&all->lock);
+	all->count--;
+	pthread_mutex_unlock(&all->lock);
+}
+
+void osd_background_drop(struct osd_background *background)
+{
+	if (!background)
+		return;
+	give_place(background->all);
+	osd_tracked_release(background->tracked);
+	osd_attributes_free(background->request.attributes);
+	free(background->continuation);
+	free(background);
+}
+
+/* From the bytes of a CDB and its Data-Out; the place has been taken, and is given back on failure. */
+static enum osd_status make(struct osd_backgrounds *all, const uint8_t *cdb,
+			    const uint8_t *data_out, size_t length,
+			    struct osd_background **ret_background)
+{
+	OSD_CLEANUP(osd_background_dropp) struct osd_background *background =
+		calloc(1, sizeof(*background) + OSD_CDB_LENGTH + length);
+	struct osd_request *request;
+	enum osd_status status;
+
+	if (!background) {
+		give_place(all);
+		return OSD_E_NO_MEMORY;
+	}
+	background->all = all;
+	background->data_out_length = length;
+	memcpy(background->bytes, cdb, OSD_CDB_LENGTH);
+	if (length)
+		memcpy(background->bytes + OSD_CDB_LENGTH, data_out, length);
+	request = &background->request;
+	request->cdb = background->bytes;
+	request->cdb_length = OSD_CDB_LENGTH;
+	request->data_out = background->bytes + OSD_CDB_LENGTH;
+	request->data_out_length = length;
+	request->nexus = (struct osd_nexus){.initiator_name = "", .address = ""};
+	status = all->rebuild(all->dispatcher, request, &background->ctx,
+			      &background->continuation);
+	if (status != OSD_OK)
+		return status;
+	background->tracked = calloc(1, sizeof(*background->tracked));
+	if (!background->tracked)
+		return OSD_E_NO_MEMORY;
+	background->tracked->ctx = &background->ctx;
+	background->tracked->def = osd_tracked_find(request->decoded.service_action);
+	if (!background->tracked->def)
+		return OSD_E_INTERNAL;
+	*ret_background = OSD_STEAL(background);
+	return OSD_OK;
+}
+
+enum osd_status osd_background_prepare(struct osd_command_context *ctx,
+				       struct osd_background **ret_background)
+{
+	const struct osd_request *request = ctx->request;
+
+	if (request->data_out_length > OSD_BACKGROUND_DATA_MAX)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	if (!ctx->backgrounds || !take_place(ctx->backgrounds))
+		return OSD_E_BUSY;
+	return make(ctx->backgrounds, request->cdb, request->data_out, request->data_out_length,
+		    ret_background);
+}
+
+enum osd_status osd_background_put(const struct osd_background *background,
+				   struct osd_object_id tracker, struct osd_txn *txn)
+{
+	uint8_t key[OSD_TRACKED_KEY_BYTES];
+
+	osd_tracked_key(tracker, OSD_TRACKED_REQUEST, key);
+	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), background->bytes,
+				  OSD_CDB_LENGTH + background->data_out_length);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* Under lock. */
+static void append(struct osd_backgrounds *all, struct osd_background *background)
+{
+	background->next = NULL;
+	*all->tail = background;
+	all->tail = &background->next;
+	pthread_cond_signal(&all->changed);
+}
+
+void osd_background_start(struct osd_background *background, const struct osd_tracked *accepted)
+{
+	struct osd_backgrounds *all = background->all;
+	struct osd_tracked *tracked = background->tracked;
+
+	tracked->tracker = accepted->tracker;
+	tracked->tracker_field = accepted->tracker_field;
+	tracked->state = accepted->state;
+	tracked->background = tracked->begun = tracked->claimed = true;
+	background->request.object = accepted->ctx->request->object;
+	pthread_mutex_lock(&all->lock);
+	append(all, background);
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* NULL: stop. */
+static struct osd_background *next_turn(struct osd_backgrounds *all)
+{
+	struct osd_background *background;
+
+	pthread_mutex_lock(&all->lock);
+	while (!all->head && !all->stopping)
+		pthread_cond_wait(&all->changed, &all->lock);
+	background = all->stopping ? NULL : all->head;
+	if (background) {
+		all->head = background->next;
+		if (!all->head)
+			all->tail = &all->head;
+	}
+	all->running = background;
+	pthread_mutex_unlock(&all->lock);
+	return background;
+}
+
+static bool end_turn(struct osd_backgrounds *all, struct osd_background *background, bool again)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&all->lock);
+	all->running = NULL;
+	stopping = all->stopping;
+	if (again || stopping)
+		append(all, background); /* when stopping, for osd_backgrounds_free */
+	pthread_mutex_unlock(&all->lock);
+	return again || stopping;
+}
+
+bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
+			  void (*leave)(void *arg), void *arg)
+{
+	struct osd_background *background = next_turn(all);
+	struct osd_tracked *tracked;
+	enum osd_status status;
+
+	if (!background)
+		return false;
+	tracked = background->tracked;
+	enter(arg);
+	status = osd_tracked_step(tracked);
+	if (status != OSD_OK && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED)
+		osd_tracked_fail(tracked, status);
+	leave(arg);
+	if (!end_turn(all, background, status == OSD_E_BUSY || (status == OSD_OK && !tracked->state.done)))
+		osd_background_drop(background);
+	return true;
+}
+
+void osd_backgrounds_stop(struct osd_backgrounds *all)
+{
+	pthread_mutex_lock(&all->lock);
+	all->stopping = true;
+	if (all->running) /* what it reads may be long */
+		__atomic_store_n(&all->running->request.aborted, true, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&all->changed);
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* ---- after a restart ------------------------------------------------------------------------- */
+
+struct found {
+	struct found *next;
+	struct osd_tracked tracked;
+	uint16_t service_action;
+	bool known;
+};
+
+struct recovery {
+	struct found *list;
+	bool no_memory;
+};
+
+static bool find_state(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
+		       size_t length)
+{
+	struct recovery *recovery = arg;
+	struct found *found;
+
+	if (key_length != OSD_TRACKED_KEY_BYTES || key[16] != OSD_TRACKED_STATE)
+		return true;
+	found = calloc(1, sizeof(*found));
+	if (!found) {
+		recovery->no_memory = true;
+		return false;
+	}
+	found->tracked.tracker =
+		(struct osd_object_id){osd_get_be(key, 8), osd_get_be(key + 8, 8)};
+	found->known = osd_tracked_decode(value, length, &found->tracked, &found->service_action);
+	found->next = recovery->list;
+	recovery->list = found;
+	return true;
+}
+
+struct request_bytes {
+	const struct found *found;
+	uint8_t *bytes;
+	size_t length;
+};
+
+static enum osd_status get_request(void *arg, struct osd_txn *txn)
+{
+	struct request_bytes *get = arg;
+	uint8_t key[OSD_TRACKED_KEY_BYTES];
+	enum osd_status status;
+
+	osd_tracked_key(get->found->tracked.tracker, OSD_TRACKED_REQUEST, key);
+	status = osd_txn_record_get(txn, OSD_TABLE_COMMANDS, key, sizeof(key), get->bytes,
+				    OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX, &get->length);
+	if (status != OSD_OK)
+		return status;
+	return get->length >= OSD_CDB_LENGTH &&
+			       get->length <= OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX
+		       ? OSD_OK
+		       : OSD_E_INTERNAL;
+}
+
+/* Goes on where it was. */
+static enum osd_status resume(struct osd_backgrounds *all, struct found *found, uint8_t *bytes)
+{
+	struct request_bytes get = {.found = found, .bytes = bytes};
+	struct osd_background *background;
+	struct osd_tracked accepted = found->tracked;
+	enum osd_status status = osd_transact(all->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
+					      get_request, &get);
+
+	if (status != OSD_OK)
+		return status;
+	pthread_mutex_lock(&all->lock);
+	all->count++; /* it had its place before */
+	pthread_mutex_unlock(&all->lock);
+	status = make(all, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH, &background);
+	if (status != OSD_OK)
+		return status;
+	if (background->request.decoded.service_action ==
+	    OSD_SA_CREATE_USER_TRACKING_COLLECTION) /* the CDB may leave the id to us */
+		background->request.object = accepted.tracker;
+	accepted.ctx = &background->ctx;
+	osd_background_start(background, &accepted);
+	return OSD_OK;
+}
+
+/* One that nobody waits for any more, or that cannot go on: its page says how it ended. */
+static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
+{
+	struct osd_request request = {.nexus = {.initiator_name = "", .address = ""},
+				      .object = found->tracked.tracker,
+				      .object_type = OSD_COLLECTION};
+	struct osd_command_context ctx = {.request = &request, .objects = all->objects};
+	struct osd_tracked_def none = {.begin = NULL};
+
+	request.decoded.service_action = found->service_action;
+	found->tracked.ctx = &ctx;
+	found->tracked.def = &none;
+	osd_tracked_fail(&found->tracked, status);
+}
+
+static enum osd_status find_all(void *arg, struct osd_txn *txn)
+{
+	struct recovery *recovery = arg;
+	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_COMMANDS, find_state, recovery);
+
+	return status == OSD_OK && recovery->no_memory ? OSD_E_NO_MEMORY : status;
+}
+
+static void take_up(struct osd_backgrounds *all, struct found *found, uint8_t *bytes)
+{
+	enum osd_status status = OSD_E_TASK_ABORTED;
+
+	if (!found->known) {
+		osd_error("the record of a command on collection 0x%" PRIx64 "/0x%" PRIx64
+			  " is not one this release knows",
+			  found->tracked.tracker.partition_id, found->tracked.tracker.object_id);
+		return;
+	}
+	if (found->tracked.background)
+		status = resume(all, found, bytes);
+	if (status != OSD_OK)
+		end(all, found, status);
+}
+
+enum osd_status osd_backgrounds_recover(struct osd_backgrounds *all)
+{
+	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
+	struct recovery recovery = {.list = NULL};
+	enum osd_status status = osd_transact(all->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
+					      find_all, &recovery);
+
+	if (status == OSD_OK && recovery.list) {
+		bytes = malloc(OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX);
+		if (!bytes)
+			status = OSD_E_NO_MEMORY;
+	}
+	while (recovery.list) {
+		struct found *found = recovery.list;
+
+		recovery.list = found->next;
+		if (status == OSD_OK)
+			take_up(all, found, bytes);
+		free(found);
+	}
+	return status;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_member.c -- commands on all members of a collection: GET and SET MEMBER ATTRIBUTES, REMOVE
+ * MEMBER OBJECTS (osd2-wire 3.10).
+ *
+ * They run in steps (tracked.h), each atomic by itself, so that a large collection neither locks the
+ * store nor fills the log (design D6).  A command that is cut off half-way can simply be repeated. */
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/commands.h"
+#include "command/phase.h"
+#include "command/tracked.h"
+#include "command/transact.h"
+#include "command/validate.h"
+
+enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
+
+/* Membership may mix types, and unfinished surrogates stay as they are (design D13). */
+static enum osd_status is_plain_member(struct osd_txn *txn, struct osd_object_id id,
+				       bool *ret_plain)
+{
+	enum osd_object_type type;
+	enum osd_status status = osd_object_type(txn, id, &type);
+
+	*ret_plain = false;
+	if (status != OSD_OK || type != OSD_USER_OBJECT)
+		return status;
+	status = osd_validate_unmarked(txn, id, type);
+	*ret_plain = status == OSD_OK;
+	return status == OSD_E_JOB_IN_WAY ? OSD_OK : status;
+}
+
+/* ---- SET MEMBER ATTRIBUTES ------------------------------------------------------------------- */
+
+static enum osd_status validate(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	return osd_validate_exists(tracked->ctx->request, txn);
+}
+
+static enum osd_status set_member(struct osd_tracked *tracked, struct osd_txn *txn,
+				  struct osd_object_id id)
+{
+	bool plain;
+	enum osd_status status = is_plain_member(txn, id, &plain);
+
+	if (status != OSD_OK || !plain)
+		return status;
+	return osd_attributes_set(tracked->ctx->request, txn, id, false);
+}
+
+static enum osd_status set_step(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	return osd_tracked_walk(tracked, txn, tracked->tracker, set_member);
+}
+
+const struct osd_tracked_def osd_tracked_set_members = {.begin = validate, .step = set_step};
+
+/* ---- GET MEMBER ATTRIBUTES ------------------------------------------------------------------- */
+
+struct reading {
+	struct osd_command_context *ctx;
+	struct osd_attr_writer *writer, before; /* before: this batch, for its repetition */
+	struct osd_list_result batch;
+	uint64_t next_id;
+	uint64_t ids[OSD_STEP_MEMBERS];
+};
+
+/* A member that somebody removes meanwhile is skipped, as if it had gone before. */
+static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, uint64_t id)
+{
+	struct osd_request *request = reading->ctx->request;
+	struct osd_attr_writer before = *reading->writer;
+	enum osd_status status = osd_attributes_group(
+		request, txn, (struct osd_object_id){request->object.partition_id, id},
+		reading->writer);
+
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	*reading->writer = before;
+	request->fault = (struct osd_fault){0};
+	return OSD_OK;
+}
+
+static enum osd_status get_batch(void *arg, struct osd_txn *txn)
+{
+	struct reading *reading = arg;
+	struct osd_request *request = reading->ctx->request;
+	struct osd_list_request list = {OSD_LIST_MEMBERS, request->object, reading->next_id};
+	enum osd_status status = osd_validate_exists(request, txn);
+
+	osd_txn_watch(txn, &request->aborted);
+	*reading->writer = reading->before;
+	if (status == OSD_OK)
+		status = osd_list_uncounted(txn, &list, reading->ids, OSD_STEP_MEMBERS,
+					    &reading->batch);
+	for (size_t i = 0; status == OSD_OK && i < reading->batch.count; i++)
+		status = get_member(reading, txn, reading->ids[i]);
+	return status;
+}
+
+static enum osd_status get_members(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP_FREE struct reading *reading = calloc(1, sizeof(*reading));
+	struct osd_attr_writer writer;
+	enum osd_status status = OSD_OK;
+
+	if (!reading)
+		return OSD_E_NO_MEMORY;
+	if (!ctx->attributes || !ctx->attributes->gets)
+		return OSD_OK;
+	osd_attributes_groups_begin(ctx->request, &writer);
+	reading->ctx = ctx;
+	reading->writer = &writer;
+	do {
+		if (osd_command_aborted(ctx->request))
+			return OSD_E_TASK_ABORTED;
+		reading->before = writer;
+		status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
+				      get_batch, reading);
+		reading->next_id = reading->batch.next_id;
+	} while (status == OSD_OK && reading->next_id != 0);
+	if (status == OSD_OK)
+		osd_attributes_groups_end(ctx->request, &writer);
+	return status;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* What members tell comes back in groups, which page format has no room for, and which cannot come
+ * back after GOOD.  And with nothing to do, the collection must be there all the same. */
+static enum osd_status check_members(struct osd_command_context *ctx)
+{
+	const struct osd_attr_params *params = ctx->attributes;
+	bool gets = params && params->gets;
+
+	if ((gets && params->format != OSD_CDBFMT_LIST) ||
+	    (ctx->request->decoded.immed_tr &&
+	     (gets || ctx->request->decoded.service_action == OSD_SA_GET_MEMBER_ATTRIBUTES)))
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	return osd_validate_alone(ctx);
+}
+
+static enum osd_status set_members(struct osd_command_context *ctx)
+{
+	if (!ctx->attributes || !ctx->attributes->sets)
+		return OSD_OK;
+	return osd_tracked_run(ctx, &osd_tracked_set_members, ctx->request->object,
+			       FIELD_OBJECT_ID);
+}
+
+enum osd_status osd_cmd_get_member_attributes(struct osd_command_context *ctx)
+{
+	enum osd_status status = check_members(ctx);
+
+	if (status == OSD_OK)
+		status = get_members(ctx);
+	return status == OSD_OK ? set_members(ctx) : status;
+}
+
+enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
+{
+	enum osd_status status = check_members(ctx);
+
+	if (status == OSD_OK)
+		status = set_members(ctx);
+	return status == OSD_OK ? get_members(ctx) : status;
+}
+
+/* ---- REMOVE MEMBER OBJECTS ------------------------------------------------------------------- */
+
+/* Attributes of the collection itself come before its members go. */
+static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
+
+	return status == OSD_OK ? osd_phase_set_then_get(tracked->ctx->request, txn) : status;
+}
+
+static enum osd_status remove_member(struct osd_tracked *tracked, struct osd_txn *txn,
+				     struct osd_object_id id)
+{
+	bool plain;
+	enum osd_status status = is_plain_member(txn, id, &plain);
+
+	return status == OSD_OK && plain ? osd_command_remove_object(tracked->ctx, txn, id) : status;
+}
+
+static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	return osd_tracked_walk(tracked, txn, tracked->tracker, remove_member);
+}
+
+const struct osd_tracked_def osd_tracked_remove_members = {.begin = begin_removal,
+							   .step = remove_step};
+
+enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
+{
+	/* Nobody empties a partition so; REMOVE PARTITION does, and says what it is. */
+	if (ctx->request->object.object_id == OSD_OBJECTS_COLLECTION)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
+	return osd_tracked_run(ctx, &osd_tracked_remove_members, ctx->request->object,
+			       FIELD_OBJECT_ID);
+}

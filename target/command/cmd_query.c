@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_query.c -- QUERY: the members of a collection whose attributes are in ranges, as ids in Data-In
+ * or as the members of a tracking collection (osd2-wire 3.9).
+ * Not here: the list of criteria (wire/query_list.c), finding the objects (object/query.c). */
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "command/commands.h"
+#include "command/phase.h"
+#include "command/tracked.h"
+#include "command/transact.h"
+#include "command/validate.h"
+#include "object/query.h"
+#include "wire/cursor.h"
+#include "wire/query_list.h"
+
+enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24, FIELD_ALLOCATION = 32, FIELD_MATCHES = 40 };
+
+#define COLLECTION_INFORMATION (OSD_PAGE_COLLECTION_BASE | OSD_REL_INFORMATION)
+#define COLLECTION_TYPE	       0xa
+
+struct osd_tracked_query {
+	struct osd_query query;
+	struct osd_criterion *criteria; /* owned; values borrowed from the continuation */
+	struct osd_query_walk *walk;	/* owned; NULL: not begun */
+	bool last;			/* what the walk found last is all */
+};
+
+static void query_free(struct osd_tracked_query *query)
+{
+	if (!query)
+		return;
+	osd_query_end(query->walk);
+	free(query->criteria);
+	free(query);
+}
+
+static void query_freep(struct osd_tracked_query **query)
+{
+	query_free(*query);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* What the CDB alone tells. */
+static enum osd_status check_form(struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	bool matches = cdb->matches_collection_id != 0;
+
+	if (cdb->immed_tr && !matches)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
+	if (matches && cdb->allocation_length)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
+	if (matches && (cdb->matches_collection_id == cdb->object_id ||
+			cdb->matches_collection_id < OSD_FIRST_ID))
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_MATCHES);
+	return OSD_OK;
+}
+
+/* The bytes of the list: the content of one descriptor, which extension capabilities may go with where
+ * there is a second collection. */
+static enum osd_status find_list(const struct osd_command_context *ctx, const uint8_t **ret_bytes,
+				 size_t *ret_length)
+{
+	bool matches = ctx->request->decoded.matches_collection_id != 0;
+	struct osd_descriptor descriptor;
+
+	if (!matches &&
+	    osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS, &descriptor))
+		return OSD_E_CDB_FIELD;
+	if (!osd_continuation_find(&ctx->continuation, OSD_DESC_QUERY_LIST, &descriptor))
+		return OSD_E_CDB_FIELD;
+	*ret_bytes = descriptor.content;
+	*ret_length = descriptor.length;
+	return OSD_OK;
+}
+
+static enum osd_status load_criteria(const struct osd_query_list *list,
+				     struct osd_tracked_query *query)
+{
+	struct osd_query_list walk = *list;
+	struct osd_query_entry entry;
+
+	if (list->count == 0)
+		return OSD_OK;
+	query->criteria = calloc(list->count, sizeof(*query->criteria));
+	if (!query->criteria)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; osd_query_list_next(&walk, &entry); i++)
+		query->criteria[i] = (struct osd_criterion){.page = entry.page,
+							    .number = entry.number,
+							    .min = entry.min,
+							    .max = entry.max,
+							    .min_length = entry.min_length,
+							    .max_length = entry.max_length};
+	return OSD_OK;
+}
+
+static enum osd_status load_query(struct osd_command_context *ctx,
+				  struct osd_tracked_query **ret_query)
+{
+	OSD_CLEANUP(query_freep) struct osd_tracked_query *query = calloc(1, sizeof(*query));
+	struct osd_query_list list;
+	const uint8_t *bytes;
+	size_t length;
+	enum osd_status status;
+
+	if (!query)
+		return OSD_E_NO_MEMORY;
+	status = find_list(ctx, &bytes, &length);
+	if (status == OSD_OK)
+		status = osd_query_list_open(bytes, length, &list);
+	if (status != OSD_OK)
+		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	status = load_criteria(&list, query);
+	if (status != OSD_OK)
+		return status;
+	query->query = (struct osd_query){.collection = ctx->request->object,
+					  .match_all = list.match_all,
+					  .criteria = query->criteria,
+					  .count = list.count};
+	*ret_query = OSD_STEAL(query);
+	return OSD_OK;
+}
+
+/* ---- ids in Data-In -------------------------------------------------------------------------- */
+
+struct listing {
+	struct osd_command_context *ctx;
+	const struct osd_query *query;
+	uint64_t *ids;
+	size_t capacity;
+	struct osd_list_result result;
+};
+
+static enum osd_status list_in(void *arg, struct osd_txn *txn)
+{
+	struct listing *listing = arg;
+	struct osd_request *request = listing->ctx->request;
+	enum osd_status status = osd_validate_exists(request, txn);
+
+	osd_txn_watch(txn, &request->aborted);
+	if (status == OSD_OK)
+		status = osd_tracked_check_idle(request, txn, request->object, FIELD_OBJECT_ID);
+	if (status == OSD_OK)
+		status = osd_query(txn, listing->query, listing->ids, listing->capacity,
+				   &listing->result);
+	return status;
+}
+
+/* The header, cut if need be, and whole ids. */
+static void return_ids(const struct listing *listing)
+{
+	struct osd_request *request = listing->ctx->request;
+	uint64_t allocation = request->decoded.allocation_length;
+	uint8_t header[OSD_QUERY_RESULT_HEADER_OSC], id[8];
+	size_t length = osd_query_result_header(listing->result.total_count, request->osc_compat,
+						header);
+
+	osd_command_data_in(request, header, (size_t)OSD_MIN((uint64_t)length, allocation));
+	for (size_t i = 0; i < listing->result.count; i++) {
+		osd_put_be(id, listing->ids[i], sizeof(id));
+		osd_command_data_in(request, id, sizeof(id));
+	}
+}
+
+static enum osd_status list_matches(struct osd_command_context *ctx, const struct osd_query *query)
+{
+	OSD_CLEANUP_FREE uint64_t *ids = NULL;
+	size_t header = ctx->request->osc_compat ? OSD_QUERY_RESULT_HEADER_OSC
+						 : OSD_QUERY_RESULT_HEADER;
+	uint64_t room = OSD_MIN(ctx->request->decoded.allocation_length,
+				(uint64_t)ctx->request->data_in_capacity);
+	struct listing listing = {.ctx = ctx, .query = query};
+	enum osd_status status;
+
+	listing.capacity = room > header ? (size_t)(room - header) / sizeof(*ids) : 0;
+	ids = listing.ids = malloc((listing.capacity + 1) * sizeof(*ids));
+	if (!ids)
+		return OSD_E_NO_MEMORY;
+	status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS, list_in,
+			      &listing);
+	if (status != OSD_OK)
+		return status;
+	return_ids(&listing);
+	return osd_phase_alone(ctx->objects, ctx->request);
+}
+
+/* ---- members of the matches collection ------------------------------------------------------- */
+
+enum { PHASE_EMPTY, PHASE_FILL };
+
+static enum osd_status check_matches(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	struct osd_request *request = tracked->ctx->request;
+	enum osd_object_type object_type;
+	uint8_t type = OSD_COLLECTION_LINKED;
+	size_t length;
+	enum osd_status status = osd_object_type(txn, tracked->tracker, &object_type);
+
+	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && object_type != OSD_COLLECTION))
+		return osd_command_fail(request, OSD_E_NO_OBJECT, FIELD_MATCHES);
+	if (status == OSD_OK)
+		status = osd_attr_get(txn, tracked->tracker, COLLECTION_INFORMATION,
+				      COLLECTION_TYPE, &type, sizeof(type), &length);
+	if (status == OSD_OK && type != OSD_COLLECTION_TRACKING)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_MATCHES);
+	return status;
+}
+
+static enum osd_status begin_query(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	struct osd_request *request = tracked->ctx->request;
+	enum osd_status status = osd_validate_exists(request, txn);
+
+	if (status == OSD_OK)
+		status = osd_tracked_check_idle(request, txn, request->object, FIELD_OBJECT_ID);
+	if (status == OSD_OK)
+		status = check_matches(tracked, txn);
+	/* What runs on cannot tell anything later. */
+	return status == OSD_OK && tracked->background ? osd_phase_set_then_get(request, txn)
+						       : status;
+}
+
+static enum osd_status finish_query(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	return osd_phase_set_then_get(tracked->ctx->request, txn);
+}
+
+static enum osd_status look_in(void *arg, struct osd_txn *txn)
+{
+	struct osd_tracked *tracked = arg;
+	struct osd_tracked_query *query = tracked->query;
+	enum osd_status status = OSD_OK;
+
+	osd_txn_watch(txn, &tracked->ctx->request->aborted);
+	if (!query->walk)
+		status = osd_query_begin(txn, &query->query, &query->walk);
+	if (status == OSD_OK)
+		status = osd_query_step(txn, query->walk, tracked->ids, OSD_STEP_MEMBERS,
+					&tracked->count, &query->last);
+	return status;
+}
+
+/* The next matches.  After a restart the query begins behind the last that was joined. */
+static enum osd_status find_matches(struct osd_tracked *tracked)
+{
+	enum osd_status status = OSD_OK;
+
+	if (tracked->state.phase != PHASE_FILL)
+		return OSD_OK;
+	if (!tracked->query)
+		status = load_query(tracked->ctx, &tracked->query);
+	if (status != OSD_OK)
+		return status;
+	tracked->query->query.initial_id = tracked->state.next_id;
+	return osd_transact(tracked->ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS, look_in,
+			    tracked);
+}
+
+/* Former members leave; which does not count as objects processed. */
+static enum osd_status empty_step(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	struct osd_list_request list = {OSD_LIST_MEMBERS, tracked->tracker, 0};
+	struct osd_list_result batch;
+	enum osd_status status =
+		osd_list_uncounted(txn, &list, tracked->ids, OSD_STEP_MEMBERS, &batch);
+
+	for (size_t i = 0; status == OSD_OK && i < batch.count; i++)
+		status = osd_collection_drop(txn, tracked->tracker, tracked->ids[i]);
+	if (status == OSD_OK && batch.next_id == 0)
+		tracked->next.phase = PHASE_FILL;
+	return status;
+}
+
+static enum osd_status join(struct osd_tracked *tracked, struct osd_txn *txn,
+			    struct osd_object_id id)
+{
+	return osd_collection_add(txn, tracked->tracker, id.object_id);
+}
+
+static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	unsigned percent;
+	enum osd_status status;
+
+	if (tracked->state.phase == PHASE_EMPTY)
+		return empty_step(tracked, txn);
+	status = osd_tracked_each(tracked, txn, tracked->ids, tracked->count, join);
+	if (status != OSD_OK)
+		return status;
+	percent = osd_query_percent(tracked->query->walk);
+	if (tracked->count)
+		tracked->next.next_id = tracked->ids[tracked->count - 1] + 1;
+	tracked->next.percent = (uint8_t)OSD_MAX(percent, (unsigned)tracked->state.percent);
+	tracked->next.done = tracked->query->last;
+	return OSD_OK;
+}
+
+static void query_release(struct osd_tracked *tracked)
+{
+	query_free(OSD_STEAL(tracked->query));
+}
+
+const struct osd_tracked_def osd_tracked_query = {.begin = begin_query,
+						  .prepare = find_matches,
+						  .step = query_step,
+						  .finish = finish_query,
+						  .release = query_release};
+
+enum osd_status osd_cmd_query(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP(query_freep) struct osd_tracked_query *query = NULL;
+	struct osd_object_id matches = {ctx->request->object.partition_id,
+					ctx->request->decoded.matches_collection_id};
+	enum osd_status status = check_form(ctx->request);
+
+	if (status == OSD_OK)
+		status = load_query(ctx, &query);
+	if (status != OSD_OK)
+		return status;
+	if (!matches.object_id)
+		return list_matches(ctx, &query->query);
+	return osd_tracked_run(ctx, &osd_tracked_query, matches, FIELD_MATCHES);
+}

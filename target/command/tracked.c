@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* tracked.c -- see tracked.h. */
+#include "command/tracked.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "command/background.h"
+#include "command/complete.h"
+#include "command/transact.h"
+#include "wire/cursor.h"
+
+#define RECORD_VERSION 1
+#define NOT_DONE_YET   99u /* percent at most while running */
+
+const struct osd_tracked_def *osd_tracked_find(uint16_t service_action)
+{
+	switch (service_action) {
+	case OSD_SA_QUERY:
+		return &osd_tracked_query;
+	case OSD_SA_SET_MEMBER_ATTRIBUTES:
+		return &osd_tracked_set_members;
+	case OSD_SA_REMOVE_MEMBER_OBJECTS:
+		return &osd_tracked_remove_members;
+	case OSD_SA_REMOVE_COLLECTION:
+		return &osd_tracked_remove_collection;
+	case OSD_SA_CREATE_USER_TRACKING_COLLECTION:
+		return &osd_tracked_create_collection;
+	default:
+		return NULL;
+	}
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+void osd_tracked_key(struct osd_object_id tracker, enum osd_tracked_record kind,
+		     uint8_t key[OSD_TRACKED_KEY_BYTES])
+{
+	osd_put_be(key, tracker.partition_id, 8);
+	osd_put_be(key + 8, tracker.object_id, 8);
+	key[16] = (uint8_t)kind;
+}
+
+static enum osd_status put_record(const struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	const struct osd_tracked_state *state = &tracked->next;
+	uint8_t key[OSD_TRACKED_KEY_BYTES], bytes[OSD_TRACKED_STATE_BYTES];
+	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+
+	osd_wr_be(&w, RECORD_VERSION, 1);					  /* 0 */
+	osd_wr_be(&w, tracked->background, 1);					  /* 1 */
+	osd_wr_be(&w, tracked->ctx->request->decoded.service_action, 2);	  /* 2-3 */
+	osd_wr_be(&w, state->phase, 1);						  /* 4 */
+	osd_wr_be(&w, state->percent, 1);					  /* 5 */
+	osd_wr_zero(&w, 2);							  /* 6-7 */
+	osd_wr_be(&w, state->next_id, 8);					  /* 8-15 */
+	osd_wr_be(&w, state->processed, 8);					  /* 16-23 */
+	osd_wr_be(&w, state->missing, 8);					  /* 24-31 */
+	osd_wr_be(&w, state->total, 8);						  /* 32-39 */
+	osd_tracked_key(tracked->tracker, OSD_TRACKED_STATE, key);
+	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), bytes, sizeof(bytes));
+}
+
+bool osd_tracked_decode(const uint8_t *bytes, size_t length, struct osd_tracked *tracked,
+			uint16_t *ret_service_action)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_tracked_state *state = &tracked->state;
+	uint64_t version = osd_rd_be(&r, 1), background = osd_rd_be(&r, 1);
+
+	*ret_service_action = (uint16_t)osd_rd_be(&r, 2);
+	state->phase = (uint8_t)osd_rd_be(&r, 1);
+	state->percent = (uint8_t)osd_rd_be(&r, 1);
+	osd_rd_be(&r, 2);
+	state->next_id = osd_rd_be(&r, 8);
+	state->processed = osd_rd_be(&r, 8);
+	state->missing = osd_rd_be(&r, 8);
+	state->total = osd_rd_be(&r, 8);
+	tracked->background = background != 0;
+	tracked->begun = tracked->claimed = true;
+	return !r.bad && version == RECORD_VERSION && background <= 1;
+}
+
+enum osd_status osd_tracked_forget(struct osd_txn *txn, struct osd_object_id tracker)
+{
+	enum osd_status status = OSD_OK;
+
+	for (unsigned kind = OSD_TRACKED_STATE; kind <= OSD_TRACKED_REQUEST; kind++) {
+		uint8_t key[OSD_TRACKED_KEY_BYTES];
+
+		osd_tracked_key(tracker, (enum osd_tracked_record)kind, key);
+		status = osd_txn_record_delete(txn, OSD_TABLE_COMMANDS, key, sizeof(key));
+		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+			return status;
+	}
+	return OSD_OK;
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id collection, uint16_t field)
+{
+	uint16_t active = 0;
+	enum osd_status status = osd_tracking_active(txn, collection, false, &active);
+
+	if (status != OSD_OK)
+		return status;
+	return active ? osd_command_fail(request, OSD_E_CDB_FIELD, field) : OSD_OK;
+}
+
+/* The collection is still, or may become, this command's. */
+static enum osd_status hold_tracker(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	struct osd_request *request = tracked->ctx->request;
+	uint16_t active = 0;
+	enum osd_status status = osd_tracking_active(txn, tracked->tracker, true, &active);
+
+	if (status != OSD_OK)
+		return status;
+	if (tracked->claimed) /* else another collection has its id by now */
+		return active == request->decoded.service_action ? OSD_OK : OSD_E_NO_OBJECT;
+	return active ? osd_command_fail(request, OSD_E_CDB_FIELD, tracked->tracker_field) : OSD_OK;
+}
+
+static uint8_t percent_of(const struct osd_tracked_state *state)
+{
+	uint64_t percent = state->percent;
+
+	if (state->done)
+		return 100;
+	if (state->total)
+		percent = (state->processed + state->missing) * 100 / state->total;
+	return (uint8_t)OSD_MIN(percent, NOT_DONE_YET);
+}
+
+/* Page and record as the step leaves them. */
+static enum osd_status note(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	struct osd_tracked_state *next = &tracked->next;
+	struct osd_tracking tracking = {.processed = next->processed, .missing = next->missing};
+	enum osd_status status = OSD_OK;
+
+	if (!next->gone) {
+		next->percent = tracking.percent = percent_of(next);
+		if (!next->done) {
+			tracking.active = tracked->ctx->request->decoded.service_action;
+			tracking.ended = OSD_TRACKING_RUNNING;
+		}
+		status = hold_tracker(tracked, txn);
+		if (status == OSD_OK)
+			status = osd_tracking_put(txn, tracked->tracker, &tracking);
+	}
+	if (status == OSD_OK && !next->done)
+		status = put_record(tracked, txn);
+	else if (status == OSD_OK && tracked->claimed)
+		status = osd_tracked_forget(txn, tracked->tracker);
+	return status;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+enum osd_status osd_tracked_each(struct osd_tracked *tracked, struct osd_txn *txn,
+				 const uint64_t *ids, size_t count, osd_member_fn *fn)
+{
+	struct osd_object_id id = {tracked->tracker.partition_id, 0};
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		id.object_id = ids[i];
+		status = fn(tracked, txn, id);
+		if (status == OSD_E_NO_OBJECT) {
+			tracked->ctx->request->fault = (struct osd_fault){0};
+			tracked->next.missing++;
+			status = OSD_OK;
+		} else if (status == OSD_OK) {
+			tracked->next.processed++;
+		}
+	}
+	return status;
+}
+
+enum osd_status osd_tracked_walk(struct osd_tracked *tracked, struct osd_txn *txn,
+				 struct osd_object_id collection, osd_member_fn *fn)
+{
+	struct osd_tracked_state *next = &tracked->next;
+	struct osd_list_request list = {OSD_LIST_MEMBERS, collection, next->next_id};
+	bool first = next->next_id == 0;
+	struct osd_list_result batch;
+	enum osd_status status =
+		first ? osd_list(txn, &list, tracked->ids, OSD_STEP_MEMBERS, &batch)
+		      : osd_list_uncounted(txn, &list, tracked->ids, OSD_STEP_MEMBERS, &batch);
+
+	if (status != OSD_OK)
+		return status;
+	if (first)
+		next->total = batch.total_count;
+	next->next_id = batch.next_id;
+	next->done = batch.next_id == 0;
+	return osd_tracked_each(tracked, txn, tracked->ids, batch.count, fn);
+}
+
+static enum osd_status begin(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	return tracked->def->begin && !tracked->begun ? tracked->def->begin(tracked, txn) : OSD_OK;
+}
+
+static enum osd_status step_in(void *arg, struct osd_txn *txn)
+{
+	struct osd_tracked *tracked = arg;
+	enum osd_status status;
+
+	osd_txn_watch(txn, tracked->unstoppable ? NULL : &tracked->ctx->request->aborted);
+	tracked->next = tracked->state;
+	status = begin(tracked, txn);
+	if (status == OSD_OK && !tracked->claimed)
+		status = osd_tracked_check_idle(tracked->ctx->request, txn, tracked->tracker,
+						tracked->tracker_field);
+	if (status == OSD_OK)
+		status = tracked->def->step(tracked, txn);
+	if (status == OSD_OK && tracked->next.done && !tracked->background && tracked->def->finish)
+		status = tracked->def->finish(tracked, txn);
+	return status == OSD_OK ? note(tracked, txn) : status;
+}
+
+static unsigned txn_flags(const struct osd_tracked *tracked)
+{
+	return tracked->ctx->data_flags & OSD_DATA_NO_TIMESTAMPS ? OSD_TXN_NO_TIMESTAMPS : 0;
+}
+
+enum osd_status osd_tracked_step(struct osd_tracked *tracked)
+{
+	enum osd_status status = OSD_OK;
+
+	if (tracked->def->prepare && !tracked->prepared)
+		status = tracked->def->prepare(tracked);
+	if (status != OSD_OK)
+		return status;
+	tracked->prepared = true;
+	status = osd_transact(tracked->ctx->objects, txn_flags(tracked),
+			      osd_command_commit(tracked->ctx->request), step_in, tracked);
+	if (status != OSD_OK)
+		return status;
+	tracked->prepared = false;
+	tracked->begun = true;
+	tracked->claimed = !tracked->next.done;
+	tracked->state = tracked->next;
+	if (tracked->state.done && tracked->def->ended)
+		tracked->def->ended(tracked, OSD_OK);
+	return OSD_OK;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static enum osd_status fail_in(void *arg, struct osd_txn *txn)
+{
+	struct osd_tracked *tracked = arg;
+	const struct osd_request *request = tracked->ctx->request;
+	struct osd_tracking tracking = {
+		.percent = tracked->state.percent,
+		.ended = request->sam_status,
+		.sense = request->sense,
+		.sense_length = request->sense_length,
+		.processed = tracked->state.processed,
+		.missing = tracked->state.missing,
+	};
+	enum osd_status status = hold_tracker(tracked, txn);
+
+	if (status == OSD_OK)
+		status = osd_tracking_put(txn, tracked->tracker, &tracking);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		status = OSD_OK; /* the collection is gone, and the page with it */
+	return status == OSD_OK ? osd_tracked_forget(txn, tracked->tracker) : status;
+}
+
+void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status)
+{
+	struct osd_command_context *ctx = tracked->ctx;
+	struct osd_fault fault = ctx->request->fault;
+	enum osd_status outcome;
+
+	if (tracked->claimed) {
+		osd_complete_status(ctx->request, status);
+		outcome = osd_transact(ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, fail_in,
+				       tracked);
+		if (outcome != OSD_OK) /* the next start finds the record, and ends it then */
+			osd_error("the Command Tracking page of collection 0x%" PRIx64
+				  "/0x%" PRIx64 " cannot be written: %s",
+				  tracked->tracker.partition_id, tracked->tracker.object_id,
+				  osd_status_info(outcome)->meaning);
+		ctx->request->fault = fault;
+	}
+	if (tracked->def->ended)
+		tracked->def->ended(tracked, status);
+	tracked->claimed = false;
+}
+
+void osd_tracked_release(struct osd_tracked *tracked)
+{
+	if (tracked && tracked->def->release)
+		tracked->def->release(tracked);
+	free(tracked);
+}
+
+static void tracked_releasep(struct osd_tracked **tracked)
+{
+	osd_tracked_release(*tracked);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static enum osd_status run_here(struct osd_tracked *tracked)
+{
+	enum osd_status status;
+
+	do {
+		status = osd_tracked_step(tracked);
+		if (status == OSD_OK && !tracked->state.done &&
+		    osd_command_aborted(tracked->ctx->request))
+			status = OSD_E_TASK_ABORTED;
+	} while (status == OSD_OK && !tracked->state.done);
+	if (status != OSD_OK && tracked->begun)
+		osd_tracked_fail(tracked, status);
+	return status;
+}
+
+struct acceptance {
+	struct osd_tracked *tracked;
+	const struct osd_background *background;
+};
+
+static enum osd_status accept_in(void *arg, struct osd_txn *txn)
+{
+	struct acceptance *acceptance = arg;
+	struct osd_tracked *tracked = acceptance->tracked;
+	enum osd_status status;
+
+	tracked->next = tracked->state;
+	status = begin(tracked, txn);
+	if (status == OSD_OK)
+		status = note(tracked, txn);
+	return status == OSD_OK ? osd_background_put(acceptance->background, tracked->tracker, txn)
+				: status;
+}
+
+/* After this the command is the background's, and what is left of this one only answers. */
+static enum osd_status run_on(struct osd_tracked *tracked)
+{
+	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
+	struct acceptance acceptance = {.tracked = tracked};
+	enum osd_status status;
+
+	status = osd_background_prepare(tracked->ctx, &background);
+	if (status != OSD_OK)
+		return status;
+	acceptance.background = background;
+	tracked->background = true;
+	status = osd_transact(tracked->ctx->objects, txn_flags(tracked),
+			      osd_command_commit(tracked->ctx->request), accept_in, &acceptance);
+	if (status != OSD_OK)
+		return status;
+	tracked->state = tracked->next;
+	osd_background_start(OSD_STEAL(background), tracked);
+	return OSD_OK;
+}
+
+enum osd_status osd_tracked_run(struct osd_command_context *ctx, const struct osd_tracked_def *def,
+				struct osd_object_id tracker, uint16_t tracker_field)
+{
+	OSD_CLEANUP(tracked_releasep) struct osd_tracked *tracked = calloc(1, sizeof(*tracked));
+
+	if (!tracked)
+		return OSD_E_NO_MEMORY;
+	tracked->ctx = ctx;
+	tracked->def = def;
+	tracked->tracker = tracker;
+	tracked->tracker_field = tracker_field;
+	return ctx->request->decoded.immed_tr ? run_on(tracked) : run_here(tracked);
+}
