@@ -50,6 +50,12 @@ static enum osd_status copy_lists(const struct osd_request *request, struct osd_
 	return OSD_OK;
 }
 
+/* Reads more records than the attribute's own: up to as many as the object has, or is in. */
+static bool is_walk(uint32_t page, uint32_t number)
+{
+	return number == OSD_NUMBER_ALL || page == OSD_PAGE_ALL || page == OSD_REL_COLLECTIONS;
+}
+
 static void look_through_gets(struct osd_attr_params *params)
 {
 	struct osd_attr_list list = params->get_list;
@@ -57,13 +63,13 @@ static void look_through_gets(struct osd_attr_params *params)
 
 	if (params->format != OSD_CDBFMT_LIST) {
 		params->wants_capacity_change = params->get_page == OSD_PAGE_CURRENT_COMMAND;
+		params->walks = is_walk(params->get_page, 0);
 		return;
 	}
 	while (osd_attr_list_next(&list, &attr)) {
 		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
 			params->wants_capacity_change = true;
-		if (attr.number == OSD_NUMBER_ALL)
-			params->walks = true;
+		params->walks |= is_walk(attr.page, attr.number);
 	}
 }
 
