@@ -42,7 +42,7 @@ static void put_value(const struct osd_request *request, const struct row *row, 
 		osd_wr_be(w, request->append_start, 8);
 		break;
 	case OSD_CURRENT_CAPACITY:
-		osd_wr_be(w, (uint64_t)request->capacity_change, 8);
+		osd_wr_be(w, (uint64_t)(request->capacity_change + request->set_change), 8);
 		break;
 	default:
 		osd_wr_zero(w, row->length);

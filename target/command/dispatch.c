@@ -77,6 +77,7 @@ static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *r
 	request->made_count = 0;
 	request->append_start = 0;
 	request->capacity_change = 0;
+	request->set_change = 0;
 	request->command_data_in = 0;
 	request->retrieved_needed = 0;
 	request->retrieved_length = 0;
@@ -231,6 +232,7 @@ static void forget_attempt(struct osd_request *request)
 	request->retrieved_needed = 0;
 	request->made_count = 0;
 	request->capacity_change = 0;
+	request->set_change = 0;
 }
 
 static enum osd_status execute(struct osd_command_context *ctx)
@@ -266,7 +268,7 @@ static enum osd_status phases(struct osd_command_context *ctx)
 		return status == OSD_OK ? execute(ctx) : status;
 	}
 	if (flags & OSD_CMD_ATTRS_FIRST) {
-		status = osd_phase_set_then_get(request, ctx->txn);
+		status = osd_phase_before_removal(request, ctx->txn);
 		return status == OSD_OK ? execute(ctx) : status;
 	}
 	status = execute(ctx);

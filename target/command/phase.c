@@ -29,6 +29,30 @@ static struct osd_object_id made_object(const struct osd_request *request, uint3
 	return id;
 }
 
+/* The used capacity is looked at only when the Current Command page is asked for. */
+static bool measures(const struct osd_request *request)
+{
+	return request->attributes->wants_capacity_change;
+}
+
+/* Sets attributes of one object; what they change in used capacity is added up. */
+static enum osd_status set_of(struct osd_request *request, struct osd_txn *txn,
+			      struct osd_object_id id, bool unfinished)
+{
+	uint64_t before = 0, after = 0;
+	enum osd_status status = OSD_OK;
+
+	if (measures(request))
+		status = osd_object_used(txn, id, &before);
+	if (status == OSD_OK)
+		status = osd_attributes_set(request, txn, id, unfinished);
+	if (status == OSD_OK && measures(request))
+		status = osd_object_used(txn, id, &after);
+	if (status == OSD_OK)
+		request->set_change += (int64_t)(after - before);
+	return status;
+}
+
 /* Objects the command made take any attribute; others none but job control while unfinished. */
 enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 {
@@ -37,9 +61,10 @@ enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 	if (!request->attributes || !request->attributes->sets)
 		return OSD_OK;
 	request->initiated |= OSD_FN_SET_ATTR;
+	request->set_change = 0; /* an attempt before this one was rolled back */
 	if (request->made_count) {
 		for (uint32_t i = 0; i < request->made_count; i++) {
-			status = osd_attributes_set(request, txn, made_object(request, i), false);
+			status = set_of(request, txn, made_object(request, i), false);
 			if (status != OSD_OK)
 				return status;
 		}
@@ -47,8 +72,7 @@ enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
 		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
 			return status;
-		status = osd_attributes_set(request, txn, request->object,
-					    status == OSD_E_JOB_IN_WAY);
+		status = set_of(request, txn, request->object, status == OSD_E_JOB_IN_WAY);
 		if (status != OSD_OK)
 			return status;
 	}
@@ -90,6 +114,17 @@ enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_t
 {
 	enum osd_status status = osd_phase_set(request, txn);
 
+	return status == OSD_OK ? osd_phase_get(request, txn) : status;
+}
+
+enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn)
+{
+	uint64_t used = 0;
+	enum osd_status status = osd_phase_set(request, txn);
+
+	if (status == OSD_OK && request->attributes && measures(request))
+		status = osd_object_used(txn, request->object, &used);
+	request->capacity_change = -(int64_t)used;
 	return status == OSD_OK ? osd_phase_get(request, txn) : status;
 }
 

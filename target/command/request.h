@@ -82,7 +82,8 @@ struct osd_request {
 	enum osd_object_type object_type;
 	uint32_t made_count; /* objects this command made; object is the last of them */
 	uint64_t append_start;
-	int64_t capacity_change;
+	int64_t capacity_change; /* by the command */
+	int64_t set_change;	 /* by its set attributes */
 	uint64_t command_data_in;  /* bytes of command data at Data-In offset 0, cut or not */
 	uint64_t retrieved_needed; /* of the retrieved attributes, up to their allocation */
 	size_t retrieved_length;   /* what of them is in data_in */

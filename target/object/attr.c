@@ -123,6 +123,29 @@ enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t
 	return status;
 }
 
+static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	(void)key;
+	(void)value;
+	++*(uint32_t *)arg;
+	return true;
+}
+
+/* Records of the root and of partitions hold no count: once in a transaction they are counted. */
+static enum osd_status count_attributes(struct osd_txn *txn)
+{
+	struct osd_key prefix = osd_key_object(&txn->place);
+	enum osd_status status;
+
+	if (txn->place.object_id || txn->attributes_counted)
+		return OSD_OK;
+	txn->record.attribute_count = 0;
+	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&prefix),
+			     prefix.length, count_one, &txn->record.attribute_count);
+	txn->attributes_counted = status == OSD_OK;
+	return status;
+}
+
 /* Takes one out. */
 static enum osd_status stored_clear(struct osd_txn *txn, const struct osd_key *key)
 {
@@ -130,7 +153,7 @@ static enum osd_status stored_clear(struct osd_txn *txn, const struct osd_key *k
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
-	if (status == OSD_OK && txn->place.object_id)
+	if (status == OSD_OK && (txn->place.object_id || txn->attributes_counted))
 		txn->record.attribute_count--;
 	return status;
 }
@@ -150,13 +173,15 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 		return stored_clear(txn, &key);
 	if (atomic_load(&txn->objects->disk_full) && !(txn->flags & OSD_TXN_INTERNAL))
 		return OSD_E_NO_SPACE;
+	status = count_attributes(txn);
+	if (status != OSD_OK)
+		return status;
 	status = osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, OSD_KV_NEW);
 	if (status == OSD_E_EXISTS)
 		return osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, 0);
-	if (status == OSD_OK && txn->place.object_id &&
-	    ++txn->record.attribute_count > OSD_ATTRIBUTES_MAX)
-		return OSD_E_QUOTA;
-	return status;
+	if (status != OSD_OK)
+		return status;
+	return ++txn->record.attribute_count > OSD_ATTRIBUTES_MAX ? OSD_E_QUOTA : OSD_OK;
 }
 
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number)

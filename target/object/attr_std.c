@@ -80,6 +80,15 @@ static uint64_t used_value(struct osd_txn *txn)
 	return osd_txn_length(txn);
 }
 
+enum osd_status osd_object_used(struct osd_txn *txn, struct osd_object_id id, uint64_t *ret_used)
+{
+	enum osd_status status = osd_txn_take(txn, id, false);
+
+	if (status == OSD_OK)
+		*ret_used = used_value(txn);
+	return status;
+}
+
 static uint64_t bypass_value(struct osd_txn *txn)
 {
 	return txn->partition ? atomic_load(&txn->partition->bypass)

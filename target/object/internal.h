@@ -155,6 +155,7 @@ struct osd_txn {
 	struct osd_membership *memberships; /* owned; by number (membership.c) */
 	size_t membership_count, membership_capacity;
 	bool memberships_known, member_count_known;
+	bool attributes_counted; /* record.attribute_count is that of the root or partition */
 	uint64_t member_count;
 	uint64_t removals; /* objects->removals before the record was read */
 
@@ -233,6 +234,7 @@ static inline void osd_partition_putp(struct osd_partition **partition)
 }
 /* From a record just read or made. */
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record);
+/* It is counted already (osd_partitions_add). */
 void osd_partition_insert(struct osd_objects *objects, struct osd_partition *partition);
 /* Reads the partition's record in txn, so that it stays until the end of the transaction. */
 enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
@@ -315,6 +317,8 @@ void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, 
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
 			      uint64_t count);
 void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count);
+/* One partition more, below the limit; taken back by who does not make it. */
+enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit);
 
 /* ---- object.c ---------------------------------------------------------------------------- */
 

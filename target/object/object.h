@@ -307,6 +307,8 @@ enum osd_status osd_attr_each_page(struct osd_txn *txn, struct osd_object_id id,
 /* The standard attributes, a line each, tab separated: page, its name, numbers, bytes of a value,
  * settable (no, yes, inherited), what it is. */
 void osd_attr_print_table(FILE *out);
+/* What its used capacity is in the transaction. */
+enum osd_status osd_object_used(struct osd_txn *txn, struct osd_object_id id, uint64_t *ret_used);
 /* What isolation method 0 of a CDB means (root information 110h). */
 uint8_t osd_objects_isolation(struct osd_objects *objects);
 /* The page's own fixed form from its byte 0 (osd2-wire 5.6), as much as fits; *ret_length all of

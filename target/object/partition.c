@@ -58,7 +58,6 @@ void osd_partition_insert(struct osd_objects *objects, struct osd_partition *par
 	partition->next = *bucket;
 	*bucket = partition;
 	pthread_rwlock_unlock(&objects->partitions_lock);
-	atomic_fetch_add(&objects->partition_count, 1);
 }
 
 /* No lookup finds it any more. */
@@ -95,10 +94,15 @@ void osd_partitions_forget(struct osd_objects *objects)
 
 /* ---- lookup ------------------------------------------------------------------------------ */
 
+/* effect: without a partition none was made after all, and it is not counted either. */
 static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
+	if (!effect->partition)
+		return;
 	if (committed)
 		osd_partition_insert(txn->objects, effect->partition);
+	else
+		atomic_fetch_sub(&txn->objects->partition_count, 1);
 }
 
 static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
@@ -273,38 +277,49 @@ static void inherit(const struct osd_root_record *root, uint64_t now_ms,
 		record->times[i] = now_ms;
 }
 
-enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id)
+/* The record, and what memory learns of it after the commit. */
+static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
+			    uint64_t requested_id, uint64_t *ret_id)
 {
 	struct osd_partition_record record;
-	struct osd_root_record root;
 	struct osd_effect *effect;
-	enum osd_status status = osd_txn_let_go(txn);
-	uint64_t id = 0;
+	enum osd_status status;
 
+	inherit(root, txn->now_ms, &record);
+	root->next_incarnation++;
+	status = put_new(txn, requested_id, root, &record, ret_id);
 	if (status == OSD_OK)
-		status = osd_root_hold(txn, &root);
-	if (status != OSD_OK)
-		return status;
-	if (atomic_load(&txn->objects->partition_count) >= root.common.quotas.partition_count)
-		return OSD_E_QUOTA;
-	if (atomic_load(&txn->objects->disk_full))
-		return OSD_E_NO_SPACE;
-	inherit(&root, txn->now_ms, &record);
-	root.next_incarnation++;
-	status = put_new(txn, requested_id, &root, &record, &id);
-	if (status == OSD_OK)
-		status = osd_root_store(txn, &root);
+		status = osd_root_store(txn, root);
 	if (status != OSD_OK)
 		return status;
 	effect = osd_txn_effect(txn, run_created);
 	if (!effect)
 		return OSD_E_NO_MEMORY;
-	effect->id = (struct osd_object_id){id, 0};
-	effect->partition = osd_partition_new(id, &record);
-	if (!effect->partition)
-		return OSD_E_NO_MEMORY;
-	*ret_id = id;
-	return OSD_OK;
+	effect->id = (struct osd_object_id){*ret_id, 0};
+	effect->partition = osd_partition_new(*ret_id, &record);
+	return effect->partition ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id)
+{
+	struct osd_root_record root;
+	enum osd_status status = osd_txn_let_go(txn);
+	uint64_t id = 0;
+
+	if (status == OSD_OK)
+		status = osd_root_hold(txn, &root);
+	if (status == OSD_OK && atomic_load(&txn->objects->disk_full))
+		status = OSD_E_NO_SPACE;
+	if (status == OSD_OK)
+		status = osd_partitions_add(txn->objects, root.common.quotas.partition_count);
+	if (status != OSD_OK)
+		return status;
+	status = make(txn, &root, requested_id, &id);
+	if (status == OSD_OK)
+		*ret_id = id;
+	else /* the caller may go on without it */
+		atomic_fetch_sub(&txn->objects->partition_count, 1);
+	return status;
 }
 
 /* ---- remove ------------------------------------------------------------------------------ */

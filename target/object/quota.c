@@ -56,6 +56,11 @@ enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition 
 	return OSD_OK;
 }
 
+enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit)
+{
+	return add_below(&objects->partition_count, 1, limit) ? OSD_OK : OSD_E_QUOTA;
+}
+
 void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
 {
 	if (atomic_load(&partition->removed))

@@ -111,6 +111,7 @@ static bool add_partition(void *arg, struct osd_bytes key, struct osd_bytes valu
 		context->status = OSD_E_NO_MEMORY;
 		return false;
 	}
+	osd_partitions_add(context->objects, OSD_NO_LIMIT);
 	osd_partition_insert(context->objects, partition);
 	osd_partition_put(partition);
 	return true;

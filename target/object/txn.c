@@ -95,7 +95,7 @@ static void drop_at_hand(struct osd_txn *txn)
 	osd_partition_put(txn->partition);
 	txn->partition = NULL;
 	osd_memberships_forget(txn);
-	txn->member_count_known = false;
+	txn->member_count_known = txn->attributes_counted = false;
 	txn->loaded = txn->locked = txn->dirty = txn->length_set = txn->accessed = false;
 }
 
