@@ -191,10 +191,10 @@ class CollectionCommands(Caller):
             queries = [Query(tuple(condition or ()), match_all)]
         found: set[int] = set()
         for each in queries:
-            found.update(self._query_ids(where, each))
+            found.update(self.query_ids(where, each))
         return [ref(where.partition_id, each) for each in sorted(found)]
 
-    def _query_ids(self, where: ObjectRef, query: Query) -> tuple[ObjectId, ...]:
+    def query_ids(self, where: ObjectRef, query: Query) -> tuple[ObjectId, ...]:
         """The ids one QUERY finds; asked again with more room where there were more than fit."""
         collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
         count = _IDS_PER_LIST

@@ -14,7 +14,7 @@ from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
-__all__ = ["attr"]
+__all__ = ["attr", "record_of", "value_from"]
 
 SCHEMA = "iosd.attribute/1"
 NUMBER_WIDTHS = (1, 2, 4, 6, 8)  # bytes of the standard's numbers
@@ -51,6 +51,13 @@ def record_of(attribute: AttributeValue) -> Record:
         "text": text_of(attribute.value),
         "hex": attribute.value.hex(),
     }
+
+
+def value_from(value: str, *, as_int: bool, as_hex: bool) -> bytes:
+    """The bytes of a value as typed: UTF-8 text unless a flag says otherwise."""
+    if as_int:
+        return encode_value(NUMBER.convert(value, None, None))
+    return encode_value(bytes.fromhex(value) if as_hex else value)
 
 
 def show(settings: Settings, attributes: tuple[AttributeValue, ...]) -> None:
@@ -111,12 +118,8 @@ def set_(
         raise click.UsageError("set one attribute: PAGE/NUMBER")
     if from_stdin:
         encoded = encode_value(sys.stdin.buffer.read())
-    elif as_int:
-        encoded = encode_value(NUMBER.convert(value, None, None))
-    elif as_hex:
-        encoded = encode_value(bytes.fromhex(value))
     else:
-        encoded = encode_value(value)
+        encoded = value_from(value, as_int=as_int, as_hex=as_hex)
     with settings.connect() as target:
         target.set_attributes(address, [AttributeValue(*attribute, encoded)])
 

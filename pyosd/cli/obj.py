@@ -10,6 +10,8 @@ import click
 
 from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.attr import attr
+from pyosd.cli.find import find, index
+from pyosd.cli.layout import copy, map_
 from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
 from pyosd.cli.params import ADDRESS, SIZE
 from pyosd.cli.screen import byte_bar
@@ -62,7 +64,8 @@ def obj() -> None:
     """Objects: numbered byte strings with attributes."""
 
 
-obj.add_command(attr)
+for command in (attr, copy, map_, find, index):
+    obj.add_command(command)
 
 
 @obj.command(cls=Verb)

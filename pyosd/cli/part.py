@@ -7,7 +7,7 @@ import click
 
 from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
-from pyosd.cli.params import ADDRESS, NUMBER
+from pyosd.cli.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef, ref
@@ -100,3 +100,24 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool) -> 
     with settings.connect() as target:
         for address in addresses:
             target.remove_partition(address.partition_id, contents)
+
+
+@part.command(cls=Verb)
+@click.argument("addresses", metavar="PID|root...", type=ADDRESS, nargs=-1, required=True)
+@click.option("--timeout", type=DURATION, default=600, help="How long to wait.  [600s]")
+@click.pass_obj
+def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) -> None:
+    """Have a running target check partitions, or (root) all of them.
+
+    The target goes on serving meanwhile, and compares what it keeps about objects with
+    their files and memberships (OBJECT STRUCTURE CHECK).  'osd target check' is another
+    thing: it reads the store of a target that is stopped, on the target's own host, and
+    finds more.
+    """
+    for address in addresses:
+        if address.object_id:
+            raise click.UsageError(f"'{address}' is neither a partition nor root")
+    with settings.connect() as target:
+        for address in addresses:
+            target.object_structure_check(address.partition_id, timeout)
+            settings.say(f"{address}: nothing is wrong")

@@ -28,15 +28,19 @@ from ._errors import (
 )
 from ._job import log, progress, result
 from ._objects import OSDObject, collection, object_of_type, partition, root, userobject
+from ._query import Condition, attr
 from ._transport import Context, Transport, current, use
 from ._values import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     args: Any  # whatever the submitter gave
     zone: OSDObject
     job: userobject
 
 __all__ = [
+    "Condition",
     "Conflict",
     "Context",
     "Data",
@@ -53,17 +57,29 @@ __all__ = [
     "Transport",
     "Value",
     "args",
+    "attr",
     "collection",
     "job",
     "log",
     "partition",
     "progress",
+    "query",
     "result",
     "root",
     "use",
     "userobject",
     "zone",
 ]
+
+
+def query(condition: Condition | None = None) -> Iterator[userobject]:
+    """User objects of the zone whose attributes match; see partition.query()."""
+    context = current().context
+    where = object_of_type(context.zone_type, *context.zone)
+    if isinstance(where, userobject):
+        raise Invalid("a zone of one object has nothing to look for")
+    assert isinstance(where, root | partition | collection)
+    return where.query(condition)
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root`
 default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
 IOSD_RESULT, a file for what osd.result() leaves; IOSD_FETCHED, a folder of objects that were fetched
 (see _fetched); IOSD_TRAFFIC, a file for the number of bytes the session moved.  Rights are those of
-the session: no zone is enforced here.
+the session, and end at the zone as a job's do (see _zone).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import atexit
 import json
 import os
 import sys
+from bisect import bisect_left
+from collections import OrderedDict
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -35,8 +37,10 @@ from ._errors import (
     PermissionDenied,
     StorageError,
 )
+from ._query import Query
 from ._transport import CALL_IO_MAX, Call, Context
 from ._values import NAME, decode_entries, encode_entries
+from ._zone import Zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +56,9 @@ __all__ = ["SessionTransport", "connect"]
 
 Answer = tuple[int, int, bytes]
 NOTHING: Answer = (0, 0, b"")
-ID_BYTES = 8
+ID_BYTES = ADDEND_BYTES = 8
+CALL_IDS = 4096  # ids in one answer, as in a sandbox
+QUERIES_KEPT = 4
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
 COLLECTION_TYPE = 0x40
 READ_PIECE = 4 << 20
@@ -93,8 +99,10 @@ class SessionTransport:
     def __init__(self, commands: Commands, context: Context | None = None) -> None:
         self.commands = commands
         self._context = context or Context()
+        self.zone = Zone(self._context, commands)
         self.result = bytearray()
         self.result_encoding = 0
+        self._found: OrderedDict[tuple[ObjectRef, bytes], tuple[int, ...]] = OrderedDict()
 
     @property
     def context(self) -> Context:
@@ -110,7 +118,13 @@ class SessionTransport:
         body: ReadableBuffer = b"",
     ) -> Answer:
         with translated():
-            return HANDLERS[Call(op)](self, ref(partition_id, object_id), a, b, memoryview(body))
+            obj, view = ref(partition_id, object_id), memoryview(body)
+            self.check(op, obj, a, view)
+            return HANDLERS[Call(op)](self, obj, a, b, view)
+
+    def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
+        """Raise PermissionDenied where the target would refuse a job in this zone the call."""
+        self.zone.check(op, obj, a, body)
 
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
@@ -118,6 +132,7 @@ class SessionTransport:
         view = memoryview(buffer).cast("B")[:READ_PIECE]
         with translated():
             obj = ref(partition_id, object_id)
+            self.check(Call.READ, obj, offset, memoryview(b""))
             return len(self.commands.read(obj, offset, len(view), into=view))
 
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
@@ -194,9 +209,11 @@ class SessionTransport:
 
     def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         member = ref(obj.partition_id, a)
-        for each in self.memberships(member):
-            if each.uint == obj.object_id:
-                self.set_membership(member, each.number, b"")
+        held = [each for each in self.memberships(member) if each.uint == obj.object_id]
+        if not held:
+            raise NotFound(f"{member} is not in {obj}")
+        for each in held:
+            self.set_membership(member, each.number, b"")
         return NOTHING
 
     def set_membership(self, member: ObjectRef, number: int, value: bytes) -> None:
@@ -214,6 +231,42 @@ class SessionTransport:
     def getattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         wanted = [AttributeId(*NAME.unpack_from(body, at)) for at in range(0, len(body), NAME.size)]
         return 0, 0, as_entries(self.commands.get_attributes(obj, wanted))
+
+    def query(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        """Ids from a on, of one QUERY: asked when an iteration begins, handed out in pieces."""
+        key = (obj, bytes(body))
+        found = self._found.pop(key, None) if a else None
+        if found is None:
+            found = self.commands.query_ids(obj, Query.decode(key[1]))
+        at = bisect_left(found, a)
+        piece, rest = found[at : at + CALL_IDS], found[at + CALL_IDS :]
+        if rest:
+            self._found[key] = found
+            while len(self._found) > QUERIES_KEPT:
+                self._found.popitem(last=False)
+        ids = b"".join(each.to_bytes(ID_BYTES, "big") for each in piece)
+        return rest[0] if rest else 0, len(piece), ids
+
+    def swapattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        expected, new = bytes(body[:b]), bytes(body[b:])
+        attribute = AttributeId(a >> 32, a & 0xFFFF_FFFF)
+        before = self.commands.swap_attribute(obj, attribute, expected, new)
+        return before == expected, 0, before
+
+    def addattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
+        """Swap until nobody else came in between."""
+        attribute = AttributeId(a >> 32, a & 0xFFFF_FFFF)
+        before = self.commands.get_attribute(obj, attribute.page, attribute.number)
+        while True:
+            if len(before) not in (0, ADDEND_BYTES):
+                raise Invalid(f"{obj}: the attribute is no number of 8 bytes")
+            number = int.from_bytes(before, "big")
+            total = (number + b) % (1 << 64)
+            expected = before
+            new = total.to_bytes(ADDEND_BYTES, "big")
+            before = self.commands.swap_attribute(obj, attribute, expected, new)
+            if before == expected:
+                return number, 0, b""
 
     def setattr(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         values = [AttributeValue(*entry) for entry in decode_entries(bytes(body))]
@@ -280,6 +333,9 @@ HANDLERS: dict[Call, Callable[[SessionTransport, ObjectRef, int, int, memoryview
     Call.GETATTR: SessionTransport.getattr,
     Call.SETATTR: SessionTransport.setattr,
     Call.LISTATTR: SessionTransport.listattr,
+    Call.QUERY: SessionTransport.query,
+    Call.SWAPATTR: SessionTransport.swapattr,
+    Call.ADDATTR: SessionTransport.addattr,
     Call.READ: SessionTransport.read,
     Call.WRITE: SessionTransport.write,
     Call.APPEND: SessionTransport.append,

@@ -11,7 +11,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._client import SessionTransport
+from pyosd.types import ref
+
+from ._client import SessionTransport, translated
 from ._data import Snapshot
 from ._transport import Call, Context
 
@@ -48,6 +50,8 @@ class FetchedTransport(SessionTransport):
         """The open file of a fetched object; None: it was not fetched, or it has changed."""
         ids = (partition_id, object_id)
         if ids not in self.files:
+            with translated():
+                self.zone.check_object(ref(*ids))
             try:
                 path = self.folder / f"{partition_id:x}-{object_id:x}"
                 self.files[ids] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -73,6 +77,8 @@ class FetchedTransport(SessionTransport):
                 data = os.pread(fd, b, a)
                 return len(data), 0, data
         if op in CHANGES:
+            with translated():
+                self.check(op, ref(partition_id, object_id), a, memoryview(body))
             fd = self.files.get((partition_id, object_id))
             self.files[partition_id, object_id] = None
             if fd is not None:

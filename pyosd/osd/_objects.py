@@ -8,16 +8,30 @@ get() takes a reference: it raises NotFound where the object is not, and put() l
 
 from __future__ import annotations
 
+import heapq
 from enum import IntEnum
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ._data import Data
 from ._errors import Invalid, NotFound
+from ._grep import SPAN, compiled, find, grep
+from ._query import Query
 from ._transport import CALL_IO_MAX, CALL_RECORDS, Call, current
-from ._values import Attribute, Settable, decode_entries, encode_entries, encode_names
+from ._values import (
+    Attribute,
+    Settable,
+    decode_entries,
+    encode_entries,
+    encode_names,
+    encode_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ._grep import Found, Line, Pattern
+    from ._query import Condition
 
 __all__ = ["OSDObject", "collection", "object_of_type", "partition", "root", "userobject"]
 
@@ -135,6 +149,34 @@ class OSDObject:
         return f"osd.{type(self).__name__}({self.partition_id:#x}, {self.object_id:#x})"
 
 
+class Searchable(OSDObject):
+    """What has user objects that can be looked for."""
+
+    def query(self, condition: Condition | None = None) -> Iterator[userobject]:
+        """User objects whose attributes match, ascending; without a condition all of them.
+
+        condition: comparisons of osd.attr(page, number), joined by & and |.  The target is asked
+        piece by piece: what changes meanwhile may or may not be seen.
+        """
+        queries = [Query(())] if condition is None else condition.queries()
+        streams = [self._query_ids(each.encode()) for each in queries]
+        before = -1
+        for oid in heapq.merge(*streams):
+            if oid != before:
+                yield userobject(self.partition_id, oid)
+            before = oid
+
+    def _query_ids(self, query_list: bytes) -> Iterator[int]:
+        initial = 0
+        while True:
+            following, _, body = self._call(Call.QUERY, initial, 0, query_list)
+            for at in range(0, len(body), ID_BYTES):
+                yield int.from_bytes(body[at : at + ID_BYTES], "big")
+            if following <= initial:
+                return
+            initial = following
+
+
 class root(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD paper)
     """The target as a whole."""
 
@@ -149,11 +191,15 @@ class root(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD paper)
 
     __iter__ = partitions
 
+    def query(self, condition: Condition | None = None) -> Iterator[userobject]:
+        """As partition.query(), of one partition after the other."""
+        return chain.from_iterable(each.query(condition) for each in self.partitions())
+
     def __repr__(self) -> str:
         return "osd.root()"
 
 
-class partition(OSDObject):  # noqa: N801
+class partition(Searchable):  # noqa: N801
     """A partition.  Its object id is 0, and may be left out."""
 
     object_type = ObjectType.PARTITION
@@ -191,7 +237,7 @@ class partition(OSDObject):  # noqa: N801
         return f"osd.partition({self.partition_id:#x})"
 
 
-class collection(OSDObject):  # noqa: N801
+class collection(Searchable):  # noqa: N801
     """A named set of user objects of one partition."""
 
     object_type = ObjectType.COLLECTION
@@ -244,6 +290,59 @@ class userobject(OSDObject):  # noqa: N801
     def remove(self) -> None:
         """Remove it with its bytes and attributes."""
         self._call(Call.REMOVE)
+
+    def compare_and_swap(self, page: int, number: int, expected: Settable, new: Settable) -> bool:
+        """Set an attribute to new if it is expected, in one step; whether that was so.
+
+        Values as for setattr(); an empty one stands for an undefined attribute.
+        """
+        compare, swap = encode_value(expected), encode_value(new)
+        name = page << 32 | number
+        return bool(self._call(Call.SWAPATTR, name, len(compare), compare + swap)[0])
+
+    def fetch_and_add(self, page: int, number: int, addend: int = 1) -> int:
+        """Add to an attribute that is a number (undefined: 0) in one step, modulo 2**64.
+
+        Returns what it was.  Raises: Invalid: it is not 8 bytes long.
+        """
+        return self._call(Call.ADDATTR, page << 32 | number, addend % (1 << 64))[0]
+
+    def grep(
+        self, pattern: Pattern, *, literal: bool = False, ignore_case: bool = False
+    ) -> Iterator[Line]:
+        """Lines that match a regular expression, as (offset, line without its end).
+
+        See find() for patterns; here ^ and $ are a line's.  Lines above 4 MiB come in pieces.
+        """
+        return grep(self._block, compiled(pattern, literal, ignore_case))
+
+    def find(
+        self,
+        pattern: Pattern,
+        *,
+        literal: bool = False,
+        ignore_case: bool = False,
+        span: int = SPAN,
+    ) -> Iterator[Found]:
+        """Matches of a regular expression anywhere in the bytes, as (offset, match).
+
+        pattern: str (meant as UTF-8), bytes, or a compiled one; literal: taken as it stands.
+        span: bytes a match may have; a longer one may be cut or missed.  Memory does not grow with
+        the object.
+        """
+        return find(self._block, compiled(pattern, literal, ignore_case), span)
+
+    def _block(self, offset: int, buffer: memoryview) -> int:
+        """Read to a buffer as far as there is anything; how many bytes it were."""
+        filled = 0
+        while filled < len(buffer):
+            count = current().readinto(
+                self.partition_id, self.object_id, offset + filled, buffer[filled:]
+            )
+            if not count:
+                break
+            filled += count
+        return filled
 
     def length(self) -> int:
         """Bytes it holds."""

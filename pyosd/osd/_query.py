@@ -27,6 +27,7 @@ __all__ = ["Condition", "Criterion", "Query", "attr", "encode_query_list"]
 PAGE_END = 0x3000_0000  # of the pages of user objects
 TERMS_MAX = 64
 ENTRY = struct.Struct(">HHIIH")
+HEADER = 4
 ENTRY_FIXED = 12  # of what the entry's length counts
 
 
@@ -67,6 +68,30 @@ class Query:
     def encode(self) -> bytes:
         """Its query list."""
         return encode_query_list(self.criteria, self.match_all)
+
+    @classmethod
+    def decode(cls, content: bytes) -> Query:
+        """Read a query list.  Raises: Invalid: it is none."""
+        criteria, at = [], HEADER
+        while at + 4 <= len(content) and any(content[at + 2 : at + 4]):
+            criterion, length = decode_entry(content[at:])
+            criteria.append(criterion)
+            at += length
+        if len(content) < HEADER or content[0] > 1:
+            raise Invalid("no query list")
+        return cls(tuple(criteria), content[0] == 1)
+
+
+def decode_entry(data: bytes) -> tuple[Criterion, int]:
+    """The criterion data begins with, and its length.  Raises: Invalid."""
+    if len(data) >= ENTRY.size:
+        _, length, page, number, low = ENTRY.unpack_from(data)
+        at = ENTRY.size + low
+        high = int.from_bytes(data[at : at + 2], "big")
+        end = at + 2 + high
+        if length == ENTRY_FIXED + low + high and end <= len(data):
+            return Criterion(page, number, data[ENTRY.size : at], data[at + 2 : end]), end
+    raise Invalid("a criterion of the query list is cut")
 
 
 Term = tuple[Criterion, ...]  # all of them must hold; one for each attribute

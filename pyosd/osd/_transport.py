@@ -49,6 +49,9 @@ class Call(IntEnum):
     GETATTR = 26
     SETATTR = 27
     LISTATTR = 28
+    QUERY = 29
+    SWAPATTR = 30
+    ADDATTR = 31
     READ = 32
     WRITE = 33
     APPEND = 34

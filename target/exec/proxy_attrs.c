@@ -130,28 +130,42 @@ static bool is_zone_collection(const struct osd_op *op)
 	       op->call.object_id == zone->id.object_id;
 }
 
-static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
+/* What every change of attributes is checked for, but for the pages. */
+static enum osd_status check_settable(struct osd_txn *txn, struct osd_op *op)
 {
-	struct osd_attr_list list;
-	struct osd_attr attr;
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
 	if (status == OSD_OK && is_zone_collection(op))
 		status = OSD_E_PERMISSION;
 	if (status == OSD_OK && op->call.object_id)
 		status = osd_session_check_free(txn, op_id(op));
+	return status;
+}
+
+static enum osd_status check_page(struct osd_op *op, uint32_t page)
+{
+	if (may_set(op, page))
+		return OSD_OK;
+	op->why = "scripts may not set this attribute page";
+	return OSD_E_PERMISSION;
+}
+
+static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_attr_list list;
+	struct osd_attr attr;
+	enum osd_status status = check_settable(txn, op);
+
 	if (status == OSD_OK)
 		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes,
 					       OSD_LIST_SET, &list);
 	for (size_t count = 0; status == OSD_OK && osd_attr_list_next(&list, &attr); count++) {
 		if (count == OSD_CALL_RECORDS)
 			return OSD_E_PARAM_LENGTH;
-		if (!may_set(op, attr.page)) {
-			op->why = "scripts may not set this attribute page";
-			return OSD_E_PERMISSION;
-		}
-		status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value,
-				      attr.length);
+		status = check_page(op, attr.page);
+		if (status == OSD_OK)
+			status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value,
+					      attr.length);
 	}
 	return status;
 }
@@ -160,6 +174,92 @@ enum osd_status osd_op_setattr(struct osd_op *op)
 {
 	memcpy(op->session->scratch, op->body, op->call.body_bytes);
 	return osd_op_transact(op, setattr_in);
+}
+
+/* ---- atomics --------------------------------------------------------------------------------- */
+
+/* Where in scratch the value lies that is there: behind an expected and a new one. */
+#define BEFORE_AT (2 * OSD_ATTRIBUTE_MAX)
+
+/* The one attribute an atomic works on: page and number as the call packs them. */
+static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, uint8_t *before,
+				      size_t *ret_length)
+{
+	uint32_t page = (uint32_t)(op->call.a >> 32), number = (uint32_t)op->call.a;
+	enum osd_object_type type = 0;
+	enum osd_status status = check_settable(txn, op);
+
+	if (status == OSD_OK)
+		status = osd_object_type(txn, op_id(op), &type);
+	if (status == OSD_OK && type != OSD_USER_OBJECT)
+		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK && (page == OSD_PAGE_ALL || number == OSD_NUMBER_ALL))
+		status = OSD_E_PARAM_FIELD;
+	if (status == OSD_OK)
+		status = check_page(op, page);
+	*ret_length = 0;
+	if (status == OSD_OK)
+		status = osd_attr_get(txn, op_id(op), page, number, before, OSD_ATTRIBUTE_MAX,
+				      ret_length);
+	return status;
+}
+
+static enum osd_status put_attribute(struct osd_txn *txn, struct osd_op *op, const uint8_t *value,
+				     size_t length)
+{
+	return osd_attr_set(txn, op_id(op), (uint32_t)(op->call.a >> 32), (uint32_t)op->call.a,
+			    value, length);
+}
+
+static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	const uint8_t *expected = op->session->scratch;
+	uint8_t *before = op->session->scratch + BEFORE_AT;
+	size_t expected_length = (size_t)op->call.b, length;
+	enum osd_status status = take_attribute(txn, op, before, &length);
+	bool same;
+
+	if (status != OSD_OK)
+		return status;
+	same = length == expected_length && !memcmp(before, expected, length);
+	if (same)
+		status = put_attribute(txn, op, expected + expected_length,
+				       op->call.body_bytes - expected_length);
+	op->answer.a = same;
+	op->answer.body_bytes = (uint32_t)length;
+	memcpy(op->out, before, length);
+	return status;
+}
+
+enum osd_status osd_op_swapattr(struct osd_op *op)
+{
+	if (op->call.b > op->call.body_bytes || op->call.b > OSD_ATTRIBUTE_MAX ||
+	    op->call.body_bytes - op->call.b > OSD_ATTRIBUTE_MAX)
+		return OSD_E_PARAM_LENGTH;
+	memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	return osd_op_transact(op, swapattr_in);
+}
+
+static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
+{
+	uint8_t *before = op->session->scratch + BEFORE_AT, sum[8];
+	size_t length;
+	enum osd_status status = take_attribute(txn, op, before, &length);
+
+	if (status == OSD_OK && length != 0 && length != sizeof(sum)) {
+		op->why = "the attribute is no number of 8 bytes";
+		status = OSD_E_PARAM_FIELD;
+	}
+	if (status != OSD_OK)
+		return status;
+	op->answer.a = osd_get_be(before, length);
+	osd_put_be(sum, op->answer.a + op->call.b, sizeof(sum)); /* modulo 2^64 */
+	return put_attribute(txn, op, sum, sizeof(sum));
+}
+
+enum osd_status osd_op_addattr(struct osd_op *op)
+{
+	return osd_op_transact(op, addattr_in);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */

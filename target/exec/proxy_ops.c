@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers, life
  * cycle of objects.  Not here: data and results (proxy_data.c), attributes and listing
- * (proxy_attrs.c). */
+ * (proxy_attrs.c), queries (proxy_query.c). */
 #include "exec/proxy_ops.h"
 
 #include <stdio.h>
@@ -287,6 +287,9 @@ static const struct op_row rows[] = {
 	{OSD_CALL_GETATTR, OP_BODY, osd_op_getattr},
 	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, osd_op_setattr},
 	{OSD_CALL_LISTATTR, 0, osd_op_listattr},
+	{OSD_CALL_QUERY, OP_BODY, osd_op_query},
+	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES, osd_op_swapattr},
+	{OSD_CALL_ADDATTR, OP_CHANGES, osd_op_addattr},
 	{OSD_CALL_READ, OP_OBJECT, osd_op_read},
 	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_write},
 	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_append},

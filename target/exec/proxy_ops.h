@@ -95,7 +95,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body);
 
-/* ---- between proxy_ops.c, proxy_data.c and proxy_attrs.c ------------------------------------- */
+/* ---- between proxy_ops.c, proxy_data.c, proxy_attrs.c and proxy_query.c ---------------------- */
 
 /* One call being served. */
 struct osd_op {
@@ -126,7 +126,7 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
-	osd_op_setattr, osd_op_listattr, osd_op_list;
+	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr;
 void osd_session_release_data(struct osd_session *session);
 
 #endif

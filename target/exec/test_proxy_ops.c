@@ -301,6 +301,121 @@ static void test_attributes(void)
 	osd_session_release(&session);
 }
 
+/* A query list of one criterion: page Ah number 5, 8 bytes, low to high. */
+static struct osd_call query_call(uint64_t collection_id, uint64_t low, uint64_t high)
+{
+	struct osd_call call = call_on(OSD_CALL_QUERY, pid, collection_id);
+	struct osd_wr w = osd_wr_init(body(), OSD_BODY_MAX);
+
+	osd_wr_be(&w, 0x01000000, 4);
+	osd_wr_be(&w, 12 + 16, 4);
+	osd_wr_be(&w, 0xa, 4);
+	osd_wr_be(&w, 5, 4);
+	osd_wr_be(&w, 8, 2);
+	osd_wr_be(&w, low, 8);
+	osd_wr_be(&w, 8, 2);
+	osd_wr_be(&w, high, 8);
+	call.body_bytes = (uint32_t)osd_wr_used(&w);
+	return call;
+}
+
+static struct osd_call add_call(uint64_t id, uint32_t page, uint64_t addend)
+{
+	struct osd_call call = call_on(OSD_CALL_ADDATTR, pid, id);
+
+	call.a = (uint64_t)page << 32 | 5;
+	call.b = addend;
+	return call;
+}
+
+static void test_query(void)
+{
+	struct osd_session whole = start(OSD_PARTITION, pid, 0);
+	struct osd_session members = start(OSD_COLLECTION, pid, collection);
+	struct osd_session one = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call;
+
+	CHECK(ask(&whole, add_call(object, 0xa, 7)) == OSD_ANSWER_OK);
+	CHECK(ask(&whole, add_call(stranger, 0xa, 8)) == OSD_ANSWER_OK);
+	CHECK(ask(&whole, query_call(0, 7, 8)) == OSD_ANSWER_OK);
+	CHECK(answer_bytes == 16 && answer_a == 0 && answer_b == 2);
+	CHECK(osd_get_be(body(), 8) == object && osd_get_be(body() + 8, 8) == stranger);
+	CHECK(ask(&whole, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	call = query_call(0, 0, 9);
+	call.a = object + 1;
+	CHECK(ask(&whole, call) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(osd_get_be(body(), 8) == stranger);
+	CHECK(ask(&whole, query_call(0, 9, 8)) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&whole, query_call(0x7fffffff, 7, 8)) == OSD_ANSWER_NOT_FOUND);
+	call = query_call(0, 7, 8);
+	call.partition_id = other_pid;
+	CHECK(ask(&whole, call) == OSD_ANSWER_PERMISSION);
+	call = query_call(0, 7, 8);
+	call.body_bytes -= 1;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+	call.body_bytes = 3;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+	call.body_bytes = 0;
+	CHECK(ask(&whole, call) == OSD_ANSWER_INVALID);
+
+	CHECK(ask(&members, query_call(collection, 0, 9)) == OSD_ANSWER_OK && answer_bytes == 8);
+	CHECK(ask(&members, query_call(0, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&members, query_call(OSD_OBJECTS_COLLECTION, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&one, query_call(collection, 0, 9)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&one, query_call(0, 0, 9)) == OSD_ANSWER_PERMISSION);
+	osd_session_release(&whole);
+	osd_session_release(&members);
+	osd_session_release(&one);
+}
+
+static struct osd_call swap_call(uint64_t id, const char *expected, const char *new)
+{
+	struct osd_call call = call_on(OSD_CALL_SWAPATTR, pid, id);
+
+	call.a = (uint64_t)0xa << 32 | 6;
+	call.b = strlen(expected);
+	call.body_bytes = (uint32_t)(strlen(expected) + strlen(new));
+	memcpy(body(), expected, strlen(expected));
+	memcpy(body() + strlen(expected), new, strlen(new));
+	return call;
+}
+
+static void test_atomics(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call call;
+
+	CHECK(ask(&session, swap_call(object, "", "one")) == OSD_ANSWER_OK && answer_a == 1);
+	CHECK(answer_bytes == 0);
+	CHECK(ask(&session, swap_call(object, "", "two")) == OSD_ANSWER_OK && answer_a == 0);
+	CHECK(answer_bytes == 3 && memcmp(body(), "one", 3) == 0);
+	CHECK(ask(&session, swap_call(object, "one", "")) == OSD_ANSWER_OK && answer_a == 1);
+	CHECK(ask(&session, swap_call(object, "", "")) == OSD_ANSWER_OK && answer_bytes == 0);
+	CHECK(ask(&session, swap_call(stranger, "", "no")) == OSD_ANSWER_PERMISSION);
+	call = swap_call(object, "", "no");
+	call.a = (uint64_t)OSD_REL_SECURITY << 32 | 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_PERMISSION);
+	call.a = UINT64_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call = swap_call(object, "", "no");
+	call.b = 3; /* more than there is */
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.b = UINT64_MAX;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+	call.b = 1;
+	call.body_bytes = 1 + OSD_ATTRIBUTE_MAX + 1;
+	CHECK(ask(&session, call) == OSD_ANSWER_INVALID);
+
+	CHECK(ask(&session, add_call(object, 0xb, 5)) == OSD_ANSWER_OK && answer_a == 0);
+	CHECK(ask(&session, add_call(object, 0xb, UINT64_MAX)) == OSD_ANSWER_OK && answer_a == 5);
+	CHECK(ask(&session, add_call(object, 0xb, 0)) == OSD_ANSWER_OK && answer_a == 4);
+	CHECK(set_attr(&session, object, 0xc, 5) == OSD_ANSWER_OK);
+	CHECK(ask(&session, add_call(object, 0xc, 1)) == OSD_ANSWER_INVALID);
+	CHECK(ask(&session, add_call(stranger, 0xb, 1)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, add_call(object, OSD_PAGE_JOB_CONTROL, 1)) == OSD_ANSWER_PERMISSION);
+	osd_session_release(&session);
+}
+
 static void test_lengths(void)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
@@ -385,6 +500,8 @@ int main(void)
 	test_root_zone();
 	test_unfinished_surrogate();
 	test_attributes();
+	test_query();
+	test_atomics();
 	test_lengths();
 	test_result();
 	test_phases_and_nonsense();

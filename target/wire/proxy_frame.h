@@ -27,6 +27,7 @@
 #define OSD_CALL_IO_MAX  (1u << 20)  /* bytes of object data in one call */
 #define OSD_CALL_RECORDS 64          /* attributes in one call */
 #define OSD_CALL_IDS     4096        /* ids in one LIST answer */
+#define OSD_CALL_LOOKS   512         /* members one QUERY looks at, about: some milliseconds */
 #define OSD_BODY_MAX     (OSD_CALL_IO_MAX + (64u << 10))
 #define OSD_SHM_FRAME_AT 4096u /* request header; the answer's header OSD_FRAME_BYTES after it */
 #define OSD_SHM_BODY_AT  8192u
@@ -70,6 +71,12 @@ struct osd_shm {
 	X(26, GETATTR)          /* body: {be32 page, be32 number} x n -> body: type 9 list entries */ \
 	X(27, SETATTR)          /* body: type 9 list entries (osd2-wire 5.4), one transaction */      \
 	X(28, LISTATTR)         /* a page or FFFFFFFFh, b entries to skip -> a 1 if more; body: type 9 entries */ \
+	X(29, QUERY)            /* oid collection, 0: whatever is in the partition; a initial id; body: query \
+				   list (osd2-wire 3.9) -> a id to go on from, 0: done, b matches, for \
+				   now; body: be64 ids, perhaps none yet */                            \
+	X(30, SWAPATTR)         /* a page << 32 | number, b bytes of the expected value; body: that, then the \
+				   new one -> a 1: set, as it was the expected one; body: what it was */ \
+	X(31, ADDATTR)          /* a page << 32 | number of an 8-byte number, b addend -> a what it was */ \
 	X(32, READ)             /* a offset, b length -> a bytes; body: data */                       \
 	X(33, WRITE)            /* a offset; body: data */                                            \
 	X(34, APPEND)           /* body: data -> a offset written at */                               \

@@ -178,6 +178,19 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t fd_count)
 	return OSD_OK;
 }
 
+/* A query shows ids of the zone only. */
+static void check_query(const struct osd_session *session, const struct osd_answer *answer,
+			const uint8_t *body)
+{
+	enum osd_object_type zone = session->zone.type;
+
+	if (answer->code != OSD_ANSWER_OK)
+		return;
+	HOLDS(zone != OSD_USER_OBJECT && answer->body_bytes % 8 == 0);
+	for (size_t at = 0; zone == OSD_COLLECTION && at < answer->body_bytes; at += 8)
+		HOLDS(osd_get_be(body + at, 8) == INSIDE);
+}
+
 static enum osd_served serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
 			     const uint8_t *sent, size_t length)
 {
@@ -195,6 +208,8 @@ static enum osd_served serve(struct osd_session *session, const uint8_t frame[OS
 		return served;
 	}
 	HOLDS(osd_answer_decode(answer_frame, &answer) && osd_call_decode(frame, &call));
+	if (call.op == OSD_CALL_QUERY)
+		check_query(session, &answer, body);
 	/* Secrets of the zone's own object may be shown, so look where only strangers are named. */
 	if (session->zone.type != OSD_ROOT && call.partition_id == B)
 		HOLDS(!memmem(body, answer.body_bytes, SECRET, sizeof(SECRET) - 1));

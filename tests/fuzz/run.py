@@ -153,6 +153,8 @@ def session_seeds() -> list[bytes]:
     """Each call a script can make, in each kind of zone, alone and all together."""
     asked = struct.pack(">II", 0x10000, 1)
     entry = asked + struct.pack(">6xH", 4) + b"\1\2\3\4" + bytes(4)
+    bounds = struct.pack(">H4sH", 4, b"what", 1) + b"x"
+    listed = b"\1\0\0\0" + struct.pack(">HHII", 0, 8 + len(bounds), 1, 9) + bounds
     calls = [
         *(call(op) for op in (16, 20, 37, 38, 39, 40, 41)),
         *(call(op, a=1, b=10) for op in (28, 32, 35, 36)),
@@ -162,6 +164,12 @@ def session_seeds() -> list[bytes]:
         call(26, body=asked),
         call(27, body=entry),
         call(27, body=with_bytes(entry, 0, struct.pack(">II", 0x6000_0001, 9)), oid=0x10002),
+        *(call(29, body=listed, oid=oid) for oid in (0, 0x1000, 0x10002)),
+        call(29, body=listed, pid=0x20000, oid=0),
+        call(29, a=0x10001, body=b"\1\0\0\0", oid=0),
+        call(29, body=with_bytes(listed, 6, b"\xff\xff"), oid=0x10002),
+        *(call(30, name, b, b"oldnew") for name in (10 << 32 | 1, 5 << 32 | 2) for b in (0, 3, 9)),
+        *(call(31, name, 7) for name in (10 << 32 | 1, 1 << 32 | 9, (1 << 64) - 1)),
         call(17, pid=0, oid=0),
         call(18, a=1, pid=0x20000),
         call(19, a=2, oid=0),

@@ -10,6 +10,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyosd.osd._query import Query
+
 if TYPE_CHECKING:
     from proxy import Sandbox
 
@@ -180,7 +182,10 @@ class MemoryObjects:
         self.thing(ids, COLLECTION).members.add(a)
 
     def op_24(self, sandbox, ids, a, b, body):  # COLLECTION DROP
-        self.thing(ids, COLLECTION).members.discard(a)
+        members = self.thing(ids, COLLECTION).members
+        if a not in members:
+            raise Refusal(NOT_FOUND, f"no member {a:#x}")
+        members.remove(a)
 
     def op_25(self, sandbox, ids, a, b, body):  # LIST
         if a == 0:
@@ -215,6 +220,47 @@ class MemoryObjects:
             found = {k: v for k, v in found.items() if k[0] == a}
         rest = dict(list(found.items())[b:])
         return int(len(rest) > 2), 0, entries(dict(list(rest.items())[:2]))
+
+    def op_29(self, sandbox, ids, a, b, body):  # QUERY
+        query = Query.decode(body)
+        if ids[1]:
+            found = self.thing(ids, COLLECTION).members
+        else:
+            self.thing(ids, PARTITION)
+            found = {
+                o for (p, o), t in self.things.items() if p == ids[0] and t.kind == USER_OBJECT
+            }
+        looked = sorted(oid for oid in found if oid >= a)
+        after = looked[IDS_PER_ANSWER] if len(looked) > IDS_PER_ANSWER else 0
+        matches = [oid for oid in looked[:IDS_PER_ANSWER] if self.matches((ids[0], oid), query)]
+        return after, len(matches), b"".join(oid.to_bytes(8, "big") for oid in matches)
+
+    def matches(self, ids: tuple[int, int], query: Query) -> bool:
+        """Bytewise, bounds included; nothing where the attribute is undefined."""
+        attributes = self.things[ids].attributes
+        if not query.criteria:
+            return True
+        return (all if query.match_all else any)(
+            value and each.minimum <= value and (not each.maximum or value <= each.maximum)
+            for each in query.criteria
+            for value in [attributes.get((each.page, each.number), b"")]
+        )
+
+    def op_30(self, sandbox, ids, a, b, body):  # SWAPATTR
+        attributes, name = self.thing(ids, USER_OBJECT).attributes, (a >> 32, a & 0xFFFFFFFF)
+        before = attributes.get(name, b"")
+        if before == body[:b]:
+            attributes[name] = body[b:]
+        return before == body[:b], 0, before
+
+    def op_31(self, sandbox, ids, a, b, body):  # ADDATTR
+        attributes, name = self.thing(ids, USER_OBJECT).attributes, (a >> 32, a & 0xFFFFFFFF)
+        before = attributes.get(name, b"")
+        if len(before) not in (0, 8):
+            raise Refusal(INVALID, "no number of 8 bytes")
+        number = int.from_bytes(before, "big")
+        attributes[name] = ((number + b) % (1 << 64)).to_bytes(8, "big")
+        return (number,)
 
     # -- data
 

@@ -82,6 +82,7 @@ def collections():
         c.add(u)
     assert list(c) == list(c.members()) == members
     c.drop(members[0])
+    raises(osd.NotFound, c.drop, members[0])
     c.drop(members[1].object_id)
     assert list(c) == members[2:]
     raises(osd.NotEmpty, c.remove)
@@ -113,6 +114,124 @@ def attributes():
     assert [v.int for _, _, v in u.getattr([(13, n) for n in range(1, 151)])] == list(range(1, 151))
     u.remove()
     raises(osd.NotFound, u.getattr, [(10, 3)])
+
+
+@check
+def queries():
+    p = osd.partition().create()
+    age, tint = osd.attr(10, 1), osd.attr(10, 2)
+    made = p.create_many(12)
+    for n, u in enumerate(made):
+        u.setattr([(10, 1, n), (10, 2, "red" if n % 3 == 0 else "blue")])
+    made[11].setattr([(10, 1, b"")])
+
+    def found(condition=None, where=p):
+        return [made.index(u) for u in where.query(condition)]
+
+    assert found() == list(range(12))
+    assert found(age >= 5) == [5, 6, 7, 8, 9, 10] == found(age > 4)
+    assert found((age >= 3) & (age <= 6)) == [3, 4, 5, 6] == found((age > 2) & (age < 7))
+    assert found(tint == "red") == [0, 3, 6, 9] == found(tint > b"blue")
+    assert found((tint == "red") & (age >= 4)) == [6, 9]
+    assert found((age == 1) | (age == 8) | (age == 1)) == [1, 8]
+    assert found(((tint == "red") & (age <= 3)) | (age == 10) | (age == 0)) == [0, 3, 10]
+    assert found(age.defined()) == list(range(11)) and found(age != 4) == [
+        0,
+        1,
+        2,
+        3,
+        *range(5, 11),
+    ]
+    assert found((age >= 5) & (age <= 4)) == [] == found(age < 0) == found(osd.attr(99, 1) >= 0)
+    c = osd.collection(p.partition_id).create()
+    for u in made[2:9:2]:
+        c.add(u)
+    assert found(None, c) == [2, 4, 6, 8] and found(age >= 5, c) == [6, 8]
+    assert list(osd.query(age == 7))[-1:] == [made[7]] == list(osd.root().query(age == 7))[-1:]
+    walk = p.query(age >= 0)
+    assert next(walk) == made[0]
+    other = p.query(age >= 0)
+    assert (
+        [next(other), next(walk)] == made[:2] and [*walk] == made[2:11] and [*other] == made[1:11]
+    )
+    raises(osd.NotFound, list, osd.collection(p.partition_id, 0x7FFFFFFF).query())
+    raises(osd.Invalid, lambda: age < "red")
+    raises(TypeError, lambda: 1 <= age <= 5)
+    p.remove(contents=True)
+
+
+@check
+def atomics():
+    u = fresh()
+    assert [u.fetch_and_add(10, 1), u.fetch_and_add(10, 1, 5), u.fetch_and_add(10, 1, -2)] == [
+        0,
+        1,
+        6,
+    ]
+    assert u.getattr([(10, 1)])[0][2].int == 4
+    u.setattr([(10, 1, (1 << 64) - 1)])
+    assert u.fetch_and_add(10, 1, 2) == (1 << 64) - 1 and u.fetch_and_add(10, 1, 0) == 1
+    assert u.compare_and_swap(10, 2, "", "first") and not u.compare_and_swap(10, 2, "", "second")
+    assert u.compare_and_swap(10, 2, "first", 7) and not u.compare_and_swap(10, 2, b"\7", 8)
+    assert u.getattr([(10, 2)])[0][2].int == 7
+    assert u.compare_and_swap(10, 2, 7, b"") and u.getattr([(10, 2)])[0][2] == b""
+    u.setattr([(10, 3, "text")])
+    raises(osd.Invalid, u.fetch_and_add, 10, 3)
+    long = bytes(range(250)) * 200
+    assert u.compare_and_swap(10, 4, "", long) and u.compare_and_swap(10, 4, long, long[::-1])
+    assert u.getattr([(10, 4)])[0][2] == long[::-1]
+    u.remove()
+    raises(osd.NotFound, u.fetch_and_add, 10, 1)
+    raises(osd.NotFound, u.compare_and_swap, 10, 1, "", 1)
+
+
+@check
+def grep():
+    u = fresh(b"one fish\ntwo fish\n\nred Fish\nblue")
+    assert list(u.grep("fish")) == [(0, b"one fish"), (9, b"two fish")]
+    assert [line for _, line in u.grep("FISH", ignore_case=True)] == [
+        b"one fish",
+        b"two fish",
+        b"red Fish",
+    ]
+    assert list(u.grep("^$")) == [(18, b"")] and list(u.grep(rb"e$")) == [(28, b"blue")]
+    assert list(u.grep("[^x]+d")) == [(19, b"red Fish")] and list(u.grep("two.*")) == [
+        (9, b"two fish")
+    ]
+    assert list(u.grep("fish(?!.)")) == [(0, b"one fish"), (9, b"two fish")]
+    assert next(u.grep(re.compile("RED", re.I))).offset == 19
+    assert list(u.grep(".*", literal=True)) == [] and len(list(u.grep(".*"))) == 5
+    assert list(u.find("fish\n")) == [(4, b"fish\n"), (13, b"fish\n")]
+    assert list(u.find("h.t", ignore_case=True)) == [] != list(u.find("(?s)h.t"))
+    assert list(fresh().grep("x*")) == [] and list(fresh().find("x")) == []
+    raises(osd.Invalid, u.grep, "(")
+    raises(osd.NotFound, list, osd.userobject(PID, 0x7FFFFFFF).grep("x"))
+
+
+@check
+def grep_across_borders():
+    size = (1 << 20) + 300
+    u = fresh()
+    f = u.data
+    for at in (size - 3, 2 * size - 7, 4 * size):
+        f.seek(at)
+        f.write("needle\n")
+    f.seek((1 << 20) - 4)
+    f.write(b"\nedge here\n")
+    places = [size - 3, 2 * size - 7, 4 * size]
+    assert [offset for offset, _ in u.find("needle")] == places
+    assert [offset for offset, _ in u.find(r"(?<=\0)needle$")] == places
+    assert [line for _, line in u.grep("edge")] == [b"edge here"]
+    assert [len(line) > 6 for _, line in u.grep("needle")] == [True] * 3
+    rows = b"".join(b"row %06d\n" % n for n in range(300_000))
+    u = fresh(rows)
+    assert [line for _, line in u.grep("row .*77777")] == [
+        b"row 077777",
+        b"row 177777",
+        b"row 277777",
+    ]
+    assert sum(1 for _ in u.grep("row")) == sum(1 for _ in u.find("row")) == 300_000
+    assert [offset // 11 for offset, _ in u.grep(r"00000\Z")] == [0, 100_000, 200_000]
 
 
 @check

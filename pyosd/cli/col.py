@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd col``: collections of user objects."""
+
+from __future__ import annotations
+
+import click
+
+from pyosd.attributes import ALL, Page
+from pyosd.cli.attr import record_of, value_from
+from pyosd.cli.codes import Exit
+from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
+from pyosd.cli.output import Column, Record, print_json, print_records
+from pyosd.cli.params import ADDRESS, ATTRIBUTE
+from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.commands import Commands
+from pyosd.errors import NotFound
+from pyosd.osd._query import Condition, Query
+from pyosd.sense import describe as describe_sense
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+
+__all__ = ["col"]
+
+SCHEMA = "iosd.collection/1"
+USERNAME = AttributeId(Page.COLLECTION_INFORMATION, 0x9)
+KIND = AttributeId(Page.COLLECTION_INFORMATION, 0xA)
+KINDS = {0x00: "linked", 0x01: "tracking", 0xEF: "spontaneous"}
+
+COLUMNS = (
+    Column("COLLECTION", lambda row: row["id"]),
+    Column("TYPE", lambda row: row["type"]),
+    Column("MEMBERS", lambda row: str(row["members"]), right=True),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+STAT_COLUMNS = (
+    *COLUMNS,
+    Column("AT WORK", lambda row: row["active"] or "-"),
+    Column("DONE", lambda row: "-" if row["percent"] is None else f"{row['percent']}%", right=True),
+    Column("LAST", lambda row: row["ended"], shrink=True),
+)
+ID_COLUMNS = (Column("OBJECT", lambda row: row["id"]),)
+VALUE_COLUMNS = (
+    Column("OBJECT", lambda row: row["object"]),
+    Column("BYTES", lambda row: str(row["bytes"]), right=True),
+    Column("VALUE", lambda row: row["text"], shrink=True),
+)
+
+
+def collection_address(address: ObjectRef) -> ObjectRef:
+    """Refuse an address that names no collection."""
+    if not address.object_id:
+        raise click.UsageError(f"'{address}' is not PID/CID")
+    return address
+
+
+def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> Record:
+    """One collection's record; tracked: with the command at work on it."""
+    found = {each.id: each for each in commands.get_attributes(address, [KIND, USERNAME])}
+    tracking = commands.tracking(address)
+    kind = found[KIND].uint if KIND in found else 0
+    record: Record = {
+        "schema": SCHEMA,
+        "id": str(address),
+        "type": KINDS.get(kind, f"{kind:#x}"),
+        "members": tracking.members or commands.list_page(address).total_count,
+        "name": found[USERNAME].text if USERNAME in found else "",
+    }
+    if tracked:
+        record |= {
+            "active": f"{tracking.active:#x}" if tracking.active else "",
+            "percent": tracking.percent,
+            "done": tracking.done,
+            "ended": describe_sense(tracking.sense) if tracking.sense else "well",
+        }
+    return record
+
+
+@click.group()
+def col() -> None:
+    """Collections: named sets of objects of one partition."""
+
+
+@col.command(cls=Verb)
+@click.argument("address", type=ADDRESS)
+@click.option("--tracking", is_flag=True, help="One that queries and long commands fill.")
+@click.option("--from", "source", type=ADDRESS, help="Begin with the members of another one.")
+@click.pass_obj
+def create(
+    settings: Settings, address: ObjectRef, tracking: bool, source: ObjectRef | None
+) -> None:
+    """Make a collection and print its id.
+
+    ADDRESS: a partition, whose target picks the id, or PID/CID with the id wanted.
+    """
+    if source and (not tracking or source.partition_id != address.partition_id):
+        raise click.UsageError("--from goes with --tracking, and stays in the partition")
+    pid, wanted = address.partition_id, address.object_id
+    with settings.connect() as target:
+        if tracking:
+            first = collection_address(source).object_id if source else 0
+            click.echo(target.create_tracking_collection(pid, wanted, first))
+        else:
+            click.echo(target.create_collection(pid, wanted))
+
+
+@col.command("ls", cls=Listing)
+@click.argument("address", metavar="PID", type=ADDRESS)
+@click.pass_obj
+def list_(settings: Settings, address: ObjectRef) -> None:
+    """List the collections of a partition."""
+    if not address.partition_id:
+        raise click.UsageError("collections are listed by partition; see 'osd part ls'")
+    with settings.connect() as target:
+        records = [describe(target, each) for each in target.list_collections(address.partition_id)]
+    show(settings, records, COLUMNS, "iosd.collections/1", "collections")
+
+
+@col.command(cls=Listing)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.pass_obj
+def stat(settings: Settings, address: ObjectRef) -> None:
+    """Show one collection, and how far the command is that works on it."""
+    with settings.connect() as target:
+        record = describe(target, collection_address(address), tracked=True)
+    if settings.output in ("json", "jsonl"):
+        print_json(record)
+    else:
+        show(settings, [record], STAT_COLUMNS, "", "")
+
+
+@col.command(cls=Listing)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.pass_obj
+def members(settings: Settings, address: ObjectRef) -> None:
+    """List the objects in a collection."""
+    with settings.connect() as target:
+        found = target.list_members(collection_address(address))
+    records: list[Record] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
+    show(settings, records, ID_COLUMNS, "iosd.members/1", "members")
+
+
+@col.command(cls=Verb)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("objects", metavar="OID...", nargs=-1, required=True, type=ADDRESS)
+@click.pass_obj
+def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
+    """Make objects members of a collection; OID: a number, or PID/OID."""
+    collection_address(address)
+    with settings.connect() as target:
+        for each in objects:
+            join(target, address, member_of(address, each))
+
+
+@col.command(cls=Verb)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("objects", metavar="OID...", nargs=-1, required=True, type=ADDRESS)
+@click.pass_obj
+def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
+    """End the membership of objects; they stay; OID: a number, or PID/OID."""
+    collection_address(address)
+    with settings.connect() as target:
+        for each in objects:
+            leave(target, address, member_of(address, each))
+
+
+@col.command(cls=Verb)
+@click.argument("addresses", metavar="PID/CID...", type=ADDRESS, nargs=-1, required=True)
+@click.option("--force", is_flag=True, help="With members in it, which stay.")
+@click.option("--objects", is_flag=True, help="Remove its member objects too.")
+@click.pass_obj
+def rm(settings: Settings, addresses: tuple[ObjectRef, ...], force: bool, objects: bool) -> None:
+    """Remove collections; they must be empty, or --force, or --objects."""
+    names = ", ".join(str(collection_address(each)) for each in addresses)
+    settings.confirm(f"Remove {names}{' and every object in it' if objects else ''}?")
+    with settings.connect() as target:
+        for each in addresses:
+            if objects:
+                target.remove_member_objects(each)
+            target.remove_collection(each, with_members=force)
+
+
+QUERY_HELP = f"""Fill a tracking collection (PID/CID) with the objects of WHERE that match.
+
+WHERE: a partition, or another collection.  {CRITERION_HELP}
+"""
+
+
+@col.command(cls=Verb, help=QUERY_HELP)
+@click.argument("matches", metavar="PID/CID", type=ADDRESS)
+@click.argument("where", type=ADDRESS)
+@click.argument("criteria", metavar="CRITERION...", type=CRITERION, nargs=-1)
+@click.option("--any", "match_any", is_flag=True, help="At least one criterion must hold.")
+@click.option("--immediate", is_flag=True, help="Do not wait; 'osd col stat' tells how far it is.")
+@click.pass_obj
+def query(
+    settings: Settings,
+    matches: ObjectRef,
+    where: ObjectRef,
+    criteria: tuple[Condition, ...],
+    match_any: bool,
+    immediate: bool,
+) -> None:
+    """Fill a collection: QUERY_HELP has the words for people."""
+    collection_address(matches)
+    if where.partition_id != matches.partition_id:
+        raise click.UsageError("a query stays in one partition")
+    condition = condition_of(criteria, match_any)
+    queries: list[Query] = [Query(())] if condition is None else condition.queries()
+    if len(queries) != 1:
+        raise click.UsageError("this is not one query of the target; use 'osd obj find'")
+    asked = queries[0]
+    with settings.connect() as target:
+        target.query_into(where, asked.criteria, matches, asked.match_all, immediate=immediate)
+
+
+@col.command(cls=Listing)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("attribute", type=ATTRIBUTE)
+@click.pass_obj
+def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> None:
+    """Read an attribute of every member, in one command."""
+    with settings.connect() as target:
+        wanted = [AttributeId(*attribute)]
+        found = target.get_member_attributes(collection_address(address), wanted)
+    records = [
+        record_of(value) | {"object": str(ref(address.partition_id, member.object_id))}
+        for member in found
+        for value in member.attributes
+    ]
+    show(settings, records, VALUE_COLUMNS, "iosd.member-attributes/1", "attributes")
+
+
+@col.command("set", cls=Verb)
+@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("attribute", type=ATTRIBUTE)
+@click.argument("value", default="", required=False)
+@click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")
+@click.option("--hex", "as_hex", is_flag=True, help="VALUE is hexadecimal.")
+@click.pass_obj
+def set_(
+    settings: Settings,
+    address: ObjectRef,
+    attribute: tuple[int, int],
+    value: str,
+    as_int: bool,
+    as_hex: bool,
+) -> None:
+    """Set an attribute of every member, in one command."""
+    if ALL in attribute:
+        raise click.UsageError("set one attribute: PAGE/NUMBER")
+    encoded = value_from(value, as_int=as_int, as_hex=as_hex)
+    with settings.connect() as target:
+        values = [AttributeValue(*attribute, encoded)]
+        target.set_member_attributes(collection_address(address), values)
+
+
+def member_of(collection: ObjectRef, given: ObjectRef) -> ObjectRef:
+    """The object meant: PID/OID of the same partition, or the OID alone."""
+    if not given.object_id:
+        return ref(collection.partition_id, given.partition_id)
+    if given.partition_id != collection.partition_id:
+        raise click.UsageError(f"{given} is in another partition than {collection}")
+    return given
+
+
+def memberships(commands: Commands, member: ObjectRef) -> list[AttributeValue]:
+    """A user object's Collections page: number, and the id of a collection it is in."""
+    found = commands.get_attributes(member, [AttributeId(Page.USER_COLLECTIONS, ALL)])
+    return [each for each in found if each.number and len(each.value) == 8]
+
+
+def join(commands: Commands, collection: ObjectRef, member: ObjectRef) -> None:
+    """Add a membership under the first number that is free."""
+    held = memberships(commands, member)
+    if any(each.uint == collection.object_id for each in held):
+        return
+    taken = {each.number for each in held}
+    number = next(n for n in range(1, len(taken) + 2) if n not in taken)
+    value = collection.object_id.to_bytes(8, "big")
+    commands.set_attributes(member, [AttributeValue(Page.USER_COLLECTIONS, number, value)])
+
+
+def leave(commands: Commands, collection: ObjectRef, member: ObjectRef) -> None:
+    """Drop a membership.  Raises: Failure: there is none."""
+    try:
+        held = memberships(commands, member)
+    except NotFound:
+        raise Failure(Exit.NO_INPUT, f"{member} does not exist") from None
+    numbers = [each.number for each in held if each.uint == collection.object_id]
+    if not numbers:
+        raise Failure(Exit.NO_INPUT, f"{member} is not in {collection}")
+    values = [AttributeValue(Page.USER_COLLECTIONS, number, b"") for number in numbers]
+    commands.set_attributes(member, values)
+
+
+def show(
+    settings: Settings,
+    records: list[Record],
+    columns: tuple[Column, ...],
+    schema: str,
+    name: str,
+) -> None:
+    """Print records in the format asked for."""
+    print_records(
+        records,
+        columns,
+        output=settings.output,
+        schema=schema,
+        name=name,
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd obj find`` and ``osd obj index``: search by attribute value, and what makes it quick."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import click
+
+from pyosd.attributes import ALL, Page
+from pyosd.cli.codes import Exit
+from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
+from pyosd.cli.output import Column, Record, print_records
+from pyosd.cli.params import ADDRESS, NUMBER
+from pyosd.cli.verb import Failure, Listing, Settings
+from pyosd.osd._query import Condition
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
+
+__all__ = ["find", "index"]
+
+STATES = {1: "building", 2: "ready"}
+INDEX_COLUMNS = (
+    Column("PAGE", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"]),
+)
+
+
+FIND_HELP = f"""Find objects by the values of their attributes.
+
+ADDRESS: a partition, or a collection (PID/CID).  {CRITERION_HELP}
+
+Without an index (see 'osd obj index') the target reads every member.
+"""
+
+
+@click.command(cls=Listing, help=FIND_HELP)
+@click.argument("address", type=ADDRESS)
+@click.argument("criteria", metavar="CRITERION...", type=CRITERION, nargs=-1)
+@click.option("--any", "match_any", is_flag=True, help="At least one criterion must hold.")
+@click.option("--all", "match_all", is_flag=True, help="All criteria must hold.  [the default]")
+@click.option("--limit", type=click.IntRange(1), help="Stop after so many objects.")
+@click.pass_obj
+def find(
+    settings: Settings,
+    address: ObjectRef,
+    criteria: tuple[Condition, ...],
+    match_any: bool,
+    match_all: bool,
+    limit: int | None,
+) -> None:
+    """Find objects: FIND_HELP has the words for people."""
+    from pyosd.cli.obj import COLUMNS, describe
+
+    if match_any and match_all:
+        raise click.UsageError("--any or --all, not both")
+    if not address.partition_id:
+        raise click.UsageError("objects are found in a partition or a collection")
+    condition = condition_of(criteria, match_any)
+    with settings.connect() as target:
+        found = list(islice(target.query(address, condition), limit))
+        if settings.output == "id":
+            records: list[Record] = [{"id": str(each)} for each in found]
+        else:
+            records = [describe(target, each) for each in found]
+    print_records(
+        records,
+        COLUMNS,
+        output=settings.output,
+        schema="iosd.objects/1",
+        name="objects",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
+
+
+@click.command(cls=Listing)
+@click.argument("address", metavar="PID", type=ADDRESS)
+@click.option("--add", "added", type=NUMBER, multiple=True, metavar="PAGE", help="Index a page.")
+@click.option("--drop", "dropped", type=NUMBER, multiple=True, metavar="PAGE", help="No longer.")
+@click.pass_obj
+def index(
+    settings: Settings, address: ObjectRef, added: tuple[int, ...], dropped: tuple[int, ...]
+) -> None:
+    """Show the attribute pages a partition has an index of, after adding or dropping some.
+
+    The index answers 'osd obj find' without reading every object, and makes setting
+    attributes of its pages slower.  One that is building is not used yet.
+    """
+    partition = ObjectRef(address.partition_id)
+    if not address.partition_id or address.object_id:
+        raise click.UsageError("an index belongs to a partition: PID")
+    changes = [AttributeValue(Page.INDEX, page, b"\x01") for page in added]
+    changes += [AttributeValue(Page.INDEX, page, b"") for page in dropped]
+    if any(each.number >= ALL for each in changes):
+        raise click.UsageError("a page's number has 32 bits")
+    with settings.connect() as target:
+        if changes:
+            target.set_attributes(partition, changes)
+        found = target.get_attributes(partition, [AttributeId(Page.INDEX, ALL)])
+    states = {each.number: each.uint for each in found if len(each.value) == 1}
+    if not states and dropped and not added:
+        settings.say("no page is indexed")
+    for page in added:
+        if page not in states:
+            raise Failure(Exit.FAILED, f"the target took page {page:#x} but does not show it")
+    records: list[Record] = [
+        {
+            "schema": "iosd.index/1",
+            "id": f"{page:#x}",
+            "page": page,
+            "state": STATES.get(state, str(state)),
+        }
+        for page, state in sorted(states.items())
+    ]
+    print_records(
+        records,
+        INDEX_COLUMNS,
+        output=settings.output,
+        schema="iosd.indexes/1",
+        name="pages",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )

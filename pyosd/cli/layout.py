@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd obj copy`` and ``osd obj map``: copies inside the target, and where an object has data."""
+
+from __future__ import annotations
+
+import click
+
+from pyosd.cdb import Duplication
+from pyosd.cli.output import Column, Record, format_bytes, print_records
+from pyosd.cli.params import ADDRESS, SIZE
+from pyosd.cli.verb import Listing, Settings, Verb
+from pyosd.list_data import MapType
+from pyosd.types import ObjectRef
+
+__all__ = ["copy", "map_"]
+
+METHODS = {
+    "default": Duplication.DEFAULT,
+    "space": Duplication.SPACE_EFFICIENT,
+    "bytes": Duplication.BYTE_BY_BYTE,
+    "fast": Duplication.FASTER_COPY,
+}
+TYPES = {
+    "all": MapType.ALL,
+    "data": MapType.WRITTEN,
+    "hole": MapType.HOLE,
+    "damaged": MapType.DAMAGED,
+}
+NAMES: dict[int, str] = {
+    MapType.WRITTEN: "data",
+    MapType.HOLE: "hole",
+    MapType.DAMAGED: "damaged",
+    MapType.DAMAGED_ATTRIBUTES: "damaged attributes",
+}
+COLUMNS = (
+    Column("OFFSET", lambda row: str(row["offset"]), right=True),
+    Column("LENGTH", lambda row: str(row["length"]), right=True),
+    Column("SIZE", lambda row: format_bytes(row["length"]), right=True, wide=True),
+    Column("TYPE", lambda row: row["type"]),
+)
+
+
+@click.command(cls=Verb)
+@click.argument("source", type=ADDRESS)
+@click.argument("destination", type=ADDRESS)
+@click.option("--no-attributes", is_flag=True, help="Only the bytes.")
+@click.option(
+    "--method", type=click.Choice(list(METHODS)), default="default", help="How.  [default]"
+)
+@click.pass_obj
+def copy(
+    settings: Settings,
+    source: ObjectRef,
+    destination: ObjectRef,
+    no_attributes: bool,
+    method: str,
+) -> None:
+    """Copy an object inside the target, and print the copy's id.
+
+    DESTINATION: a partition, whose target picks the id, or PID/OID with the id wanted.
+    --method space shares blocks where the file system can; bytes never does.
+    """
+    from pyosd.cli.obj import object_address
+
+    object_address(source)
+    if not destination.partition_id:
+        raise click.UsageError("a copy goes to a partition: PID or PID/OID")
+    with settings.connect() as target:
+        made = target.copy(
+            source,
+            destination.partition_id,
+            destination.object_id,
+            with_attributes=not no_attributes,
+            method=METHODS[method],
+        )
+    click.echo(made)
+
+
+@click.command("map", cls=Listing)
+@click.argument("address", type=ADDRESS)
+@click.option("--offset", type=SIZE, default=0, help="Where to begin.  [0]")
+@click.option("--type", "kind", type=click.Choice(list(TYPES)), default="all", help="[all]")
+@click.pass_obj
+def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None:
+    """Show where an object has data, and where holes that take no room."""
+    from pyosd.cli.obj import object_address
+
+    object_address(address)
+    with settings.connect() as target:
+        extents = target.read_map(address, offset, TYPES[kind])
+    records: list[Record] = [
+        {
+            "schema": "iosd.extent/1",
+            "id": str(each.start),
+            "offset": each.start,
+            "length": each.length,
+            "type": NAMES.get(each.type, str(each.type)),
+        }
+        for each in extents
+    ]
+    print_records(
+        records,
+        COLUMNS,
+        output=settings.output,
+        schema="iosd.extents/1",
+        name="extents",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
