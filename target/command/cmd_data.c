@@ -1,40 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_data.c -- commands on the data of user objects: READ, WRITE, APPEND, CLEAR, PUNCH and the
  * FLUSH family (osd2-wire 3.3, 3.4, 3.6). */
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/util.h"
+#include "command/attributes.h"
 #include "command/commands.h"
+#include "command/phase.h"
+#include "command/transact.h"
 #include "command/validate.h"
+#include "wire/sense.h"
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* What the CDB or its scatter/gather list names, in order.  *ret_pieces (owned by the caller) has at
+ * least one piece.  last: no byte may lie behind it. */
+static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t last,
+				   struct osd_piece **ret_pieces, size_t *ret_count)
+{
+	const struct osd_cdb *cdb = &ctx->request->decoded;
+	struct osd_descriptor descriptor = {.length = 0};
+	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor);
+	struct osd_piece *pieces = malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
+	struct osd_sg_list list;
+	enum osd_status status = OSD_OK;
+	size_t count = 0;
+
+	if (!pieces)
+		return OSD_E_NO_MEMORY;
+	pieces[0] = (struct osd_piece){cdb->starting_byte_address, scattered ? 0 : cdb->length};
+	if (scattered)
+		status = osd_sg_list_open(&descriptor, cdb->starting_byte_address, cdb->length,
+					  &list);
+	while (scattered && status == OSD_OK &&
+	       osd_sg_list_next(&list, &pieces[count].offset, &pieces[count].length)) {
+		if (pieces[count].offset > last ||
+		    pieces[count].length > last - pieces[count].offset)
+			status = OSD_E_CDB_FIELD;
+		count++;
+	}
+	if (status != OSD_OK) {
+		free(pieces);
+		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	}
+	*ret_pieces = pieces;
+	*ret_count = OSD_MAX(count, 1);
+	return OSD_OK;
+}
 
 /* ---- READ ------------------------------------------------------------------------------------ */
-
-/* Reads length bytes at offset to Data-In byte at, as far as Data-In reaches.  *ret_available:
- * how many of them the object has, whether they fitted or not. */
-static enum osd_status read_piece(struct osd_command_context *ctx, struct osd_object *object,
-				  uint64_t offset, uint64_t length, uint64_t at,
-				  uint64_t *ret_available)
-{
-	struct osd_request *request = ctx->request;
-	size_t room = at < request->data_in_capacity ? request->data_in_capacity - (size_t)at : 0;
-	size_t wanted = (size_t)OSD_MIN(length, (uint64_t)room), done = 0;
-	uint8_t *buffer = wanted ? request->data_in + at : NULL;
-	uint64_t end = 0;
-	enum osd_status status;
-
-	status = osd_object_read(object, offset, buffer, wanted, ctx->data_flags, &done);
-	if (status != OSD_OK)
-		return status;
-	*ret_available = done;
-	if (done < wanted || wanted == length)
-		return OSD_OK;
-	if (ctx->data_flags & OSD_DATA_NOWAIT)
-		return OSD_E_RETRY; /* Data-In is shorter than LENGTH: not worth a fast path */
-	status = osd_object_length(object, &end);
-	if (status == OSD_OK)
-		*ret_available = end > offset ? OSD_MIN(length, end - offset) : 0;
-	return status;
-}
 
 static enum osd_status report_short(struct osd_request *request, uint64_t available)
 {
@@ -46,135 +60,160 @@ static enum osd_status report_short(struct osd_request *request, uint64_t availa
 }
 
 /* Every piece has its full slot in Data-In, zero-filled where the object ends. */
-static enum osd_status read_scattered(struct osd_command_context *ctx, struct osd_object *object,
-				      const struct osd_descriptor *descriptor)
+static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_object *object)
 {
+	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
 	struct osd_request *request = ctx->request;
-	uint64_t offset, length, at = 0, total = 0;
-	struct osd_sg_list list;
-	enum osd_status status;
+	uint64_t available;
+	size_t count;
+	struct osd_descriptor list;
+	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &list);
+	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
-	status = osd_sg_list_open(descriptor, request->decoded.starting_byte_address,
-				  request->decoded.length, &list);
+	if (status == OSD_OK)
+		status = osd_object_read_pieces(object, pieces, count, request->data_in,
+						request->data_in_capacity, ctx->data_flags,
+						&available);
 	if (status != OSD_OK)
-		return osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
-	while (osd_sg_list_next(&list, &offset, &length)) {
-		uint64_t available;
-
-		status = read_piece(ctx, object, offset, length, at, &available);
-		if (status != OSD_OK)
-			return status;
-		if (at + available < request->data_in_capacity)
-			memset(request->data_in + at + available, 0,
-			       (size_t)OSD_MIN(length - available,
-					       request->data_in_capacity - at - available));
-		total += available;
-		at += length;
-	}
-	request->command_data_in = at;
-	return report_short(request, total);
+		return status;
+	request->command_data_in = scattered ? request->decoded.length : available;
+	return report_short(request, available);
 }
 
 enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
-	struct osd_descriptor descriptor;
-	uint64_t available;
+	const struct osd_cdb *cdb = &request->decoded;
+	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
+	size_t got;
 	enum osd_status status =
-		ctx->data_flags & OSD_DATA_NOWAIT
-			? osd_object_get_cached(ctx->objects, request->object, &object)
-			: osd_object_get(ctx->objects, request->object, &object);
+		nowait ? osd_object_get_cached(ctx->objects, request->object, &object)
+		       : osd_object_get(ctx->objects, request->object, &object);
 
 	if (status != OSD_OK)
 		return status;
-	if (osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor))
-		return read_scattered(ctx, object, &descriptor);
-	status = read_piece(ctx, object, request->decoded.starting_byte_address,
-			    request->decoded.length, 0, &available);
+	if (cdb->continuation_length || cdb->length > request->data_in_capacity)
+		return nowait ? OSD_E_RETRY : read_pieces(ctx, object);
+	status = osd_object_read(object, cdb->starting_byte_address, request->data_in,
+				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
 		return status;
-	request->command_data_in = available;
-	return report_short(request, available);
+	request->command_data_in = got;
+	return report_short(request, got);
 }
 
 /* ---- commands that change data --------------------------------------------------------------- */
 
-static enum osd_status write_scattered(struct osd_command_context *ctx, struct osd_object *object,
-				       const struct osd_descriptor *descriptor)
-{
-	const uint8_t *data = ctx->command_data;
-	uint64_t offset, length;
-	struct osd_sg_list list;
-	enum osd_status status;
+struct served {
+	struct osd_request *request;
+	struct osd_change *change;
+};
 
-	status = osd_sg_list_open(descriptor, ctx->request->decoded.starting_byte_address,
-				  ctx->command_data_length, &list);
-	if (status != OSD_OK)
-		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-	while (osd_sg_list_next(&list, &offset, &length)) {
-		if (offset > INT64_MAX || length > INT64_MAX - offset)
-			return osd_command_fail(ctx->request, OSD_E_CDB_FIELD,
-						OSD_CONTINUATION_FIELD);
-		status = osd_object_write(object, offset, data, (size_t)length, ctx->data_flags);
-		if (status != OSD_OK)
-			return status;
-		data += length;
-	}
-	return OSD_OK;
+/* Before the data changes, set; and get, only to find out whether that can be done. */
+static enum osd_status serve_attributes(void *arg, struct osd_txn *txn, bool done)
+{
+	const struct served *served = arg;
+
+	served->request->append_start = served->change->start;
+	served->request->capacity_change = served->change->growth;
+	return done ? osd_phase_get(served->request, txn)
+		    : osd_phase_set_then_get(served->request, txn);
 }
 
-enum osd_status osd_command_write_data(struct osd_command_context *ctx, struct osd_object *object)
+static enum osd_status get_attributes(void *arg, struct osd_txn *txn)
 {
-	struct osd_descriptor descriptor;
+	return osd_phase_get(arg, txn);
+}
 
-	if (osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor))
-		return write_scattered(ctx, object, &descriptor);
-	return osd_object_write(object, ctx->request->decoded.starting_byte_address,
-				ctx->command_data, ctx->command_data_length, ctx->data_flags);
+/* Nothing is set, so records need not change together with the data. */
+static enum osd_status change_and_get(struct osd_command_context *ctx, struct osd_object *object,
+				      struct osd_change *change)
+{
+	struct osd_request *request = ctx->request;
+	enum osd_status status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
+					      OSD_COMMIT_PROCESS, get_attributes, request);
+
+	if (status == OSD_OK)
+		status = osd_object_change(object, change);
+	if (status != OSD_OK)
+		return status;
+	request->append_start = change->start;
+	request->capacity_change = change->growth;
+	return osd_phase_alone(ctx->objects, request);
+}
+
+/* The change and the command's attributes: both or neither. */
+static enum osd_status change_object(struct osd_command_context *ctx, struct osd_change *change)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_request *request = ctx->request;
+	struct served served = {request, change};
+	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
+	enum osd_status status = osd_object_get(ctx->objects, request->object, &object);
+
+	if (status != OSD_OK)
+		return status;
+	change->flags = ctx->data_flags;
+	if (!ctx->attributes)
+		return osd_object_change(object, change);
+	status = ctx->attributes->sets ? osd_object_change_with(object, change, &with)
+				       : change_and_get(ctx, object, change);
+	if (status != OSD_OK)
+		request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
+	return status;
+}
+
+enum osd_status osd_command_load_change(struct osd_command_context *ctx,
+					struct osd_piece **ret_pieces, struct osd_change *change)
+{
+	enum osd_status status = load_pieces(ctx, INT64_MAX, ret_pieces, &change->piece_count);
+
+	if (status != OSD_OK)
+		return status;
+	change->kind = OSD_CHANGE_WRITE;
+	change->pieces = *ret_pieces;
+	change->data = ctx->command_data;
+	return OSD_OK;
 }
 
 enum osd_status osd_cmd_write(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
+	struct osd_change change = {0};
+	enum osd_status status = osd_command_load_change(ctx, &pieces, &change);
 
-	return status == OSD_OK ? osd_command_write_data(ctx, object) : status;
+	return status == OSD_OK ? change_object(ctx, &change) : status;
 }
 
 enum osd_status osd_cmd_append(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+	struct osd_change change = {.kind = OSD_CHANGE_APPEND,
+				    .length = ctx->command_data_length,
+				    .data = ctx->command_data};
 
-	if (status != OSD_OK)
-		return status;
-	return osd_object_append(object, ctx->command_data, ctx->command_data_length,
-				 ctx->data_flags, &ctx->request->append_start);
+	return change_object(ctx, &change);
 }
 
 enum osd_status osd_cmd_clear(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	const struct osd_cdb *cdb = &ctx->request->decoded;
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+	struct osd_change change = {.kind = OSD_CHANGE_CLEAR,
+				    .offset = cdb->starting_byte_address,
+				    .length = cdb->length};
 
-	if (status != OSD_OK)
-		return status;
-	return osd_object_clear(object, cdb->starting_byte_address, cdb->length, ctx->data_flags);
+	return change_object(ctx, &change);
 }
 
 /* A range that runs past the end is cut there, so one that runs past 2^64 is too. */
 enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	const struct osd_cdb *cdb = &ctx->request->decoded;
-	uint64_t length = OSD_MIN(cdb->length, UINT64_MAX - cdb->starting_byte_address);
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+	struct osd_change change = {.kind = OSD_CHANGE_PUNCH,
+				    .offset = cdb->starting_byte_address,
+				    .length = cdb->length};
 
-	if (status != OSD_OK)
-		return status;
-	return osd_object_punch(object, cdb->starting_byte_address, length, ctx->data_flags);
+	return change_object(ctx, &change);
 }
 
 /* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_object.c -- life of user objects: CREATE, CREATE AND WRITE, REMOVE; and the commands that
  * consist of attributes only (osd2-wire 3.2, 3.7). */
-#include <inttypes.h>
-
-#include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/commands.h"
+#include "command/phase.h"
 #include "command/transact.h"
 #include "exec/exec.h"
+#include "wire/sense.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
 
@@ -48,60 +47,79 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 	return OSD_OK;
 }
 
-static enum osd_status create_one(void *arg, struct osd_txn *txn)
+/* ---- objects made with their data ------------------------------------------------------------ */
+
+struct making {
+	struct osd_command_context *ctx;
+	struct osd_draft *draft;
+	const struct osd_object_id *attributes_of; /* copied; NULL: none */
+};
+
+static enum osd_status put_draft(void *arg, struct osd_txn *txn)
 {
-	struct osd_command_context *ctx = arg;
+	const struct making *making = arg;
+	struct osd_request *request = making->ctx->request;
+	enum osd_status status;
 
-	return osd_user_object_create(txn, ctx->addressed.partition_id, ctx->addressed.object_id, 1,
-				      &ctx->request->object.object_id);
-}
-
-static enum osd_status write_new(struct osd_command_context *ctx)
-{
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
-
-	return status == OSD_OK ? osd_command_write_data(ctx, object) : status;
-}
-
-static enum osd_status remove_again(void *arg, struct osd_txn *txn)
-{
-	struct osd_command_context *ctx = arg;
-
-	return osd_user_object_remove(txn, ctx->request->object);
-}
-
-void osd_command_undo_create(struct osd_command_context *ctx)
-{
-	struct osd_request *request = ctx->request;
-	enum osd_status status =
-		osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, remove_again, ctx);
-
+	request->object = making->ctx->addressed;
+	status = osd_draft_put(txn, making->draft, &request->object.object_id);
+	if (status == OSD_OK && making->attributes_of)
+		status = osd_copy_attributes(txn, *making->attributes_of, request->object);
 	if (status != OSD_OK)
-		osd_error("cannot remove object 0x%" PRIx64 "/0x%" PRIx64
-			  " of a failed CREATE AND WRITE: %s",
-			  request->object.partition_id, request->object.object_id,
-			  osd_status_info(status)->meaning);
+		return status;
+	request->made_count = 1;
+	return osd_phase_set_then_get(request, txn);
+}
+
+enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
+				      const struct osd_object_id *attributes_of)
+{
+	struct making making = {ctx, draft, attributes_of};
+	struct osd_request *request = ctx->request;
+	unsigned flags = osd_phase_txn_flags(request) & ~(unsigned)OSD_TXN_READ_ONLY;
+	enum osd_status status = osd_draft_sync(draft, ctx->data_flags);
+
+	if (status == OSD_OK)
+		status = osd_transact(ctx->objects, flags, osd_command_commit(request), put_draft,
+				      &making);
+	if (status == OSD_OK)
+		return OSD_OK;
+	request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	request->made_count = 0;
 	request->object = ctx->addressed;
+	return status;
 }
 
-/* Data calls need an object that exists for everybody, so the object is committed first and
- * taken back when the data or, in the dispatcher, the attributes fail.  A crash in between
- * leaves an object that was never acknowledged. */
+static enum osd_status create_and_write(struct osd_command_context *ctx,
+					const struct osd_change *change)
+{
+	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
+	uint64_t length = 0;
+	enum osd_status status = osd_draft_begin(ctx->objects, ctx->addressed.partition_id,
+						 ctx->addressed.object_id, &draft);
+
+	if (status == OSD_OK)
+		status = osd_draft_write(draft, change->pieces, change->piece_count, change->data,
+					 &length);
+	ctx->request->capacity_change = (int64_t)length;
+	return status == OSD_OK ? osd_command_put_draft(ctx, draft, NULL) : status;
+}
+
 enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)
 {
-	enum osd_status status = osd_transact(ctx->objects, 0, OSD_COMMIT_PROCESS, create_one, ctx);
+	OSD_CLEANUP_FREE struct osd_piece *pieces = NULL;
+	struct osd_change change = {0};
+	enum osd_status status = osd_command_load_change(ctx, &pieces, &change);
 
 	if (status != OSD_OK)
 		return status;
-	status = write_new(ctx);
-	if (status != OSD_OK)
-		osd_command_undo_create(ctx);
-	else
-		ctx->request->made_count = 1;
+	do /* somebody asked for the very id that was picked */
+		status = create_and_write(ctx, &change);
+	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
 	return status;
 }
+
+/* ---- REMOVE, and attributes alone ------------------------------------------------------------ */
 
 enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
 					  struct osd_object_id id)

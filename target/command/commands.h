@@ -40,10 +40,14 @@ osd_command_fn osd_cmd_attributes;
 enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struct osd_txn *txn,
 					  struct osd_object_id id);
 
-/* Removes the object that CREATE AND WRITE made and could not finish (cmd_object.c). */
-void osd_command_undo_create(struct osd_command_context *ctx);
+/* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
+ * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
+enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
+				      const struct osd_object_id *attributes_of);
 
-/* Writes Data-Out, one piece or the scatter/gather list's, to an open object (cmd_data.c). */
-enum osd_status osd_command_write_data(struct osd_command_context *ctx, struct osd_object *object);
+/* What a WRITE's Data-Out does: one piece, or the scatter/gather list's.  The caller frees
+ * *ret_pieces (cmd_data.c). */
+enum osd_status osd_command_load_change(struct osd_command_context *ctx,
+					struct osd_piece **ret_pieces, struct osd_change *change);
 
 #endif

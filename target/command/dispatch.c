@@ -304,41 +304,28 @@ static enum osd_status run_in_txn(struct osd_command_context *ctx)
 	return status;
 }
 
-/* The change in used capacity is looked for only when the Current Command page is asked for. */
-static bool measures_capacity(const struct osd_command_context *ctx)
-{
-	return ctx->attributes && ctx->attributes->wants_capacity_change &&
-	       ctx->def->object_types == OSD_USER_OBJECT;
-}
-
-/* Around a data command: is the object free to change, and how much does it use? */
-static enum osd_status look_at_object(struct osd_command_context *ctx, uint64_t *ret_used)
+/* Before a command changes an object: is it free to change? */
+static enum osd_status look_at_object(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	struct osd_look look;
 	enum osd_status status;
 
-	*ret_used = 0;
 	if (request->object_type != OSD_USER_OBJECT)
 		return OSD_OK;
 	status = osd_object_look(ctx->objects, request->object, &look);
 	if (status != OSD_OK)
 		return status;
-	*ret_used = look.used_bytes;
-	return look.unfinished && (ctx->def->flags & OSD_CMD_CHANGES) ? OSD_E_JOB_IN_WAY : OSD_OK;
+	return look.unfinished ? OSD_E_JOB_IN_WAY : OSD_OK;
 }
 
 /* Commands that move data or run transactions of their own. */
 static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_command_context *ctx)
 {
-	struct osd_request *request = ctx->request;
-	bool measures = measures_capacity(ctx);
-	uint64_t before = 0, after = 0;
 	enum osd_status status = OSD_OK, outcome;
 
-	if (!(ctx->def->flags & OSD_CMD_REQUESTED_ID) &&
-	    (measures || ctx->def->flags & OSD_CMD_CHANGES))
-		status = look_at_object(ctx, &before);
+	if (ctx->def->flags & OSD_CMD_CHANGES)
+		status = look_at_object(ctx);
 	if (status != OSD_OK)
 		return status;
 	outcome = execute(ctx);
@@ -346,13 +333,8 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 		return outcome; /* from here on the request may be somebody else's */
 	if (outcome != OSD_OK && !osd_status_keeps_data(outcome))
 		return outcome;
-	if (measures && look_at_object(ctx, &after) == OSD_OK)
-		request->capacity_change = (int64_t)(after - before);
 	if (!(ctx->def->flags & OSD_CMD_OWN_ATTRS))
-		status = osd_phase_alone(dispatcher->config.objects, request);
-	/* Its attributes were refused: nothing must stay behind. */
-	if (status != OSD_OK && request->made_count)
-		osd_command_undo_create(ctx);
+		status = osd_phase_alone(dispatcher->config.objects, ctx->request);
 	return status == OSD_OK ? outcome : status;
 }
 

@@ -72,6 +72,14 @@ static enum page_class classify(const struct osd_txn *txn, uint32_t page, uint32
 	return relative <= REL_APPLICATION_LAST ? PAGE_OPEN : PAGE_CLOSED;
 }
 
+bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page)
+{
+	uint32_t relative = 0;
+
+	return !osd_attr_provider(txn->objects, page) &&
+	       classify(txn, page, &relative) == PAGE_OPEN;
+}
+
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page)
 {
 	for (size_t i = 0; i < objects->provider_count; i++)

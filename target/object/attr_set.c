@@ -18,10 +18,14 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	struct osd_object *object = effect->arg;
 
 	osd_uncharge(txn->objects, effect->partition, effect->generation);
-	if (committed)
-		osd_object_truncate_after_commit(object, effect->value);
-	else if (effect->id.object_id) /* its record never was */
+	if (committed) {
+		osd_object_truncate_after_commit(object, effect->value, object == txn->changing);
+	} else if (
+		effect->id
+			.object_id) { /* its record never was, and its data is charged elsewhere */
+		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
+	}
 	osd_object_put(object);
 }
 
@@ -35,7 +39,9 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 
 	if (!object)
 		return OSD_E_NO_MEMORY;
-	old_length = txn->length_set ? txn->record.length : atomic_load(&object->length);
+	old_length = txn->length_set	       ? txn->record.length
+		     : object == txn->changing ? txn->changing_length
+					       : atomic_load(&object->length);
 	if (length > old_length && length > txn->record.max_length)
 		status = OSD_E_QUOTA;
 	else if (length > old_length)
@@ -190,8 +196,8 @@ static enum osd_status set_clock(struct osd_txn *txn, uint64_t value)
 	uint8_t bytes[8];
 
 	osd_put_be(bytes, value - txn->now_ms, sizeof(bytes));
-	return osd_attr_stored_set(txn, OSD_PAGE_ROOT_BASE | OSD_REL_SECURITY, OSD_SEC_CLOCK,
-				   bytes, sizeof(bytes));
+	return osd_attr_stored_set(txn, OSD_PAGE_ROOT_BASE | OSD_REL_SECURITY, OSD_SEC_CLOCK, bytes,
+				   sizeof(bytes));
 }
 
 static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)

@@ -31,6 +31,8 @@ uint64_t osd_txn_length(struct osd_txn *txn)
 	struct osd_object *object = txn->length_set ? NULL : osd_cache_find(txn->objects, txn->id);
 	uint64_t length = object ? atomic_load(&object->length) : txn->record.length;
 
+	if (object && object == txn->changing)
+		length = txn->changing_length;
 	osd_object_put(object);
 	return length;
 }

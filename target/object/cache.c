@@ -60,6 +60,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	object->generation = record->generation;
 	object->spare_generation = record->spare_generation;
 	object->has_files = record->flags & OSD_REC_HAS_FILES;
+	object->directories_unsynced = object->has_files; /* who knows what a draft has synced */
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
 	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
 	atomic_store(&object->max_length, record->max_length);
@@ -363,7 +364,7 @@ static enum osd_status look_at_partition(struct osd_objects *objects, uint64_t p
 	enum osd_status status = osd_partition_get(objects, NULL, partition_id, &partition);
 
 	if (status == OSD_OK)
-		*ret_look = (struct osd_look){OSD_COLLECTION, false, 0};
+		*ret_look = (struct osd_look){OSD_COLLECTION, false};
 	return status;
 }
 
@@ -380,9 +381,8 @@ enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_i
 	status = osd_cache_get(objects, id, &object);
 	if (status != OSD_OK)
 		return status;
-	*ret_look =
-		(struct osd_look){(enum osd_object_type)object->type,
-				  atomic_load(&object->unfinished), atomic_load(&object->length)};
+	*ret_look = (struct osd_look){(enum osd_object_type)object->type,
+				      atomic_load(&object->unfinished)};
 	osd_object_put(object);
 	return OSD_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* data.c -- reading and writing an open object; changes of its size other than growth are in
- * resize.c.
+/* data.c -- locking and reading an open object, and its growth; what changes its bytes is in
+ * change.c, what cuts it in resize.c.
  *
  * A write inside the committed reservation costs no transaction.  One that passes it first commits
  * a reservation rounded up to 1 MiB, so recovery knows whose files to look at (design D7).  The
@@ -159,6 +159,54 @@ enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void
 	return status;
 }
 
+/* Each piece has its slot of the buffer, as far as that reaches; what the object has not is zero. */
+static enum osd_status read_slots(struct osd_object *object, const struct osd_piece *pieces,
+				  size_t count, uint8_t *buffer, size_t capacity,
+				  uint64_t *ret_available)
+{
+	uint64_t length = atomic_load(&object->length), at = 0;
+	enum osd_status status = OSD_OK;
+
+	*ret_available = 0;
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		uint64_t left = pieces[i].offset < length ? length - pieces[i].offset : 0;
+		size_t room = at < capacity ? capacity - (size_t)at : 0;
+		size_t slot = (size_t)OSD_MIN(pieces[i].length, (uint64_t)room), got = 0;
+
+		if (slot)
+			status = read_locked(object, pieces[i].offset, buffer + at, slot, 0, &got);
+		if (got < slot)
+			memset(buffer + at + got, 0, slot - got);
+		*ret_available += OSD_MIN(pieces[i].length, left);
+		at += pieces[i].length;
+	}
+	return status;
+}
+
+enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
+				       size_t count, void *buffer, size_t capacity, unsigned flags,
+				       uint64_t *ret_available)
+{
+	uint64_t start = UINT64_MAX, end = 0, piece_end;
+	struct osd_range range;
+	enum osd_status status;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!osd_add_u64(pieces[i].offset, pieces[i].length, &piece_end))
+			return OSD_E_CDB_FIELD;
+		start = OSD_MIN(start, pieces[i].offset);
+		end = OSD_MAX(end, piece_end);
+	}
+	status = osd_object_lock_read(object, &range, OSD_MIN(start, end), end, false);
+	if (status != OSD_OK)
+		return status;
+	status = read_slots(object, pieces, count, buffer, capacity, ret_available);
+	osd_object_unlock_read(object, &range);
+	if (status == OSD_OK)
+		osd_object_touch(object, false, flags);
+	return status;
+}
+
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length)
 {
 	if (atomic_load(&object->removed))
@@ -288,13 +336,6 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 	return status;
 }
 
-/* A failed extension: what got into the files must not show up later. */
-static void take_back(struct osd_object *object, uint64_t length, uint64_t new_length)
-{
-	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
-	osd_uncharge(object->objects, object->partition, new_length - length);
-}
-
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 {
 	bool directories = false;
@@ -310,68 +351,5 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 		status = osd_kv_flush(object->objects->kv);
 	if (status != OSD_OK && directories)
 		atomic_store(&object->directories_unsynced, true);
-	return status;
-}
-
-static enum osd_status write_locked(struct osd_object *object, uint64_t offset, const void *data,
-				    size_t length, unsigned flags)
-{
-	uint64_t old_length = atomic_load(&object->length), end = offset + length;
-	bool was_open = osd_tier_file_is_open(&object->file), grows = end > old_length;
-	enum osd_status status = OSD_OK;
-
-	if (grows)
-		status = osd_object_extend(object, end, flags);
-	if (status != OSD_OK)
-		return status;
-	status = osd_tier_write(&object->file, offset, data, length);
-	if (!was_open)
-		osd_cache_count_open(object);
-	if (status != OSD_OK && grows)
-		take_back(object, old_length, end);
-	if (status != OSD_OK)
-		return status;
-	if (grows)
-		osd_object_set_length(object, end);
-	osd_object_touch(object, true, flags);
-	return osd_object_finish(object, flags);
-}
-
-enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
-				 size_t length, unsigned flags)
-{
-	struct osd_range range;
-	enum osd_status status;
-	uint64_t end;
-
-	if (!osd_add_u64(offset, length, &end))
-		return OSD_E_CDB_FIELD;
-	if (length == 0)
-		return atomic_load(&object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
-	status = osd_object_lock(object, &range, offset, end, false);
-	if (status != OSD_OK)
-		return status;
-	status = write_locked(object, offset, data, length, flags);
-	osd_object_unlock(object, &range);
-	return status;
-}
-
-enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
-				  unsigned flags, uint64_t *ret_offset)
-{
-	struct osd_range range;
-	uint64_t offset, end;
-	enum osd_status status = osd_object_lock(object, &range, UINT64_MAX, UINT64_MAX, true);
-
-	if (status != OSD_OK)
-		return status;
-	offset = atomic_load(&object->length);
-	if (!osd_add_u64(offset, length, &end))
-		status = OSD_E_QUOTA;
-	else if (length > 0)
-		status = write_locked(object, offset, data, length, flags);
-	osd_object_unlock(object, &range);
-	if (status == OSD_OK)
-		*ret_offset = offset;
 	return status;
 }

@@ -152,6 +152,7 @@ struct osd_txn {
 	bool length_set;	     /* record.length is new in this transaction */
 	bool accessed;		     /* its access time is noted */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
+	uint64_t changing_length;    /* which it has once its data has changed */
 	struct osd_membership *memberships; /* owned; by number (membership.c) */
 	size_t membership_count, membership_capacity;
 	bool memberships_known, member_count_known;
@@ -322,8 +323,14 @@ enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit);
 
 /* ---- object.c ---------------------------------------------------------------------------- */
 
+/* A new user object's record, without a generation. */
+void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
+		      uint64_t now_ms, struct osd_record *record);
+/* The next count ids, which nobody gets again but by asking for one. */
+enum osd_status osd_object_take_ids(struct osd_partition *partition, uint32_t count,
+				    uint64_t *ret_first);
 /* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS.
- */
+ * Generation 0: a new one. */
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
 				   uint64_t requested_id, uint32_t count,
 				   const struct osd_record *record, uint64_t *ret_first);
@@ -332,7 +339,7 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
 /* With the record at hand locked: removes it, its attributes and its files. */
 enum osd_status osd_object_remove_record(struct osd_txn *txn);
 
-/* ---- data.c, resize.c, settle.c, share.c ------------------------------------------------- */
+/* ---- data.c, change.c, resize.c, extents.c, settle.c, share.c ------------------------------------------------- */
 
 /* Exclusive lock on what a change of [offset, end) touches, up to the end of the object when it
  * grows or is cut; the object's version is odd until osd_object_unlock.  OSD_E_NO_OBJECT: it was
@@ -357,8 +364,25 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 /* With the whole object locked: files are made to have length bytes (fewer only while unshared). */
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
-/* The committed record already has length (with OSD_REC_LENGTH_RULES): do the rest. */
-enum osd_status osd_object_truncate_after_commit(struct osd_object *object, uint64_t length);
+/* The committed record already has length (with OSD_REC_LENGTH_RULES): do the rest.  locked: the
+ * caller has all of the object locked. */
+void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked);
+/* Cutting the end off, with the end locked: what the record says, and what follows its commit. */
+void osd_shrink_record(struct osd_record *record, uint64_t length);
+void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length);
+/* Taking a range out of the middle, with the whole object locked: new files, the record, then done
+ * or undo. */
+struct osd_punch {
+	uint64_t generation, length;
+	bool is_open;
+	struct osd_tier_file fresh; /* while is_open */
+};
+enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
+				  struct osd_punch *punch);
+void osd_punch_record(const struct osd_object *object, const struct osd_punch *punch,
+		      struct osd_record *record);
+void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length);
+void osd_punch_undo(struct osd_object *object, struct osd_punch *punch); /* after done: nothing */
 /* Brings the record up to what is in memory; with close, ends the open reservation. */
 enum osd_status osd_object_settle(struct osd_object *object, bool close, bool durable);
 bool osd_object_is_settled(struct osd_object *object);
@@ -453,6 +477,8 @@ enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *p
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
 /* Whether there are any. */
 enum osd_status osd_attr_stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any);
+/* Whether the page is kept for the application, and is not the target's or the standard's. */
+bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
 uint32_t osd_page_base(enum osd_object_type type);
 
@@ -493,6 +519,8 @@ void osd_kick_indexer(struct osd_objects *objects);
 /* Until kicked, told to stop (then false), or, with_timeout, a second is over. */
 bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout);
 bool osd_should_stop(struct osd_objects *objects);
+/* At open: removes the files of drafts that came to nothing. */
+enum osd_status osd_remove_drafts(struct osd_objects *objects);
 /* Removes all records of the table whose key begins so, in transactions of their own. */
 enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table table,
 				 struct osd_bytes prefix);

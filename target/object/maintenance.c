@@ -350,6 +350,23 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 	return done;
 }
 
+enum osd_status osd_remove_drafts(struct osd_objects *objects)
+{
+	struct osd_key prefix = osd_key_meta(OSD_META_DRAFT_FILES);
+	struct osd_key_list list;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
+						      osd_key_bytes(&prefix), SIZE_MAX, &list);
+
+	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+		status = reap_files(objects, key);
+	if (status == OSD_OK && list.count > 0)
+		status = remove_keys(objects, OSD_KV_META, &list);
+	osd_key_list_release(&list);
+	return status;
+}
+
 /* Every batch costs a flush of the log, which commits feel: what comes in a second goes together.
  */
 static void gather(struct osd_objects *objects)

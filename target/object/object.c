@@ -57,8 +57,8 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
 }
 
 /* The next count ids, which nobody gets again. */
-static enum osd_status take_ids(struct osd_partition *partition, uint32_t count,
-				uint64_t *ret_first)
+enum osd_status osd_object_take_ids(struct osd_partition *partition, uint32_t count,
+				    uint64_t *ret_first)
 {
 	uint64_t first = atomic_load(&partition->next_object_id);
 
@@ -76,6 +76,7 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 {
 	struct osd_place place = {partition->id, partition->incarnation, first};
 	uint8_t bytes[OSD_RECORD_BYTES];
+	uint64_t generation = record.generation;
 	enum osd_status status = OSD_OK;
 	uint32_t done;
 
@@ -84,7 +85,8 @@ static enum osd_status put_records(struct osd_txn *txn, const struct osd_partiti
 
 		place.object_id = first + done;
 		key = osd_key_object(&place);
-		record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
+		if (generation == 0)
+			record.generation = atomic_fetch_add(&txn->objects->next_generation, 1);
 		osd_record_encode(&record, bytes);
 		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
@@ -124,7 +126,7 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 	effect->partition = partition;
 	do {
 		if (requested_id == 0)
-			status = take_ids(partition, count, &first);
+			status = osd_object_take_ids(partition, count, &first);
 		if (status == OSD_OK || status == OSD_E_EXISTS)
 			status = put_records(txn, partition, first, count, *record);
 	} while (status == OSD_E_EXISTS && requested_id == 0);
@@ -139,15 +141,15 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 	return OSD_OK;
 }
 
-static void fresh_record(const struct osd_txn *txn, const struct osd_partition *partition,
-			 struct osd_record *record)
+void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
+		      uint64_t now_ms, struct osd_record *record)
 {
 	*record = (struct osd_record){.type = OSD_USER_OBJECT,
-				      .head_bytes = txn->objects->head_bytes,
+				      .head_bytes = objects->head_bytes,
 				      .max_length = atomic_load(&partition->max_length),
 				      .policy_tag = atomic_load(&partition->user_tag)};
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
-		record->times[i] = txn->now_ms;
+		record->times[i] = now_ms;
 }
 
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
@@ -169,7 +171,7 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 		status = OSD_E_NO_SPACE;
 	if (status != OSD_OK)
 		return status;
-	fresh_record(txn, partition, &record);
+	osd_fresh_record(txn->objects, partition, txn->now_ms, &record);
 	return osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
 }
 
@@ -251,7 +253,7 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 
 static enum osd_status leave_files_to_reaper(struct osd_txn *txn, uint64_t generation)
 {
-	struct osd_key key = osd_key_dead_files(&txn->place, generation);
+	struct osd_key key = osd_key_files(OSD_META_DEAD_FILES, &txn->place, generation);
 
 	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0);
 }

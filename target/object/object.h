@@ -221,7 +221,6 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 struct osd_look {
 	enum osd_object_type type; /* user object or collection */
 	bool unfinished;	   /* osd_surrogate_marked */
-	uint64_t used_bytes;
 };
 /* Not inside a transaction, as osd_object_get. */
 enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
@@ -234,6 +233,16 @@ static inline void osd_object_putp(struct osd_object **object)
 /* Reads up to length bytes; *ret_read < length where the object ends.  OSD_OK either way. */
 enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
 				size_t length, unsigned flags, size_t *ret_read);
+/* A range of the object whose bytes lie in a buffer behind those of the piece before. */
+struct osd_piece {
+	uint64_t offset, length;
+};
+/* All pieces as of one moment, each in its slot of the buffer and filled up with zeros where the
+ * object ends; slots behind capacity are left out.  *ret_available: how many bytes of all pieces
+ * the object has. */
+enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
+				       size_t count, void *buffer, size_t capacity, unsigned flags,
+				       uint64_t *ret_available);
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags);
 enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
@@ -244,6 +253,39 @@ enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uin
 enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
 				 unsigned flags);
 enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
+
+/* Any of these changes, described: nobody sees a part of it, whatever its size and however many
+ * pieces it has. */
+enum osd_change_kind {
+	OSD_CHANGE_WRITE,  /* pieces, data */
+	OSD_CHANGE_APPEND, /* data, length */
+	OSD_CHANGE_CLEAR,  /* offset, length */
+	OSD_CHANGE_PUNCH,  /* offset, length */
+};
+struct osd_change {
+	enum osd_change_kind kind;
+	unsigned flags; /* enum osd_data_flags */
+	uint64_t offset, length;
+	const struct osd_piece *pieces; /* borrowed, in the order in which they are written */
+	size_t piece_count;
+	const void *data; /* borrowed; the pieces' bytes back to back */
+	/* Results */
+	uint64_t start; /* where APPEND began */
+	int64_t growth; /* of the length */
+};
+enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change);
+
+/* The same together with changes of records, in effect one transaction.  fn is called in txn before
+ * the data changes (done false: change attributes, and find out whether those to be got can be) and
+ * after it (done true: get them).  What fn or the change itself refuses has changed nothing.  Both
+ * calls may be repeated after OSD_E_RETRY. */
+struct osd_change_with {
+	unsigned txn_flags;
+	enum osd_status (*fn)(void *arg, struct osd_txn *txn, bool done);
+	void *arg;
+};
+enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
+				       const struct osd_change_with *with);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
 enum osd_map_type {
 	OSD_MAP_ALL = 0x0000, /* asked for only */
@@ -266,6 +308,44 @@ enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_m
 enum osd_status osd_object_flush(struct osd_object *object);
 /* Everything in the partition (or, id (0,0), in the store): data, directories, log. */
 enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id);
+
+/* ---- user objects that come into being together with their data -------------------------- */
+
+/* Begin; write or copy; perhaps sync; then, in a transaction that may also set attributes of the new
+ * object, put; free.  Until that transaction has committed there is no object, and if it does not,
+ * there never was.  A draft belongs to one thread. */
+struct osd_draft;
+/* requested_id 0: the target picks.  OSD_E_EXISTS also comes from put: when the id was picked, begin
+ * again. */
+enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_id,
+				uint64_t requested_id, struct osd_draft **ret_draft);
+/* Once, or copy.  *ret_length: how long the object will be. */
+enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece *pieces,
+				size_t count, const void *data, uint64_t *ret_length);
+enum osd_copy_method {
+	OSD_COPY_ANY,	/* whatever is fastest */
+	OSD_COPY_BYTES, /* no block in common */
+	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_BUSY: not in this store */
+};
+/* The data of source as of one moment: it cannot be changed from here until let_go or free.  stop is
+ * asked now and then; true: OSD_E_TASK_ABORTED.  May be NULL. */
+enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
+			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
+			       uint64_t *ret_length);
+void osd_draft_let_go(struct osd_draft *draft);
+/* FUA, or durability sync: data and directories. */
+enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags);
+enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id);
+void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
+static inline void osd_draft_freep(struct osd_draft **draft)
+{
+	osd_draft_free(*draft);
+}
+/* Application attributes and the user name; not memberships, quotas, security. */
+enum osd_status osd_copy_attributes(struct osd_txn *txn, struct osd_object_id from,
+				    struct osd_object_id to);
+/* Whether OSD_COPY_SHARE works here. */
+bool osd_objects_can_share_blocks(struct osd_objects *objects);
 
 /* Read-only descriptors for a sandbox (design D19).  The caller owns and closes the descriptors. */
 struct osd_share {

@@ -267,12 +267,13 @@ struct osd_key osd_key_index_stage(uint64_t partition_id, uint32_t incarnation, 
 	return key;
 }
 
-struct osd_key osd_key_dead_files(const struct osd_place *place, uint64_t generation)
+struct osd_key osd_key_files(enum osd_meta_kind kind, const struct osd_place *place,
+			     uint64_t generation)
 {
 	struct osd_key key;
 	struct osd_wr w = key_begin(&key);
 
-	osd_wr_be(&w, OSD_META_DEAD_FILES, 1);
+	osd_wr_be(&w, kind, 1);
 	put_place(&w, place);
 	osd_wr_be(&w, generation, 8);
 	key.length = osd_wr_used(&w);

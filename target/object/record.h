@@ -133,11 +133,12 @@ struct osd_key osd_key_attribute(const struct osd_place *place, uint32_t page, u
 struct osd_key osd_key_member(const struct osd_place *place, uint64_t id);
 
 enum osd_meta_kind {
-	OSD_META_ROOT = 'R',	   /* the root record */
-	OSD_META_BOOT = 'B',	   /* how often the store was opened: upper half of generations */
-	OSD_META_CLEAN = 'C',	   /* the store was closed in order */
-	OSD_META_ID_MARK = 'I',	   /* partition -> ids below were given out */
-	OSD_META_DEAD_FILES = 'D', /* object's files to remove */
+	OSD_META_ROOT = 'R',	    /* the root record */
+	OSD_META_BOOT = 'B',	    /* how often the store was opened: upper half of generations */
+	OSD_META_CLEAN = 'C',	    /* the store was closed in order */
+	OSD_META_ID_MARK = 'I',	    /* partition -> ids below were given out */
+	OSD_META_DEAD_FILES = 'D',  /* object's files to remove */
+	OSD_META_DRAFT_FILES = 'N', /* the same, if the store is opened and they still are here */
 	OSD_META_DEAD_PARTITION = 'P',
 	OSD_META_DEAD_EPOCH = 'E',
 	OSD_META_INDEX = 'X',	   /* partition, page -> how far its value index is */
@@ -148,7 +149,8 @@ struct osd_key osd_key_meta(enum osd_meta_kind kind);
 struct osd_key osd_key_meta_partition(enum osd_meta_kind kind, uint64_t partition_id,
 				      uint32_t incarnation);
 struct osd_key osd_key_index_stage(uint64_t partition_id, uint32_t incarnation, uint32_t page);
-struct osd_key osd_key_dead_files(const struct osd_place *place, uint64_t generation);
+struct osd_key osd_key_files(enum osd_meta_kind kind, const struct osd_place *place,
+			     uint64_t generation);
 struct osd_key osd_key_dead_epoch(uint32_t epoch);
 
 static inline struct osd_bytes osd_key_bytes(const struct osd_key *key)

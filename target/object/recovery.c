@@ -295,6 +295,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		status = osd_index_load(objects);
 	if (status == OSD_OK)
 		status = load_objects(objects);
+	if (status == OSD_OK)
+		status = osd_remove_drafts(objects);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "recovery of the store failed: %s",
 			 osd_status_info(status)->meaning);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* resize.c -- TRUNCATE (by the logical length attribute), CLEAR and PUNCH.
+/* resize.c -- the logical length attribute, and the parts of a PUNCH (change.c puts them together).
  *
  * Shrinking commits the new length first, with a mark that it rules over the files; then the files
  * are cut, or, while descriptors are out, only emptied from the new length on, so that no reader of
@@ -28,17 +28,19 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 
 /* ---- truncate ---------------------------------------------------------------------------- */
 
-static void change_length(struct osd_record *record, void *arg)
+void osd_shrink_record(struct osd_record *record, uint64_t length)
 {
-	record->length = record->reserved_bytes = *(const uint64_t *)arg;
+	record->length = record->reserved_bytes = length;
 	record->flags |= OSD_REC_LENGTH_RULES;
 }
 
-/* The record says so already: the files follow. */
-static void shrunk(struct osd_object *object, uint64_t length)
+static void change_length(struct osd_record *record, void *arg)
 {
-	uint64_t old_length = atomic_load(&object->length);
+	osd_shrink_record(record, *(const uint64_t *)arg);
+}
 
+void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length)
+{
 	object->length_rules = true;
 	object->reserved_bytes = length;
 	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
@@ -51,7 +53,7 @@ static enum osd_status shrink(struct osd_object *object, uint64_t length)
 	enum osd_status status = osd_object_change_record(object, false, change_length, &length);
 
 	if (status == OSD_OK)
-		shrunk(object, length);
+		osd_shrink_done(object, atomic_load(&object->length), length);
 	return status;
 }
 
@@ -100,62 +102,32 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 	return status;
 }
 
-enum osd_status osd_object_truncate_after_commit(struct osd_object *object, uint64_t length)
-{
-	struct osd_range range;
-	uint64_t old_length;
-	enum osd_status status = osd_object_lock(object, &range, length, UINT64_MAX, true);
-
-	if (status != OSD_OK)
-		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	old_length = atomic_load(&object->length);
-	if (length <= old_length) {
-		shrunk(object, length);
-	} else {
-		/* The record's reservation is as committed with the length. */
-		object->reserved_bytes = length;
-		object->length_rules = true;
-		status = grow(object, length, 0);
-	}
-	osd_object_unlock(object, &range);
-	return status;
-}
-
-/* ---- clear ------------------------------------------------------------------------------- */
-
-static enum osd_status clear_locked(struct osd_object *object, uint64_t offset, uint64_t end,
-				    unsigned flags)
+static void truncate_committed(struct osd_object *object, uint64_t length)
 {
 	uint64_t old_length = atomic_load(&object->length);
-	enum osd_status status = OSD_OK;
 
-	if (end > old_length)
-		status = grow(object, end, flags);
-	if (status == OSD_OK && offset < old_length)
-		status = osd_tier_zero(&object->file, offset, OSD_MIN(end, old_length) - offset);
-	if (status != OSD_OK)
-		return status;
-	osd_object_touch(object, true, flags);
-	return osd_object_finish(object, flags);
+	if (length <= old_length) {
+		osd_shrink_done(object, old_length, length);
+		return;
+	}
+	/* The record's reservation is as committed with the length. */
+	object->reserved_bytes = length;
+	object->length_rules = true;
+	grow(object, length, 0);
 }
 
-enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags)
+void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked)
 {
 	struct osd_range range;
-	enum osd_status status;
-	uint64_t end;
 
-	if (!osd_add_u64(offset, length, &end))
-		return OSD_E_CDB_FIELD;
-	if (length == 0)
-		return atomic_load(&object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
-	status = osd_object_lock(object, &range, offset, end, false);
-	if (status != OSD_OK)
-		return status;
-	status = clear_locked(object, offset, end, flags);
+	if (locked) {
+		truncate_committed(object, length);
+		return;
+	}
+	if (osd_object_lock(object, &range, length, UINT64_MAX, true) != OSD_OK)
+		return; /* removed */
+	truncate_committed(object, length);
 	osd_object_unlock(object, &range);
-	return status;
 }
 
 /* ---- punch ------------------------------------------------------------------------------- */
@@ -163,20 +135,6 @@ enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uin
 static void change_spare(struct osd_record *record, void *arg)
 {
 	record->spare_generation = *(const uint64_t *)arg;
-}
-
-struct switch_over {
-	uint64_t generation, spare_generation, length;
-};
-
-static void change_generation(struct osd_record *record, void *arg)
-{
-	const struct switch_over *to = arg;
-
-	record->generation = to->generation;
-	record->spare_generation = to->spare_generation;
-	record->length = record->reserved_bytes = to->length;
-	record->flags = (uint16_t)((record->flags & ~OSD_REC_LENGTH_RULES) | OSD_REC_HAS_FILES);
 }
 
 /* The object's bytes without [offset, offset + length), durably in the files of `to`. */
@@ -193,72 +151,58 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 	return status == OSD_OK ? osd_tier_sync(to, true) : status;
 }
 
-/* With the whole object locked; offset + length is inside the object. */
-static enum osd_status punch_middle(struct osd_object *object, uint64_t offset, uint64_t length)
+enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
+				  struct osd_punch *punch)
 {
-	uint64_t old_length = atomic_load(&object->length), old_generation = object->generation;
-	struct switch_over to = {atomic_fetch_add(&object->objects->next_generation, 1),
-				 old_generation, old_length - length};
-	struct osd_tier_file fresh;
-	struct osd_data_name old_name = object->file.name;
-	enum osd_status status =
-		osd_object_change_record(object, false, change_spare, &to.generation);
+	enum osd_status status;
 
+	*punch = (struct osd_punch){.length = atomic_load(&object->length) - length};
+	punch->generation = atomic_fetch_add(&object->objects->next_generation, 1);
+	status = osd_object_change_record(object, false, change_spare, &punch->generation);
 	if (status != OSD_OK)
 		return status;
-	object->spare_generation = to.generation;
-	osd_tier_file_init(&fresh, object->file.tier);
-	fresh.name = osd_object_data_name(object, to.generation);
-	fresh.head_bytes = object->file.head_bytes;
-	fresh.head_on = object->file.head_on;
-	status = write_without(object, offset, length, &fresh);
-	if (status == OSD_OK)
-		status = osd_object_change_record(object, true, change_generation, &to);
-	if (status != OSD_OK) {
-		osd_tier_file_release(&fresh);
-		osd_tier_remove(object->file.tier, &fresh.name);
-		return status;
-	}
-	osd_tier_file_adopt(&object->file, &fresh);
-	object->generation = to.generation;
-	osd_version_generation(object);
-	object->spare_generation = old_generation;
-	object->reserved_bytes = to.length;
-	object->length_rules = object->untrimmed = false;
-	osd_object_set_length(object, to.length);
-	osd_uncharge(object->objects, object->partition, length);
-	osd_tier_remove(object->file.tier, &old_name); /* else at recovery */
-	return OSD_OK;
-}
-
-static enum osd_status punch_locked(struct osd_object *object, uint64_t offset, uint64_t length,
-				    unsigned flags)
-{
-	uint64_t old_length = atomic_load(&object->length);
-	enum osd_status status = OSD_OK;
-
-	if (offset > old_length)
-		return OSD_E_BEYOND_END;
-	if (length >= old_length - offset)
-		status = offset < old_length ? shrink(object, offset) : OSD_OK;
-	else if (length > 0)
-		status = punch_middle(object, offset, length);
+	object->spare_generation = punch->generation;
+	punch->is_open = true;
+	osd_tier_file_init(&punch->fresh, object->file.tier);
+	punch->fresh.name = osd_object_data_name(object, punch->generation);
+	punch->fresh.head_bytes = object->file.head_bytes;
+	punch->fresh.head_on = object->file.head_on;
+	status = write_without(object, offset, length, &punch->fresh);
 	if (status != OSD_OK)
-		return status;
-	osd_object_touch(object, true, flags);
-	return osd_object_finish(object, flags);
-}
-
-enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags)
-{
-	struct osd_range range;
-	/* The files change place under every reader: nobody else may be at work. */
-	enum osd_status status = osd_object_lock(object, &range, 0, UINT64_MAX, true);
-
-	if (status != OSD_OK)
-		return status;
-	status = punch_locked(object, offset, length, flags);
-	osd_object_unlock(object, &range);
+		osd_punch_undo(object, punch);
 	return status;
+}
+
+void osd_punch_record(const struct osd_object *object, const struct osd_punch *punch,
+		      struct osd_record *record)
+{
+	record->generation = punch->generation;
+	record->spare_generation = object->generation;
+	record->length = record->reserved_bytes = punch->length;
+	record->flags = (uint16_t)((record->flags & ~OSD_REC_LENGTH_RULES) | OSD_REC_HAS_FILES);
+}
+
+void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length)
+{
+	struct osd_data_name old_name = object->file.name;
+
+	object->spare_generation = object->generation;
+	osd_tier_file_adopt(&object->file, &punch->fresh);
+	punch->is_open = false;
+	object->generation = punch->generation;
+	osd_version_generation(object);
+	object->reserved_bytes = punch->length;
+	object->length_rules = object->untrimmed = false;
+	osd_object_set_length(object, punch->length);
+	osd_uncharge(object->objects, object->partition, old_length - punch->length);
+	osd_tier_remove(object->file.tier, &old_name); /* else when settled, or at recovery */
+}
+
+void osd_punch_undo(struct osd_object *object, struct osd_punch *punch)
+{
+	if (!punch->is_open)
+		return;
+	osd_tier_file_release(&punch->fresh);
+	osd_tier_remove(object->file.tier, &punch->fresh.name);
+	punch->is_open = false;
 }

@@ -82,7 +82,7 @@ static void test_keys(void)
 		    "\0\0\0\0\0\x01\0\0\0\0\0\x02\0\0\0\0\0\x01\0\x01\x30\0\0\x01\0\0\0\x09", 28);
 	key = osd_key_partition(1, 0x10000);
 	CHECK_BYTES(key.bytes, key.length, "\0\0\0\x01\0\0\0\0\0\x01\0\0", 12);
-	key = osd_key_dead_files(&place, 5);
+	key = osd_key_files(OSD_META_DEAD_FILES, &place, 5);
 	CHECK_EQ(key.length, 29);
 	CHECK_EQ(key.bytes[0], 'D');
 }

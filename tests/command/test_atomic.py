@@ -1,242 +1,239 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""COMPARE AND SWAP, FETCH AND ADD and their kin: what they do, and that nobody comes in between."""
+"""Data and attributes of one command change together, or neither does."""
 
 from __future__ import annotations
 
-import struct
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from collections.abc import Callable
 
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage
-from pyosd.commands import Commands, Reply
+from pyosd.attributes import (
+    CURRENT_APPEND_START,
+    LOGICAL_LENGTH,
+    Page,
+)
+from pyosd.cdb import AttributeLists, Attributes, Request, SetOne
+from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
-from tests.expect import CDB_FIELD, LIST_FIELD, LIST_LENGTH, NO_OBJECT, OK, check, mangled
+from tests.expect import CDB_FIELD, LIST_FIELD, NO_OBJECT, OK, QUOTA, check
 
-CAS, ADD, GEN_CAS, COND_SET = 0x8F84, 0x8F85, 0x8F86, 0x8F87
-COUNTERS = 7
-VALUE = AttributeId(Page.APPLICATION, 1)
-OTHER = AttributeId(Page.APPLICATION, 2)
-NAME = AttributeId(Page.USER_INFORMATION, 0x9)
+OLD = bytes(range(256)) * 40
+COLOUR = AttributeValue(Page.APPLICATION, 1, b"green")
+READ_ONLY = AttributeValue(1, 0x81, bytes(8))
+FOREIGN = AttributeId(0x3000_0001, 0x81)
+"""A partition's page: a user object has none of it."""
+CAPACITY_CHANGE = AttributeId(Page.CURRENT_COMMAND, 6)
+MAX_LENGTH = (2, 1)
+
+Make = Callable[[ObjectRef, Attributes], Request]
+
+CHANGES: dict[str, Make] = {
+    "write": lambda obj, lists: rq.write(obj, 100, b"new" * 20_000, attributes=lists),
+    "write inside": lambda obj, lists: rq.write(obj, 100, b"new", attributes=lists),
+    "append": lambda obj, lists: rq.append(obj, b"new", attributes=lists),
+    "clear": lambda obj, lists: rq.clear(obj, 100, 20_000, attributes=lists),
+    "punch": lambda obj, lists: rq.punch(obj, 100, 5_000, attributes=lists),
+    "punch to the end": lambda obj, lists: rq.punch(obj, 100, 1 << 40, attributes=lists),
+    "pieces": lambda obj, lists: rq.write_pieces(
+        obj, [(0, 3), (50_000, 3)], b"abcdef", attributes=lists
+    ),
+}
+every_change = pytest.mark.parametrize("make", CHANGES.values(), ids=CHANGES)
 
 
-def be(value: int, width: int = 8) -> bytes:
-    return value.to_bytes(width, "big")
+def attribute(osd: Commands, obj: ObjectRef, which: AttributeId) -> bytes:
+    return osd.get_attribute(obj, which.page, which.number)
 
 
-def counter(
-    osd: Commands,
-    obj: ObjectRef,
-    action: int,
-    *operands: int,
-    at: int = 0,
-    lists: AttributeLists | None = None,
-    room: int | None = None,
-) -> Reply:
-    """COMPARE AND SWAP (compare, swap) or FETCH AND ADD (addend): the result as reply.data."""
-    data = struct.pack(f">{len(operands)}Q", *operands)
-    request = rq.write(obj, at, data, attributes=lists or AttributeLists())
-    return mangled(
-        osd, request, {8: be(action, 2)}, data_in_length=at + 8 if room is None else room
+def length_of(osd: Commands, obj: ObjectRef) -> int:
+    return int.from_bytes(attribute(osd, obj, LOGICAL_LENGTH), "big")
+
+
+def used(osd: Commands, pid: int) -> int:
+    return int.from_bytes(osd.get_attribute(ref(pid), 0x3000_0001, 0x81), "big")
+
+
+def unchanged(osd: Commands, obj: ObjectRef) -> None:
+    """As `OLD` was written, with nothing set."""
+    assert length_of(osd, obj) == len(OLD)
+    assert bytes(osd.read(obj, 0, len(OLD))) == OLD
+    assert attribute(osd, obj, COLOUR.id) == b""
+    assert used(osd, obj.partition_id) == len(OLD)
+    osd.write(obj, 60_000, b"x")
+    assert bytes(osd.read(obj, len(OLD), 60_000 - len(OLD))) == bytes(60_000 - len(OLD))
+
+
+@every_change
+def test_refused_set_attribute(osd: Commands, obj: ObjectRef, make: Make) -> None:
+    osd.write(obj, 0, OLD)
+    lists = AttributeLists((), (COLOUR, READ_ONLY))
+    check(osd.reply(make(obj, lists)), LIST_FIELD, attribute=READ_ONLY.id)
+    unchanged(osd, obj)
+
+
+@every_change
+def test_refused_get_attribute(osd: Commands, obj: ObjectRef, make: Make) -> None:
+    osd.write(obj, 0, OLD)
+    check(osd.reply(make(obj, AttributeLists((FOREIGN,)))), LIST_FIELD, attribute=FOREIGN)
+    check(osd.reply(make(obj, AttributeLists((FOREIGN,), (COLOUR,)))), LIST_FIELD)
+    unchanged(osd, obj)
+
+
+@every_change
+def test_refused_in_the_cdb(osd: Commands, obj: ObjectRef, make: Make) -> None:
+    osd.write(obj, 0, OLD)
+    check(osd.reply(make(obj, SetOne(READ_ONLY))), CDB_FIELD.at(52))
+    unchanged(osd, obj)
+
+
+@every_change
+def test_both(osd: Commands, obj: ObjectRef, make: Make) -> None:
+    """The attributes got are those after the change, as without a set list."""
+    other = osd.create(obj.partition_id)
+    gets = (LOGICAL_LENGTH, CAPACITY_CHANGE, CURRENT_APPEND_START, COLOUR.id)
+    for each in (obj, other):
+        osd.write(each, 0, OLD)
+    changed = check(osd.reply(make(obj, AttributeLists(gets, (COLOUR,)))), OK)
+    alone = check(osd.reply(make(other, AttributeLists(gets[:3]))), OK)
+    assert changed.attribute(COLOUR.id) == COLOUR
+    for which in gets[:3]:
+        assert changed.attribute(which).value == alone.attribute(which).value, which
+    length = length_of(osd, obj)
+    assert changed.attribute(LOGICAL_LENGTH).uint == length == length_of(osd, other)
+    growth = int.from_bytes(changed.attribute(CAPACITY_CHANGE).value, "big", signed=True)
+    assert growth == length - len(OLD)
+    assert bytes(osd.read(obj, 0, length)) == bytes(osd.read(other, 0, length))
+    assert attribute(osd, obj, COLOUR.id) == COLOUR.value
+    assert used(osd, obj.partition_id) == 2 * length
+
+
+@every_change
+@pytest.mark.parametrize("wanted", [0, 50, 7_777, 70_000, 1 << 21])
+def test_logical_length_in_the_same_command(
+    osd: Commands, obj: ObjectRef, make: Make, wanted: int
+) -> None:
+    """The data changes first, then the length is set."""
+    other = osd.create(obj.partition_id)
+    for each in (obj, other):
+        osd.write(each, 0, OLD)
+    length = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, wanted.to_bytes(8, "big"))
+    gets = (LOGICAL_LENGTH, CAPACITY_CHANGE)
+    reply = check(osd.reply(make(obj, AttributeLists(gets, (length, COLOUR)))), OK)
+    assert reply.attribute(LOGICAL_LENGTH).uint == wanted == length_of(osd, obj)
+    growth = int.from_bytes(reply.attribute(CAPACITY_CHANGE).value, "big", signed=True)
+    assert growth == wanted - len(OLD)
+    check(osd.reply(make(other, AttributeLists())), OK)
+    osd.set_attributes(other, [length])
+    if wanted:
+        assert bytes(osd.read(obj, 0, wanted)) == bytes(osd.read(other, 0, wanted))
+    assert used(osd, obj.partition_id) == 2 * wanted
+    osd.write(obj, wanted + 5_000, b"x")
+    assert bytes(osd.read(obj, wanted, 5_000)) == bytes(5_000)
+
+
+@pytest.mark.parametrize("name", ["write", "append", "clear", "pieces"])
+def test_quota_refuses_both(osd: Commands, obj: ObjectRef, name: str) -> None:
+    osd.write(obj, 0, OLD)
+    limit = AttributeValue(*MAX_LENGTH, len(OLD).to_bytes(8, "big"))
+    osd.set_attributes(obj, [limit])
+    check(osd.reply(CHANGES[name](obj, AttributeLists((), (COLOUR,)))), QUOTA)
+    osd.set_attributes(obj, [AttributeValue(*MAX_LENGTH, b"\xff" * 8)])
+    unchanged(osd, obj)
+
+
+def test_quota_of_the_same_command_comes_after_the_data(osd: Commands, obj: ObjectRef) -> None:
+    limit = AttributeValue(*MAX_LENGTH, (10).to_bytes(8, "big"))
+    check(osd.reply(rq.write(obj, 0, b"x" * 100, attributes=AttributeLists((), (limit,)))), OK)
+    assert length_of(osd, obj) == 100
+    check(osd.reply(rq.append(obj, b"x")), QUOTA)
+
+
+def test_punch_beyond_the_end_sets_nothing(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, OLD)
+    lists = AttributeLists((), (COLOUR,))
+    check(osd.reply(rq.punch(obj, len(OLD) + 1, 1, attributes=lists)), CDB_FIELD.at(40))
+    unchanged(osd, obj)
+
+
+def test_nothing_written_but_attributes_set(osd: Commands, obj: ObjectRef) -> None:
+    check(osd.reply(rq.write(obj, 5_000, b"", attributes=AttributeLists((), (COLOUR,)))), OK)
+    assert length_of(osd, obj) == 0
+    assert attribute(osd, obj, COLOUR.id) == COLOUR.value
+
+
+# ---- CREATE AND WRITE ----
+
+
+@pytest.mark.parametrize("data", [b"", b"data" * 1000])
+def test_create_and_write_refused(osd: Commands, pid: int, data: bytes) -> None:
+    """No object, no space taken, and the id stays free."""
+    before = osd.list_objects(pid)
+    for lists, number in (
+        (AttributeLists((), (COLOUR, READ_ONLY)), 0),
+        (AttributeLists((FOREIGN,)), 1),
+    ):
+        wanted = rq.create_and_write(pid, 0x5_0000 + number, 10, data, attributes=lists)
+        check(osd.reply(wanted), LIST_FIELD)
+    assert osd.list_objects(pid) == before
+    assert used(osd, pid) == 0
+    check(osd.reply(rq.read(ref(pid, 0x5_0000), 0, 1)), NO_OBJECT)
+    made = osd.create_and_write(pid, b"again", requested_id=0x5_0000)
+    assert bytes(osd.read(made, 0, 5)) == b"again"
+    assert used(osd, pid) == 5
+
+
+def test_create_and_write_with_everything(osd: Commands, pid: int) -> None:
+    gets = (LOGICAL_LENGTH, COLOUR.id, CAPACITY_CHANGE)
+    wanted = rq.create_and_write(
+        pid, 0, 4096, b"x" * 1000, attributes=AttributeLists(gets, (COLOUR,))
     )
+    reply = check(osd.reply(wanted), OK)
+    assert reply.attribute(LOGICAL_LENGTH).uint == 5096
+    assert reply.attribute(CAPACITY_CHANGE).uint == 5096
+    assert reply.attribute(COLOUR.id) == COLOUR
+    made = osd.list_objects(pid)[-1]
+    assert bytes(osd.read(made, 0, 5096)) == bytes(4096) + b"x" * 1000
+    assert used(osd, pid) == 5096
+    osd.append(made, b"more")
+    assert length_of(osd, made) == 5100
+    osd.remove(made)
+    assert used(osd, pid) == 0
 
 
-def result(reply: Reply) -> int:
-    """The value from before."""
-    return int.from_bytes(check(reply, OK).response.data_in[-8:], "big")
+@pytest.mark.parametrize("wanted", [0, 3, 10, 100_000])
+def test_create_and_write_with_a_length(osd: Commands, pid: int, wanted: int) -> None:
+    length = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, wanted.to_bytes(8, "big"))
+    lists = AttributeLists((LOGICAL_LENGTH,), (length,))
+    reply = check(osd.reply(rq.create_and_write(pid, 0, 0, b"0123456789", attributes=lists)), OK)
+    assert reply.attribute(LOGICAL_LENGTH).uint == wanted
+    made = osd.list_objects(pid)[-1]
+    assert length_of(osd, made) == wanted == used(osd, pid)
+    if wanted:
+        assert bytes(osd.read(made, 0, wanted)) == b"0123456789"[:wanted].ljust(wanted, b"\0")
 
 
-def exchange(
-    osd: Commands,
-    obj: ObjectRef,
-    action: int,
-    *values: tuple[AttributeId, bytes],
-    get: tuple[AttributeId, ...] = (),
-) -> Reply:
-    """GENERIC COMPARE AND SWAP or CONDITIONAL SET ATTRIBUTES with these entries."""
-    sets = tuple(AttributeValue(name.page, name.number, value) for name, value in values)
-    lists = AttributeLists(get or (NAME,), sets, allocation=512)
-    changes = {8: be(action, 2)}
-    if not get:
-        changes[52] = bytes(4)  # no get list, but room for the answer
-    return mangled(osd, rq.set_attributes(obj, attributes=lists), changes)
+def test_create_and_write_over_quota(osd: Commands, pid: int) -> None:
+    osd.set_attributes(ref(pid), [AttributeValue(0x3000_0002, 0x1_0001, (99).to_bytes(8, "big"))])
+    check(osd.reply(rq.create_and_write(pid, 0, 0, b"x" * 100)), QUOTA)
+    assert osd.list_objects(pid) == []
+    assert used(osd, pid) == 0
+    check(osd.reply(rq.create_and_write(pid, 0, 0, b"x" * 99)), OK)
 
 
-def values(osd: Commands, obj: ObjectRef) -> tuple[bytes, bytes]:
-    return (
-        osd.get_attribute(obj, VALUE.page, VALUE.number),
-        osd.get_attribute(obj, OTHER.page, OTHER.number),
-    )
+# ---- scatter/gather ----
 
 
-# ---- counters ----
+def test_pieces_in_any_order_and_over_each_other(osd: Commands, obj: ObjectRef) -> None:
+    osd.write_pieces(obj, [(70_000, 4), (0, 4), (2, 4), (10, 0)], b"tailABCDxyzw")
+    assert bytes(osd.read(obj, 0, 7)) == b"ABxyzw\0"
+    assert length_of(osd, obj) == 70_004
+    found = osd.read_pieces(obj, [(70_000, 4), (0, 6), (70_002, 2)])
+    assert bytes(found) == b"tailABxyzwil"
 
 
-def test_compare_and_swap(osd: Commands, obj: ObjectRef) -> None:
-    """A counter nobody has set is 0; a comparison that fails changes nothing."""
-    assert result(counter(osd, obj, CAS, 0, 5)) == 0
-    assert result(counter(osd, obj, CAS, 4, 9)) == 5
-    assert result(counter(osd, obj, CAS, 5, 2**64 - 1)) == 5
-    assert osd.get_attribute(obj, COUNTERS, 1) == b"\xff" * 8
-    assert osd.get_attribute(obj, COUNTERS, 2) == b""
-
-
-def test_fetch_and_add(osd: Commands, obj: ObjectRef) -> None:
-    """Modulo 2^64, so that a subtraction is an addition too."""
-    assert result(counter(osd, obj, ADD, 3)) == 0
-    assert result(counter(osd, obj, ADD, 2**64 - 4)) == 3
-    assert result(counter(osd, obj, ADD, 1)) == 2**64 - 1
-    assert osd.get_attribute(obj, COUNTERS, 2) == bytes(8)
-    assert osd.get_attribute(obj, COUNTERS, 1) == b""
-
-
-def test_counters_are_attributes(osd: Commands, obj: ObjectRef) -> None:
-    osd.set_attributes(obj, [AttributeValue(COUNTERS, 2, be(40))])
-    assert result(counter(osd, obj, ADD, 2)) == 40
-    osd.set_attributes(obj, [AttributeValue(COUNTERS, 2, b"")])
-    assert result(counter(osd, obj, ADD, 2)) == 0
-    osd.set_attributes(obj, [AttributeValue(COUNTERS, 2, b"text")])
-    check(counter(osd, obj, ADD, 2), LIST_FIELD, AttributeId(COUNTERS, 2))
-    assert osd.get_attribute(obj, COUNTERS, 2) == b"text"
-
-
-def test_result_where_it_is_wanted(osd: Commands, obj: ObjectRef) -> None:
-    """Bytes 40-47 count from the start of Data-In; what lies before the result is zero."""
-    osd.set_attributes(obj, [AttributeValue(COUNTERS, 1, be(7))])
-    reply = check(counter(osd, obj, CAS, 7, 8, at=24), OK)
-    assert bytes(reply.response.data_in) == bytes(24) + be(7)
-    assert bytes(counter(osd, obj, CAS, 8, 9, at=4, room=6).response.data_in) == bytes(6)
-    assert bytes(counter(osd, obj, CAS, 0, 0, at=4, room=0).response.data_in) == b""
-    assert osd.get_attribute(obj, COUNTERS, 1) == be(9)
-    check(counter(osd, obj, CAS, 9, 1, at=(64 << 20) - 7, room=8), CDB_FIELD.at(40))
-    check(counter(osd, obj, CAS, 9, 1, at=2**64 - 8, room=8), CDB_FIELD.at(40))
-
-
-@pytest.mark.parametrize(("action", "size"), [(CAS, 16), (ADD, 8)])
-def test_operands_that_are_not_there(osd: Commands, obj: ObjectRef, action: int, size: int) -> None:
-    request = rq.write(obj, 0, bytes(size))
-    code = {8: be(action, 2)}
-    check(mangled(osd, request, code | {32: be(7)}, data_in_length=8), CDB_FIELD.at(32))
-    short = mangled(osd, request, code, data_out=bytes(size - 1), data_in_length=8)
-    check(short, CDB_FIELD.at(32))
-    assert osd.get_attribute(obj, COUNTERS, 1) == b""
-
-
-def test_counters_and_attributes_in_one_command(osd: Commands, obj: ObjectRef) -> None:
-    lists = AttributeLists((VALUE,), (AttributeValue(VALUE.page, VALUE.number, b"set"),))
-    request = rq.write(obj, 0, be(0) + be(1), attributes=lists)
-    reply = mangled(osd, request, {8: be(CAS, 2), 64: be(0xB000_0001, 4)}, data_in_length=128)
-    check(reply, OK)
-    assert values(osd, obj)[0] == b"set"
-    assert b"set" in bytes(reply.response.data_in[8:])
-    overlap = mangled(osd, request, {8: be(CAS, 2), 64: be(0, 4)}, data_in_length=128)
-    check(overlap, CDB_FIELD.at(64))
-
-
-@pytest.mark.parametrize("action", [CAS, ADD, GEN_CAS, COND_SET])
-def test_atomics_name_what_is_missing(osd: Commands, pid: int, action: int) -> None:
-    missing = ref(pid, 0x7777_7777)
-    if action in (CAS, ADD):
-        check(counter(osd, missing, action, 1, 2), NO_OBJECT)
-        check(counter(osd, ref(pid), action, 1, 2), NO_OBJECT)
-    else:
-        check(exchange(osd, missing, action, (VALUE, b""), (VALUE, b"x")), NO_OBJECT)
-
-
-# ---- any attribute ----
-
-
-@pytest.mark.parametrize("action", [GEN_CAS, COND_SET])
-def test_exchange(osd: Commands, obj: ObjectRef, action: int) -> None:
-    """Compare length 0 agrees with undefined, swap length 0 makes undefined."""
-    reply = check(exchange(osd, obj, action, (VALUE, b""), (VALUE, b"one")), OK)
-    assert reply.retrieved is not None
-    assert reply.retrieved.attributes == (AttributeValue(VALUE.page, VALUE.number, b""),)
-    assert values(osd, obj)[0] == b"one"
-    for no in (b"on", b"one\0", b"One", b""):
-        reply = check(exchange(osd, obj, action, (VALUE, no), (VALUE, b"two")), OK)
-        assert reply.attribute(VALUE).value == b"one"
-    assert values(osd, obj)[0] == b"one"
-    reply = check(exchange(osd, obj, action, (VALUE, b"one"), (VALUE, b""), get=(VALUE,)), OK)
-    assert reply.retrieved is not None
-    assert [each.value for each in reply.retrieved.attributes] == [b"one", b""]
-    assert values(osd, obj)[0] == b""
-
-
-@pytest.mark.parametrize(("action", "always"), [(GEN_CAS, True), (COND_SET, False)])
-def test_further_entries(osd: Commands, obj: ObjectRef, action: int, always: bool) -> None:
-    check(exchange(osd, obj, action, (VALUE, b"no"), (VALUE, b"x"), (OTHER, b"extra")), OK)
-    assert values(osd, obj) == (b"", b"extra" if always else b"")
-    check(exchange(osd, obj, action, (VALUE, b""), (VALUE, b"x"), (OTHER, b"more")), OK)
-    assert values(osd, obj) == (b"x", b"more")
-
-
-@pytest.mark.parametrize("action", [GEN_CAS, COND_SET])
-def test_exchange_refused_changes_nothing(osd: Commands, obj: ObjectRef, action: int) -> None:
-    length = AttributeId(Page.USER_INFORMATION, 0x81)  # read-only
-    swap = ((VALUE, b""), (VALUE, b"x"))
-    check(exchange(osd, obj, action, *swap, (length, bytes(8))), LIST_FIELD, length)
-    check(exchange(osd, obj, action, (VALUE, b""), (OTHER, b"x")), LIST_FIELD, OTHER)
-    check(exchange(osd, obj, action, (length, bytes(8)), (length, be(1))), LIST_FIELD, length)
-    check(exchange(osd, obj, action, (VALUE, b"")), LIST_LENGTH)
-    bad = AttributeId(Page.ROOT_INFORMATION, 4)
-    check(exchange(osd, obj, action, (bad, b""), (bad, b"x")), LIST_FIELD, bad)
-    check(exchange(osd, obj, action, *swap, get=(bad,)), LIST_FIELD, bad)
-    page = rq.set_attributes(obj, attributes=AttributePage(set=AttributeValue(VALUE.page, 1, b"x")))
-    check(mangled(osd, page, {8: be(action, 2)}), CDB_FIELD.at(11))
-    check(mangled(osd, rq.set_attributes(obj), {8: be(action, 2)}), CDB_FIELD.at(68))
-    assert values(osd, obj) == (b"", b"")
-
-
-# ---- many clients ----
-
-CLIENTS, ROUNDS = 6, 25
-
-
-def test_additions_by_many_clients(osd: Commands, obj: ObjectRef) -> None:
-    """Each sees a value of its own, and none is lost."""
-
-    def add(_: int) -> list[int]:
-        return [result(counter(osd, obj, ADD, 1)) for _ in range(ROUNDS)]
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        seen = list(pool.map(add, range(CLIENTS)))
-    assert sorted(chain(*seen)) == list(range(CLIENTS * ROUNDS))
-    assert all(each == sorted(each) for each in seen)
-
-
-def test_one_winner_of_each_swap(osd: Commands, obj: ObjectRef) -> None:
-    """Clients race from each value to the next: one of them gets there."""
-
-    def race(client: int) -> int:
-        return sum(result(counter(osd, obj, CAS, step, step + 1)) == step for step in range(ROUNDS))
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        wins = list(pool.map(race, range(CLIENTS)))
-    assert sum(wins) == ROUNDS
-    assert osd.get_attribute(obj, COUNTERS, 1) == be(ROUNDS)
-
-
-def test_one_winner_of_each_exchange(osd: Commands, obj: ObjectRef) -> None:
-    """Only the winner's further entry is set, in the same step."""
-
-    def race(client: int) -> list[int]:
-        won = []
-        for step in range(ROUNDS):
-            old, new = (be(each, 2) if each else b"" for each in (step, step + 1))
-            mine = (OTHER, bytes([client, step]))
-            reply = exchange(osd, obj, COND_SET, (VALUE, old), (VALUE, new), mine, get=(OTHER,))
-            check(reply, OK)
-            assert reply.retrieved is not None
-            before, after = reply.retrieved.attributes
-            if before.value == old:
-                assert after.value == bytes([client, step])
-                won.append(step)
-        return won
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        wins = list(pool.map(race, range(CLIENTS)))
-    assert sorted(chain(*wins)) == list(range(ROUNDS))
+def test_one_bad_piece_writes_none(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, OLD)
+    pieces = [(0, 3), ((1 << 63) - 1, 3)]
+    check(osd.reply(rq.write_pieces(obj, pieces, b"abcdef")), CDB_FIELD.at(48))
+    unchanged(osd, obj)

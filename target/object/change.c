@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* change.c -- what changes an object's bytes: WRITE (any number of pieces), APPEND, CLEAR, PUNCH,
+ * alone or in one transaction with attributes.
+ *
+ * Order, all of it with the range locked:
+ *
+ *   prepare    quotas are charged and a reservation is committed (WRITE, APPEND, CLEAR), or new
+ *              files are written (PUNCH in the middle): nobody sees anything of it
+ *   record     what the object's record must say (PUNCH)
+ *   apply      the bytes change (WRITE, APPEND, CLEAR)
+ *   done       length and times in memory
+ *
+ * Alone, the record has a transaction of its own.  With attributes, record and attributes are
+ * changed in one transaction, then the bytes, then it commits: until the bytes change everything
+ * can still be refused, and from then on nothing is but for a failing device.  A crash before the
+ * commit may leave bytes without attributes, inside the range of a command that was not
+ * acknowledged (design D7). */
+#include "object/internal.h"
+
+#include "base/util.h"
+
+struct change_run {
+	struct osd_object *object;
+	struct osd_change *change;
+	uint64_t offset, end; /* what it covers; offset == end: nothing */
+	uint64_t old_length, new_length;
+	struct osd_punch punch;
+};
+
+/* ---- plan -------------------------------------------------------------------------------- */
+
+/* The range from the first to the last byte of all pieces. */
+static enum osd_status span_pieces(struct change_run *run)
+{
+	const struct osd_change *change = run->change;
+	uint64_t end;
+
+	run->offset = UINT64_MAX;
+	for (size_t i = 0; i < change->piece_count; i++) {
+		const struct osd_piece *piece = &change->pieces[i];
+
+		if (!osd_add_u64(piece->offset, piece->length, &end))
+			return OSD_E_CDB_FIELD;
+		if (piece->length == 0)
+			continue;
+		run->offset = OSD_MIN(run->offset, piece->offset);
+		run->end = OSD_MAX(run->end, end);
+	}
+	run->offset = OSD_MIN(run->offset, run->end);
+	return OSD_OK;
+}
+
+static enum osd_status span(struct change_run *run)
+{
+	const struct osd_change *change = run->change;
+
+	if (change->kind == OSD_CHANGE_WRITE)
+		return span_pieces(run);
+	run->offset = change->offset;
+	if (change->kind == OSD_CHANGE_CLEAR)
+		return osd_add_u64(change->offset, change->length, &run->end) ? OSD_OK
+									      : OSD_E_CDB_FIELD;
+	return OSD_OK; /* where the others end depends on the length */
+}
+
+/* Before the length is known. */
+static bool is_empty(const struct change_run *run)
+{
+	return run->offset == run->end &&
+	       (run->change->kind == OSD_CHANGE_WRITE || run->change->kind == OSD_CHANGE_CLEAR);
+}
+
+static enum osd_status lock(struct change_run *run, bool whole, struct osd_range *range)
+{
+	/* PUNCH: the files change place under every reader, so nobody else may be at work. */
+	if (whole || run->change->kind == OSD_CHANGE_PUNCH)
+		return osd_object_lock(run->object, range, 0, UINT64_MAX, true);
+	if (run->change->kind == OSD_CHANGE_APPEND)
+		return osd_object_lock(run->object, range, UINT64_MAX, UINT64_MAX, true);
+	return osd_object_lock(run->object, range, run->offset, run->end, false);
+}
+
+static enum osd_status plan(struct change_run *run)
+{
+	struct osd_change *change = run->change;
+	uint64_t length = atomic_load(&run->object->length);
+
+	run->old_length = run->new_length = length;
+	switch (change->kind) {
+	case OSD_CHANGE_APPEND:
+		change->start = run->offset = length;
+		if (!osd_add_u64(length, change->length, &run->end))
+			return OSD_E_QUOTA;
+		break;
+	case OSD_CHANGE_PUNCH:
+		if (change->offset > length)
+			return OSD_E_BEYOND_END;
+		run->end = change->offset + OSD_MIN(change->length, length - change->offset);
+		run->new_length = length - (run->end - change->offset);
+		break;
+	case OSD_CHANGE_WRITE:
+	case OSD_CHANGE_CLEAR:
+		break;
+	}
+	if (change->kind != OSD_CHANGE_PUNCH && run->offset < run->end)
+		run->new_length = OSD_MAX(length, run->end);
+	change->growth = (int64_t)(run->new_length - length);
+	return OSD_OK;
+}
+
+static bool cuts_middle(const struct change_run *run)
+{
+	return run->new_length < run->old_length && run->end < run->old_length;
+}
+
+/* ---- the steps --------------------------------------------------------------------------- */
+
+static enum osd_status prepare(struct change_run *run)
+{
+	if (run->new_length > run->old_length)
+		return osd_object_extend(run->object, run->new_length, run->change->flags);
+	if (cuts_middle(run))
+		return osd_punch_prepare(run->object, run->offset, run->end - run->offset,
+					 &run->punch);
+	return OSD_OK;
+}
+
+/* What prepare did, and a part of apply, come to nothing: bytes that got into the files must not
+ * show up later. */
+static void undo(struct change_run *run)
+{
+	struct osd_object *object = run->object;
+
+	osd_object_set_length(object, run->old_length);
+	osd_punch_undo(object, &run->punch);
+	if (run->new_length <= run->old_length)
+		return;
+	object->untrimmed = osd_object_fit_files(object, run->old_length) != OSD_OK;
+	osd_uncharge(object->objects, object->partition, run->new_length - run->old_length);
+}
+
+static void put_record(const struct change_run *run, struct osd_record *record)
+{
+	if (cuts_middle(run))
+		osd_punch_record(run->object, &run->punch, record);
+	else if (run->new_length < run->old_length)
+		osd_shrink_record(record, run->new_length);
+}
+
+static void committed(struct change_run *run)
+{
+	if (cuts_middle(run))
+		osd_punch_done(run->object, &run->punch, run->old_length);
+	else if (run->new_length < run->old_length)
+		osd_shrink_done(run->object, run->old_length, run->new_length);
+}
+
+static enum osd_status write_pieces(struct change_run *run)
+{
+	const struct osd_change *change = run->change;
+	const uint8_t *data = change->data;
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < change->piece_count; i++) {
+		status = osd_tier_write(&run->object->file, change->pieces[i].offset, data,
+					(size_t)change->pieces[i].length);
+		data += change->pieces[i].length;
+	}
+	return status;
+}
+
+static enum osd_status clear(struct change_run *run)
+{
+	struct osd_tier_file *file = &run->object->file;
+	enum osd_status status = OSD_OK;
+
+	if (run->new_length > run->old_length)
+		status = osd_tier_truncate(file, run->new_length);
+	if (status == OSD_OK && run->offset < run->old_length)
+		status = osd_tier_zero(file, run->offset,
+				       OSD_MIN(run->end, run->old_length) - run->offset);
+	return status;
+}
+
+static enum osd_status apply(struct change_run *run)
+{
+	struct osd_object *object = run->object;
+	bool was_open = osd_tier_file_is_open(&object->file);
+	enum osd_status status = OSD_OK;
+
+	if (run->offset == run->end)
+		return OSD_OK;
+	switch (run->change->kind) {
+	case OSD_CHANGE_WRITE:
+		status = write_pieces(run);
+		break;
+	case OSD_CHANGE_APPEND:
+		status = osd_tier_write(&object->file, run->offset, run->change->data,
+					(size_t)run->change->length);
+		break;
+	case OSD_CHANGE_CLEAR:
+		status = clear(run);
+		break;
+	case OSD_CHANGE_PUNCH:
+		return OSD_OK;
+	}
+	if (!was_open)
+		osd_cache_count_open(object);
+	return status;
+}
+
+static void done(struct change_run *run)
+{
+	if (run->new_length != run->old_length)
+		osd_object_set_length(run->object, run->new_length);
+	if (run->offset < run->end || run->change->kind == OSD_CHANGE_PUNCH)
+		osd_object_touch(run->object, true, run->change->flags);
+}
+
+/* ---- alone ------------------------------------------------------------------------------- */
+
+static void change_record(struct osd_record *record, void *arg)
+{
+	put_record(arg, record);
+}
+
+static enum osd_status change_locked(struct change_run *run)
+{
+	enum osd_status status = plan(run);
+
+	if (status == OSD_OK)
+		status = prepare(run);
+	if (status != OSD_OK)
+		return status;
+	if (run->new_length < run->old_length)
+		status =
+			osd_object_change_record(run->object, cuts_middle(run), change_record, run);
+	if (status == OSD_OK)
+		committed(run);
+	if (status == OSD_OK)
+		status = apply(run);
+	if (status != OSD_OK) {
+		undo(run);
+		return status;
+	}
+	done(run);
+	return osd_object_finish(run->object, run->change->flags);
+}
+
+enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)
+{
+	struct change_run run = {.object = object, .change = change};
+	struct osd_range range;
+	enum osd_status status = span(&run);
+
+	if (status != OSD_OK)
+		return status;
+	if (is_empty(&run))
+		return atomic_load(&object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
+	status = lock(&run, false, &range);
+	if (status != OSD_OK)
+		return status;
+	status = change_locked(&run);
+	osd_object_unlock(object, &range);
+	return status;
+}
+
+/* ---- with attributes --------------------------------------------------------------------- */
+
+/* effect: arg the run. */
+static void run_committed(struct osd_txn *txn, struct osd_effect *effect, bool was_committed)
+{
+	(void)txn;
+	if (was_committed)
+		committed(effect->arg);
+}
+
+static enum osd_status change_in(struct change_run *run, struct osd_txn *txn,
+				 const struct osd_change_with *with, bool *applied)
+{
+	struct osd_effect *effect = osd_txn_effect(txn, run_committed);
+	enum osd_status status =
+		effect ? osd_txn_take(txn, run->object->id, true) : OSD_E_NO_MEMORY;
+
+	if (status == OSD_OK && txn->record.generation != run->object->generation)
+		status = OSD_E_NO_OBJECT; /* a later object under the same id */
+	if (status != OSD_OK)
+		return status;
+	effect->arg = run;
+	put_record(run, &txn->record);
+	txn->dirty = true;
+	txn->changing = run->object;
+	txn->changing_length = run->new_length;
+	status = with->fn(with->arg, txn, false);
+	if (status == OSD_OK && !*applied) {
+		status = apply(run);
+		*applied = status == OSD_OK;
+		if (*applied)
+			done(run);
+	}
+	return status == OSD_OK ? with->fn(with->arg, txn, true) : status;
+}
+
+/* FUA: data, then directories, then the log (osd_object_finish); files that PUNCH gives up must
+ * not be needed again. */
+static enum osd_status change_once(struct change_run *run, const struct osd_change_with *with,
+				   bool *applied)
+{
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(run->object->objects, with->txn_flags, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	status = change_in(run, txn, with, applied);
+	if (status == OSD_OK)
+		return osd_txn_commit(txn,
+				      cuts_middle(run) ? OSD_COMMIT_DURABLE : OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static enum osd_status change_with_locked(struct change_run *run,
+					  const struct osd_change_with *with)
+{
+	enum osd_status status = plan(run);
+	bool applied = false;
+
+	if (status == OSD_OK)
+		status = prepare(run);
+	if (status != OSD_OK)
+		return status;
+	status = OSD_E_RETRY;
+	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++)
+		status = change_once(run, with, &applied);
+	if (status == OSD_OK)
+		return osd_object_finish(run->object, run->change->flags);
+	undo(run);
+	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+}
+
+/* All of the object is locked: the attributes may cut or extend it. */
+enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
+				       const struct osd_change_with *with)
+{
+	struct change_run run = {.object = object, .change = change};
+	struct osd_range range;
+	enum osd_status status = span(&run);
+
+	if (status == OSD_OK)
+		status = lock(&run, true, &range);
+	if (status != OSD_OK)
+		return status;
+	status = change_with_locked(&run, with);
+	osd_object_unlock(object, &range);
+	return status;
+}
+
+/* ---- one at a time ----------------------------------------------------------------------- */
+
+enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
+				 size_t length, unsigned flags)
+{
+	struct osd_piece piece = {offset, length};
+	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
+				    .flags = flags,
+				    .pieces = &piece,
+				    .piece_count = 1,
+				    .data = data};
+
+	return osd_object_change(object, &change);
+}
+
+enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
+				  unsigned flags, uint64_t *ret_offset)
+{
+	struct osd_change change = {
+		.kind = OSD_CHANGE_APPEND, .flags = flags, .length = length, .data = data};
+	enum osd_status status = osd_object_change(object, &change);
+
+	if (status == OSD_OK)
+		*ret_offset = change.start;
+	return status;
+}
+
+enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
+				 unsigned flags)
+{
+	struct osd_change change = {
+		.kind = OSD_CHANGE_CLEAR, .flags = flags, .offset = offset, .length = length};
+
+	return osd_object_change(object, &change);
+}
+
+enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
+				 unsigned flags)
+{
+	struct osd_change change = {
+		.kind = OSD_CHANGE_PUNCH, .flags = flags, .offset = offset, .length = length};
+
+	return osd_object_change(object, &change);
+}

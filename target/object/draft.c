@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* draft.c -- user objects that come into being together with their data (CREATE AND WRITE, COPY USER
+ * OBJECTS).
+ *
+ * The files are written first, under an id and a generation of their own, while META's N record
+ * says that they are nobody's yet.  The object's record, its attributes and the end of the N record
+ * are one transaction, so there is never an object with half of its data, or with none.  Files of a
+ * draft that came to nothing go at once, or when the store is opened the next time. */
+#include "object/internal.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+struct osd_draft {
+	struct osd_objects *objects;
+	struct osd_partition *partition; /* owned reference */
+	struct osd_place place;
+	struct osd_record record;
+	struct osd_tier_file file;
+	struct osd_object *source; /* owned reference; with range locked for reading */
+	struct osd_range range;
+	uint64_t charged;
+	bool committed;
+};
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static enum osd_status is_taken(const struct osd_draft *draft, bool *ret_taken)
+{
+	struct osd_key key = osd_key_object(&draft->place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	enum osd_status status;
+	size_t length;
+
+	do
+		status = osd_kv_get(draft->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				    0, bytes, sizeof(bytes), &length);
+	while (status == OSD_E_RETRY);
+	*ret_taken = status == OSD_OK;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* The id is the one wanted, or the next: nobody else gets it unless by asking for it. */
+static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
+{
+	bool taken = false;
+	enum osd_status status;
+
+	if (requested_id == 0)
+		return osd_object_take_ids(draft->partition, 1, &draft->place.object_id);
+	if (requested_id < OSD_FIRST_ID || requested_id == UINT64_MAX)
+		return OSD_E_EXISTS; /* reserved */
+	draft->place.object_id = requested_id;
+	status = is_taken(draft, &taken);
+	return status == OSD_OK && taken ? OSD_E_EXISTS : status;
+}
+
+static struct osd_data_name file_name(const struct osd_draft *draft)
+{
+	return (struct osd_data_name){.partition_id = draft->place.partition_id,
+				      .incarnation = draft->place.incarnation,
+				      .object_id = draft->place.object_id,
+				      .generation = draft->record.generation};
+}
+
+enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_id,
+				uint64_t requested_id, struct osd_draft **ret_draft)
+{
+	struct osd_draft *draft = calloc(1, sizeof(*draft));
+	enum osd_status status;
+
+	if (!draft)
+		return OSD_E_NO_MEMORY;
+	draft->objects = objects;
+	osd_tier_file_init(&draft->file, &objects->tier);
+	status = osd_partition_get(objects, NULL, partition_id, &draft->partition);
+	if (status == OSD_OK && atomic_load(&objects->disk_full))
+		status = OSD_E_NO_SPACE;
+	if (status == OSD_OK) {
+		draft->place = (struct osd_place){partition_id, draft->partition->incarnation, 0};
+		status = take_id(draft, requested_id);
+	}
+	if (status != OSD_OK) {
+		osd_draft_free(draft);
+		return status;
+	}
+	osd_fresh_record(objects, draft->partition, osd_now_ms(), &draft->record);
+	draft->record.generation = atomic_fetch_add(&objects->next_generation, 1);
+	draft->file.name = file_name(draft);
+	draft->file.head_bytes = draft->record.head_bytes;
+	*ret_draft = draft;
+	return OSD_OK;
+}
+
+/* Puts the N record, or takes it away. */
+static enum osd_status note_files(struct osd_draft *draft, bool there)
+{
+	struct osd_key key =
+		osd_key_files(OSD_META_DRAFT_FILES, &draft->place, draft->record.generation);
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
+		struct osd_kv_txn *kv;
+
+		status = osd_own_begin(draft->objects, OSD_KV_CHANGE, &kv);
+		if (status != OSD_OK)
+			break;
+		status = there ? osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+					    (struct osd_bytes){"", 0}, 0)
+			       : osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&key));
+		if (status == OSD_OK)
+			status = osd_own_commit(draft->objects, kv, false);
+		else
+			osd_own_abort(kv);
+	}
+	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+}
+
+void osd_draft_free(struct osd_draft *draft)
+{
+	if (!draft)
+		return;
+	osd_draft_let_go(draft);
+	osd_tier_file_release(&draft->file);
+	if (!draft->committed && (draft->record.flags & OSD_REC_HAS_FILES)) {
+		/* What cannot be removed now is when the store is opened. */
+		if (osd_tier_remove(&draft->objects->tier, &draft->file.name) == OSD_OK)
+			note_files(draft, false);
+	}
+	if (!draft->committed && draft->partition)
+		osd_uncharge(draft->objects, draft->partition, draft->charged);
+	osd_partition_put(draft->partition);
+	free(draft);
+}
+
+/* ---- data -------------------------------------------------------------------------------- */
+
+/* Space for length bytes in all, before the first of them is written. */
+static enum osd_status extend(struct osd_draft *draft, uint64_t length)
+{
+	enum osd_status status = OSD_OK;
+
+	if (length > draft->record.max_length)
+		return OSD_E_QUOTA;
+	if (length > draft->charged)
+		status = osd_charge(draft->objects, draft->partition, length - draft->charged,
+				    false);
+	if (status != OSD_OK)
+		return status;
+	draft->charged = OSD_MAX(draft->charged, length);
+	if (length > 0 && !(draft->record.flags & OSD_REC_HAS_FILES)) {
+		status = note_files(draft, true);
+		if (status == OSD_OK)
+			draft->record.flags |= OSD_REC_HAS_FILES;
+	}
+	return status;
+}
+
+enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece *pieces,
+				size_t count, const void *data, uint64_t *ret_length)
+{
+	const uint8_t *bytes = data;
+	uint64_t length = draft->record.length, end;
+	enum osd_status status;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!osd_add_u64(pieces[i].offset, pieces[i].length, &end))
+			return OSD_E_CDB_FIELD;
+		if (pieces[i].length > 0)
+			length = OSD_MAX(length, end);
+	}
+	status = extend(draft, length);
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		status = osd_tier_write(&draft->file, pieces[i].offset, bytes,
+					(size_t)pieces[i].length);
+		bytes += pieces[i].length;
+	}
+	if (status == OSD_OK)
+		*ret_length = draft->record.length = length;
+	return status;
+}
+
+/* With the source locked.  Its files may be longer than it is, or shorter. */
+static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method method,
+				   const struct osd_copy_how *how)
+{
+	struct osd_object *source = draft->source;
+	uint64_t length = atomic_load(&source->length);
+	enum osd_status status = extend(draft, length);
+
+	if (status != OSD_OK || length == 0)
+		return status;
+	status =
+		method == OSD_COPY_BYTES ? OSD_E_BUSY : osd_tier_clone(&source->file, &draft->file);
+	if (status == OSD_E_BUSY && method != OSD_COPY_SHARE)
+		status = osd_copy_extents(&source->file, 0, length, &draft->file, 0, how);
+	if (status == OSD_OK)
+		status = osd_tier_truncate(&draft->file, length);
+	if (status == OSD_OK)
+		draft->record.length = length;
+	return status;
+}
+
+enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
+			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
+			       uint64_t *ret_length)
+{
+	struct osd_copy_how how = {method == OSD_COPY_BYTES ? OSD_DATA_COPY_BYTES : 0, stop, arg};
+	struct osd_object *object;
+	bool was_open;
+	enum osd_status status = osd_object_get(draft->objects, source, &object);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_lock_read(object, &draft->range, 0, UINT64_MAX, false);
+	if (status != OSD_OK) {
+		osd_object_put(object);
+		return status;
+	}
+	draft->source = object;
+	was_open = osd_tier_file_is_open(&object->file);
+	status = copy_locked(draft, method, &how);
+	if (!was_open && osd_tier_file_is_open(&object->file))
+		osd_cache_count_open(object);
+	if (status == OSD_OK)
+		*ret_length = draft->record.length;
+	return status;
+}
+
+void osd_draft_let_go(struct osd_draft *draft)
+{
+	if (!draft->source)
+		return;
+	osd_object_unlock_read(draft->source, &draft->range);
+	osd_object_put(OSD_STEAL(draft->source));
+}
+
+enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags)
+{
+	bool wanted = (flags & OSD_DATA_FUA) || draft->objects->sync_data;
+
+	return wanted && (draft->record.flags & OSD_REC_HAS_FILES)
+		       ? osd_tier_sync(&draft->file, true)
+		       : OSD_OK;
+}
+
+bool osd_objects_can_share_blocks(struct osd_objects *objects)
+{
+	return osd_tier_can_clone(&objects->tier);
+}
+
+/* ---- the object -------------------------------------------------------------------------- */
+
+/* effect: arg the draft. */
+static void run_put(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_draft *draft = effect->arg;
+
+	(void)txn;
+	draft->committed = committed;
+}
+
+enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id)
+{
+	struct osd_key key =
+		osd_key_files(OSD_META_DRAFT_FILES, &draft->place, draft->record.generation);
+	struct osd_effect *effect = osd_txn_effect(txn, run_put);
+	enum osd_status status = effect ? osd_txn_let_go(txn) : OSD_E_NO_MEMORY;
+
+	if (status != OSD_OK)
+		return status;
+	effect->arg = draft;
+	status = osd_partition_hold(txn, draft->partition, false, NULL);
+	if (status != OSD_OK)
+		return status;
+	draft->record.reserved_bytes = draft->record.length;
+	for (size_t i = 0; i < OSD_T_COUNT; i++)
+		draft->record.times[i] = txn->now_ms;
+	status = osd_object_put_new(txn, draft->partition, draft->place.object_id, 1,
+				    &draft->record, ret_id);
+	if (status == OSD_OK && (draft->record.flags & OSD_REC_HAS_FILES))
+		status = osd_kv_remove(txn->kv, OSD_KV_META, osd_key_bytes(&key));
+	return status;
+}
