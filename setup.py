@@ -78,6 +78,7 @@ PACKAGES = [
         ("pyosd.cli", "pyosd/cli"),
         ("osd", "pyosd/osd"),
         ("scheduler", "scheduler"),
+        ("scheduler.store_tools", "scheduler/store_tools"),
     )
     if (ROOT / folder).is_dir()
 ]
@@ -96,7 +97,14 @@ setup(
     package_data={"pyosd": ["py.typed", "*.pyi"], "osd": ["py.typed"], "scheduler": ["py.typed"]},
     ext_modules=TREES,
     cmdclass={"build_ext": BuildCMake},
-    install_requires=["click>=8.1", "rich>=13"],
+    install_requires=[
+        "click>=8.1",
+        "rich>=13",
+        # Berkeley DB 5.3 for the offline tools: libdb5.3-dev; the second where the first, which is
+        # no longer developed, does not build.
+        "bsddb3==6.2.9; python_version < '3.12'",
+        "berkeleydb==18.1.17; python_version >= '3.12'",
+    ],
     extras_require={
         "dev": ["hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"],
     },
@@ -105,6 +113,9 @@ setup(
         # Verbs of `osd` that other packages bring; the part before the colon is what people type.
         "iosd.commands": [
             "target.serve=scheduler.commands:serve",
+            "target.check=scheduler.store_tools.commands:check",
+            "target.repair=scheduler.store_tools.commands:repair",
+            "target.dump=scheduler.store_tools.commands:dump",
             "doctor=scheduler.commands:doctor",
         ],
     },

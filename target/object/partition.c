@@ -261,7 +261,7 @@ static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id,
 			*ret_id = id;
 		id++;
 	} while (status == OSD_E_EXISTS && !requested_id);
-	if (status == OSD_OK && *ret_id != OSD_JOBS_PARTITION)
+	if (status == OSD_OK && *ret_id != OSD_JOBS_PARTITION && *ret_id != OSD_LOST_PARTITION)
 		root->next_partition_id = OSD_MAX(root->next_partition_id, *ret_id + 1);
 	return status;
 }

@@ -155,6 +155,12 @@ def test_zeromq_stays_in_the_resource_manager(path: Path) -> None:
         assert name(path) in ("scheduler/server.py", "scheduler/admin/client.py")
 
 
+@pytest.mark.parametrize("path", python_files("pyosd", "scheduler"), ids=name)
+def test_berkeley_db_stays_in_the_offline_tools(path: Path) -> None:
+    if any(module.split(".")[0] in ("bsddb3", "berkeleydb") for module in imported(path)):
+        assert name(path) == "scheduler/store_tools/bdb.py"
+
+
 @pytest.mark.parametrize(
     "path", python_files("pyosd", "scheduler", "tests", "bench", "tools"), ids=name
 )

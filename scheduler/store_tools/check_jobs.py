@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds what is wrong between jobs, their parts and their surrogates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.format import FormatError, Place, RecordFlag, RecordType
+from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
+from scheduler.store_tools.problems import Kind, Problem
+from scheduler.store_tools.store import Progress, Store
+
+__all__ = ["check_jobs", "job_record", "surrogate_of"]
+
+TELL_EVERY = 1024
+
+
+def job_record(store: Store, job: JobId) -> JobRecord | None:
+    """A job's record; None: there is none that decodes."""
+    value = store.db.get(Table.JOBS, JobKey(JobKeyKind.RECORD, job).encode())
+    try:
+        record = JobRecord.decode(value) if value is not None else None
+    except FormatError:
+        return None
+    return record if record is not None and record.id == job else None
+
+
+def surrogate_of(store: Store, job: JobId) -> Place | None:
+    """Where a job's surrogate is; None: there is none."""
+    partition = store.partition(job.partition_id)
+    if partition is None:
+        return None
+    place = job.at(partition.incarnation)
+    return place if store.intact(place, RecordType.USER_OBJECT) is not None else None
+
+
+def check_jobs(store: Store, progress: Progress) -> Iterator[Problem]:
+    """jobs.db, job_keys.db, and the marks on surrogates."""
+    total = store.db.count(Table.JOBS)
+    for number, (key, value) in enumerate(store.db.walk(Table.JOBS)):
+        if number % TELL_EVERY == 0:
+            progress("jobs", number, total)
+        try:
+            yield from check_record(store, JobKey.decode(key), key, value)
+        except FormatError as error:
+            where = f"jobs.db {key.hex()}"
+            yield Problem(Kind.KEY_DAMAGED, where, str(error), Table.JOBS, key, value)
+    yield from check_keys(store)
+    yield from check_marks(store, progress)
+
+
+def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iterator[Problem]:
+    """One record of jobs.db."""
+    where = f"job {parsed.job}"
+    if parsed.kind is JobKeyKind.RECORD:
+        yield from check_job(store, parsed.job, key, value)
+        return
+    record = job_record(store, parsed.job)
+    if parsed.kind is JobKeyKind.EXPIRY:
+        if record is None or not record.has_ended or record.expiry_ms != parsed.number:
+            yield Problem(Kind.JOB_EXPIRY_STALE, where, "", Table.JOBS, key, parsed.job)
+    elif record is None:
+        detail = f"{parsed.kind.name.lower()} {parsed.number}"
+        yield Problem(Kind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
+
+
+def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
+    """A job's record, and what must be there because of it."""
+    where = f"job {job}"
+    try:
+        record = JobRecord.decode(value)
+        if record.id != job:
+            raise FormatError(f"the record of job {record.id}")
+    except FormatError as error:
+        yield Problem(Kind.JOB_DAMAGED, where, str(error), Table.JOBS, key, job)
+        return
+    place = surrogate_of(store, job)
+    if place is None:
+        yield Problem(Kind.JOB_WITHOUT_SURROGATE, where, "", Table.JOBS, key, job)
+        return
+    surrogate = store.intact(place, RecordType.USER_OBJECT)
+    assert surrogate is not None
+    if not record.has_ended and not surrogate.flags & RecordFlag.UNFINISHED:
+        yield Problem(Kind.SURROGATE_UNMARKED, where, "", Table.OBJECTS, place.encode(), place)
+    if record.has_ended and record.expiry_ms:
+        expiry = JobKey(JobKeyKind.EXPIRY, job, record.expiry_ms).encode()
+        if store.db.get(Table.JOBS, expiry) is None:
+            yield Problem(Kind.JOB_EXPIRY_MISSING, where, "", Table.JOBS, expiry, job)
+    if record.key and store.db.get(Table.JOB_KEYS, record.idempotency_key) is None:
+        table = Table.JOB_KEYS
+        yield Problem(Kind.JOB_KEY_MISSING, where, "", table, record.idempotency_key, job)
+
+
+def check_keys(store: Store) -> Iterator[Problem]:
+    """job_keys.db: from idempotency keys to jobs."""
+    for key, value in store.db.walk(Table.JOB_KEYS):
+        try:
+            record = job_record(store, JobId.decode(value))
+        except FormatError:
+            record = None
+        if record is None or not record.key or record.idempotency_key != key:
+            where = f"job_keys.db {key.hex()}"
+            yield Problem(Kind.JOB_KEY_STALE, where, "", Table.JOB_KEYS, key)
+
+
+def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
+    """Objects marked as surrogates of unfinished jobs."""
+    total = store.db.count(Table.OBJECTS)
+    for partition in store.live_partitions():
+        for number, (place, value) in enumerate(store.objects_of(partition)):
+            if number % TELL_EVERY == 0:
+                progress("surrogates", number, total)
+            # The flags' low byte: decoding all for a few would take its time.
+            if len(value) < 6 or not value[5] & RecordFlag.UNFINISHED:
+                continue
+            record = job_record(store, JobId(place.partition_id, place.object_id))
+            if record is None or record.has_ended:
+                detail = "the job has ended" if record else "there is no such job"
+                kind = Kind.SURROGATE_UNFINISHED
+                yield Problem(kind, str(place), detail, Table.OBJECTS, place.encode(), place)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The format package against stores that the target wrote: what it decodes, it encodes again."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.format import (
+    AttributeKey,
+    FileName,
+    FormatError,
+    MemberKey,
+    MetaKind,
+    ObjectRecord,
+    PartitionRecord,
+    Place,
+    RecordFlag,
+    RecordType,
+    Role,
+    RootRecord,
+    Superblock,
+    Unknown,
+    parse_partition_key,
+    partition_key,
+)
+from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
+from tests.offline.stores import FIRST, HEAD, Store
+
+
+def test_records_of_the_target_come_out_as_they_went_in(pristine: Store) -> None:
+    with pristine.database() as database:
+        for key, value in database.walk(Table.OBJECTS):
+            assert Place.of_object_key(key).encode() == key
+            assert ObjectRecord.decode(value).encode() == value
+        for key, value in database.walk(Table.PARTITIONS):
+            assert partition_key(*parse_partition_key(key)) == key
+            assert PartitionRecord.decode(value).encode() == value
+        for key, _ in database.walk(Table.ATTRIBUTES):
+            assert AttributeKey.decode(key).encode() == key
+        for table in (Table.MEMBERS, Table.MEMBERSHIPS):
+            for key, _ in database.walk(table):
+                assert MemberKey.decode(key).encode() == key
+                assert MemberKey.decode(key).turned().turned().encode() == key
+        for key, value in database.walk(Table.JOBS):
+            assert JobKey.decode(key).encode() == key
+            if JobKey.decode(key).kind is JobKeyKind.RECORD:
+                assert JobRecord.decode(value).encode() == value
+        root = database.get(Table.META, MetaKind.ROOT.key)
+        assert root is not None and RootRecord.decode(root).encode() == root
+
+
+def test_records_say_what_was_stored(pristine: Store) -> None:
+    record = pristine.record(pristine.names.long)
+    assert record.type is RecordType.USER_OBJECT
+    assert record.length == record.reserved_bytes == HEAD + 70_000
+    assert record.flags == RecordFlag.HAS_FILES
+    assert pristine.record(pristine.names.attributed).attribute_count == 6
+    assert pristine.record(pristine.names.collection).type is RecordType.COLLECTION
+    with pristine.database() as database:
+        jobs = [
+            JobRecord.decode(value)
+            for key, value in database.walk(Table.JOBS)
+            if JobKey.decode(key).kind is JobKeyKind.RECORD
+        ]
+        keys = [key for key, _ in database.walk(Table.JOB_KEYS)]
+    assert {each.state for each in jobs} == {JobState.QUEUED, JobState.CANCELLED}
+    assert {each.key for each in jobs} == {b"key 1", b"key 2"}
+    assert sorted(keys) == sorted(each.idempotency_key for each in jobs)
+    assert all(each.id.partition_id == FIRST for each in jobs)
+
+
+def test_superblocks(pristine: Store) -> None:
+    blocks = []
+    for root, role in zip(pristine.roots, Role, strict=False):
+        data = (root / "superblock").read_bytes()
+        blocks.append(Superblock.decode(data))
+        assert blocks[-1].encode() == data
+        assert blocks[-1].role is role
+    assert len({each.store_id for each in blocks}) == 1
+
+
+def test_files_are_where_their_names_say(pristine: Store) -> None:
+    found = [
+        FileName.parse(str(path.relative_to(root / "data")))
+        for root in pristine.roots
+        for path in (root / "data").rglob("*")
+        if path.is_file()
+    ]
+    assert len(found) >= 8
+    for name in found:
+        assert FileName.parse(name.path) == name
+
+
+def test_what_is_not_of_the_format_is_said(pristine: Store) -> None:
+    data = bytearray((pristine.data / "superblock").read_bytes())
+    for at in range(len(data)):
+        data[at] ^= 0x10
+        with pytest.raises(FormatError):
+            Superblock.decode(bytes(data))
+        data[at] ^= 0x10
+    for decode in (ObjectRecord.decode, PartitionRecord.decode, RootRecord.decode):
+        for length in (0, 1, 40, 80):
+            with pytest.raises(FormatError):
+                decode(b"\1" + bytes(length))
+    for path in ("x", "0/00/0", FileName(Place(1, 1, 1), 1, False).path.replace("/", "/x")):
+        with pytest.raises(FormatError):
+            FileName.parse(path)
+
+
+def test_a_later_version_is_not_damage(pristine: Store) -> None:
+    block = Superblock.decode((pristine.data / "superblock").read_bytes())
+    later = bytearray(block.encode())
+    later[11] = 2
+    later[508:] = zlib.crc32(later[:508]).to_bytes(4, "big")
+    with pytest.raises(Unknown):
+        Superblock.decode(bytes(later))
