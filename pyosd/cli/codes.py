@@ -23,6 +23,7 @@ class Exit(IntEnum):
     JOB_UNKNOWN = 16
     BUSY = 17
     WRONG_STATE = 18
+    STORE_DAMAGED = 65
     NO_INPUT = 66
     UNREACHABLE = 69
     INTERNAL = 70
@@ -45,6 +46,7 @@ MEANING = {
     Exit.JOB_UNKNOWN: "job unknown, or its record expired",
     Exit.BUSY: "the target is busy and declined; nothing was queued",
     Exit.WRONG_STATE: "refused in this state, such as rm of an unfinished job",
+    Exit.STORE_DAMAGED: "the store has something to mend (osd target check, repair)",
     Exit.NO_INPUT: "object, partition or input absent",
     Exit.UNREACHABLE: "target unreachable",
     Exit.INTERNAL: "internal error of the client; a report was written",

@@ -54,7 +54,14 @@ class Table(Enum):
     MEMBERSHIPS = "memberships.db"
     JOBS = "jobs.db"
     JOB_KEYS = "job_keys.db"
+    INDEX = "index.db"
+    COMMANDS = "commands.db"
     META = "meta.db"
+
+    @property
+    def may_be_absent(self) -> bool:
+        """In a store of an earlier release; the target makes it."""
+        return self in (Table.INDEX, Table.COMMANDS)
 
 
 class Transaction:

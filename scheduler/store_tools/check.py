@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.check_jobs import check_jobs
+from scheduler.store_tools.check_index import check_index
+from scheduler.store_tools.check_jobs import check_commands, check_jobs
 from scheduler.store_tools.check_members import check_members, check_memberships
 from scheduler.store_tools.check_objects import Seen, check_files, check_objects
 from scheduler.store_tools.format import (
@@ -55,6 +56,8 @@ def check_store(store: Store, progress: Progress) -> Iterator[Problem]:
     yield from check_members(store, progress)
     yield from check_memberships(store, progress)
     yield from check_jobs(store, progress)
+    yield from check_commands(store)
+    yield from check_index(store, progress)
     yield from check_counters(store, seen)
 
 
@@ -141,7 +144,7 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
         yield Problem(Kind.UNKNOWN_META, where, "", Table.META, key, value)
         return
     kind = MetaKind(key[0])
-    if kind in (MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN):
+    if kind in (MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT):
         if len(key) != 1:
             raise FormatError(f"a key of {len(key)} bytes instead of 1")
     elif kind is MetaKind.DEAD_FILES:

@@ -11,9 +11,11 @@ from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecor
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Progress, Store
 
-__all__ = ["check_jobs", "job_record", "surrogate_of"]
+__all__ = ["check_commands", "check_jobs", "job_record", "surrogate_of"]
 
 TELL_EVERY = 1024
+COMMAND_KEY_BYTES = 17
+COMMAND_BYTES = 40
 
 
 def job_record(store: Store, job: JobId) -> JobRecord | None:
@@ -119,3 +121,31 @@ def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
                 detail = "the job has ended" if record else "there is no such job"
                 kind = Kind.SURROGATE_UNFINISHED
                 yield Problem(kind, str(place), detail, Table.OBJECTS, place.encode(), place)
+
+
+def check_commands(store: Store) -> Iterator[Problem]:
+    """commands.db: commands that run in steps, of collections that are there."""
+    for key, value in store.db.walk(Table.COMMANDS):
+        try:
+            where, detail = command_damage(store, key, value)
+        except FormatError as error:
+            where, detail = f"commands.db {key.hex()}", str(error)
+        if detail:
+            yield Problem(Kind.COMMAND_DAMAGED, where, detail, Table.COMMANDS, key, value)
+
+
+def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
+    """Where, and what is wrong; empty: nothing.  Raises: FormatError."""
+    if len(key) != COMMAND_KEY_BYTES or key[16] > 1:
+        raise FormatError(f"a key of {len(key)} bytes")
+    collection = JobId.decode(key[:16])
+    where = f"command of {collection}"
+    partition = store.partition(collection.partition_id)
+    place = None if partition is None else collection.at(partition.incarnation)
+    if place is None or store.intact(place, RecordType.COLLECTION) is None:
+        return where, "no such collection"
+    if key[16] == 0 and (len(value) != COMMAND_BYTES or value[0] != 1):
+        return where, f"a record of {len(value)} bytes"
+    if key[16] == 1 and store.db.get(Table.COMMANDS, key[:16] + b"\0") is None:
+        return where, "its CDB without its state"
+    return where, ""

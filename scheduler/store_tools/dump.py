@@ -27,6 +27,7 @@ from scheduler.store_tools.format import (
     parse_partition_meta,
     partition_key,
 )
+from scheduler.store_tools.index_format import IndexEntry, IndexStage, parse_index_stage
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from scheduler.store_tools.mend import incarnations
 from scheduler.store_tools.store import Store
@@ -200,6 +201,20 @@ def read_job_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": "job key", "where": str(JobId.decode(value)), "sha256": key}
 
 
+def read_index(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+    """An entry of a value index, its value as the key has it."""
+    entry = IndexEntry.decode(key)
+    row = {"page": entry.page, "number": entry.number, "indexed": entry.value}
+    place = entry.place
+    yield {"what": "index entry", "where": str(place), "incarnation": place.incarnation} | row
+
+
+def read_command(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+    """A command that runs in steps."""
+    where = str(JobId.decode(key[:16]))
+    yield {"what": "command", "where": where, "kind": key[16:].hex(), "value": value}
+
+
 def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     """Root record, counters, removal queue."""
     known = bool(key) and key[0] in tuple(MetaKind)
@@ -216,6 +231,10 @@ def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     elif kind in (MetaKind.ID_MARK, MetaKind.DEAD_PARTITION):
         place = parse_partition_meta(key)
         row |= {"where": str(place), "incarnation": place.incarnation, "value": value}
+    elif kind is MetaKind.INDEX:
+        place, row["page"] = parse_index_stage(key)
+        stage = IndexStage.decode(value)
+        row |= {"where": str(place), "incarnation": place.incarnation} | dataclasses.asdict(stage)
     elif kind is MetaKind.DEAD_FILES:
         place = Place.decode(key[1:])
         row |= {"where": str(place), "incarnation": place.incarnation}
@@ -235,6 +254,8 @@ READERS = {
     Table.MEMBERSHIPS: read_membership,
     Table.JOBS: read_job,
     Table.JOB_KEYS: read_job_key,
+    Table.INDEX: read_index,
+    Table.COMMANDS: read_command,
     Table.META: read_meta,
 }
 

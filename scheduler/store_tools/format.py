@@ -199,9 +199,10 @@ class ObjectRecord:
     spare_generation: int = 0
     max_length: int = U64_MAX
     attribute_count: int = 0
+    policy_tag: int = 0
 
     BYTES = 96
-    _LAYOUT = struct.Struct(">BBBBH2x30s2xQQQQQQI4x")
+    _LAYOUT = struct.Struct(">BBBBH2x30s2xQQQQQQII")
 
     @classmethod
     def decode(cls, data: bytes) -> ObjectRecord:
@@ -234,6 +235,7 @@ class ObjectRecord:
             self.spare_generation,
             self.max_length,
             self.attribute_count,
+            self.policy_tag,
         )
 
     @property
@@ -265,16 +267,17 @@ class PartitionRecord:
     bypass: int = 0
     times: Times = NO_TIMES
     quotas: Quotas = field(default_factory=Quotas)
+    user_tag: int = 0
 
     BYTES = 84
-    _LAYOUT = struct.Struct(">BB2xI30s2xQQQIQ8x")
+    _LAYOUT = struct.Struct(">BB2xI30s2xQQQIQI4x")
 
     @classmethod
     def decode(cls, data: bytes) -> PartitionRecord:
         """Read it.  Raises: FormatError."""
         _check(data, cls.BYTES, "a partition record")
-        (_, bypass, incarnation, times, *limits) = cls._LAYOUT.unpack(data[: cls.BYTES])
-        return cls(incarnation, bypass, _unpack_times(times), Quotas(*limits))
+        (_, bypass, incarnation, times, *limits, tag) = cls._LAYOUT.unpack(data[: cls.BYTES])
+        return cls(incarnation, bypass, _unpack_times(times), Quotas(*limits), tag)
 
     def encode(self) -> bytes:
         """Write it."""
@@ -289,6 +292,7 @@ class PartitionRecord:
             quotas.object_count,
             quotas.collections,
             quotas.partition_count,
+            self.user_tag,
         )
 
 
@@ -301,9 +305,10 @@ class RootRecord:
     next_partition_id: int
     capacity: int = 0
     common: PartitionRecord = field(default_factory=lambda: PartitionRecord(0))
+    isolation: int = 0
 
     BYTES = 112
-    _TAIL = struct.Struct(">IIQQ4x")
+    _TAIL = struct.Struct(">IIQQB3x")
 
     @classmethod
     def decode(cls, data: bytes) -> RootRecord:
@@ -311,15 +316,19 @@ class RootRecord:
         if len(data) < cls.BYTES:
             raise FormatError(f"a root record of {len(data)} bytes instead of {cls.BYTES}")
         common = PartitionRecord.decode(data[: PartitionRecord.BYTES])
-        epoch, incarnation, partition_id, capacity = cls._TAIL.unpack(
+        epoch, incarnation, partition_id, capacity, isolation = cls._TAIL.unpack(
             data[PartitionRecord.BYTES : cls.BYTES]
         )
-        return cls(epoch, incarnation, partition_id, capacity, common)
+        return cls(epoch, incarnation, partition_id, capacity, common, isolation)
 
     def encode(self) -> bytes:
         """Write it."""
         return self.common.encode() + self._TAIL.pack(
-            self.epoch, self.next_incarnation, self.next_partition_id, self.capacity
+            self.epoch,
+            self.next_incarnation,
+            self.next_partition_id,
+            self.capacity,
+            self.isolation,
         )
 
     def with_next(self, incarnation: int, partition_id: int) -> RootRecord:
@@ -437,6 +446,8 @@ class MetaKind(IntEnum):
     DEAD_FILES = ord("D")
     DEAD_PARTITION = ord("P")
     DEAD_EPOCH = ord("E")
+    INDEX = ord("X")
+    INDEX_BOOT = ord("V")
 
     @property
     def key(self) -> bytes:

@@ -134,7 +134,11 @@ class LostAndFound:
         if self._boots is None:
             value = self.store.db.get(Table.META, MetaKind.BOOT.key) or b""
             self._boots = (int.from_bytes(value, "big") if len(value) == 4 else 0) + 1
-            transaction.put(Table.META, MetaKind.BOOT.key, self._boots.to_bytes(4, "big"))
+            raised = self._boots.to_bytes(4, "big")
+            transaction.put(Table.META, MetaKind.BOOT.key, raised)
+            # Only by a release without value indexes would this opening not be counted there.
+            if self.store.db.get(Table.META, MetaKind.INDEX_BOOT.key) == value:
+                transaction.put(Table.META, MetaKind.INDEX_BOOT.key, raised)
         self._counter += 1
         return self._boots << 32 | self._counter
 

@@ -40,6 +40,7 @@ from scheduler.store_tools.format import (
     parse_partition_meta,
     partition_key,
 )
+from scheduler.store_tools.index_format import IndexStage, Stage
 from scheduler.store_tools.job_format import JobId, JobKey
 from scheduler.store_tools.lost import LostAndFound, now_ms
 from scheduler.store_tools.problems import Kind, Problem
@@ -463,6 +464,21 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
     return "mark made" if unfinished else "mark removed"
 
 
+# ---- value indexes
+
+
+def index_stage(mending: Mending, problem: Problem) -> str | None:
+    """From the beginning, in the background, when the target next opens the store."""
+    mending.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
+    return "it will be built anew"
+
+
+def index_missing(mending: Mending, problem: Problem) -> str | None:
+    """As the attribute says."""
+    mending.put(Table.INDEX, problem.key, b"")
+    return "entered"
+
+
 MENDERS: dict[Kind, Mender] = {
     Kind.SUPERBLOCK_DAMAGED: superblock,
     Kind.STORE_IDS_DIFFER: store_id,
@@ -490,6 +506,11 @@ MENDERS: dict[Kind, Mender] = {
     Kind.JOB_EXPIRY_STALE: remove_record,
     Kind.JOB_KEY_MISSING: job_key,
     Kind.JOB_KEY_STALE: remove_record,
+    Kind.INDEX_STAGE: index_stage,
+    Kind.INDEX_STALE: remove_record,
+    Kind.INDEX_MISSING: index_missing,
+    Kind.INDEX_SUPERFLUOUS: remove_record,
+    Kind.COMMAND_DAMAGED: keep_record,
     Kind.SURROGATE_UNFINISHED: surrogate_mark,
     Kind.SURROGATE_UNMARKED: surrogate_mark,
 }

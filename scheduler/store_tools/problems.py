@@ -85,6 +85,11 @@ class Kind(Enum):
         "the mark is removed",
     )
     SURROGATE_UNMARKED = ("the surrogate of an unfinished job is not marked", "the mark is made")
+    INDEX_STAGE = ("the state of a value index does not decode", "the target builds it anew")
+    INDEX_STALE = ("the value index of a partition that does not exist", "removed")
+    INDEX_MISSING = ("an attribute that its value index does not have", "entered")
+    INDEX_SUPERFLUOUS = ("an entry of the value index without its attribute", "removed")
+    COMMAND_DAMAGED = ("a command in progress that makes no sense", "moved to lost+found")
     UNREADABLE = ("a file or folder cannot be read", "")
     OPEN_RESERVATION = ("an object that was being written", "")
     QUEUED_FILES = ("files that wait to be removed", "")

@@ -64,7 +64,9 @@ def prepare(folder: Path, aside: Path) -> Health:
             health.log_damage = text_of(error)
         set_log_aside(folder, aside)
     health.damaged |= damaged_tables(folder)
-    health.missing = [each for each in Table if not (folder / each.value).exists()]
+    health.missing = [
+        each for each in Table if not each.may_be_absent and not (folder / each.value).exists()
+    ]
     for table in health.damaged:
         rebuild(folder, table, aside)
     return health

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.harness import Harness, program
 HEAD = 2 << 20
 APPLICATION, USERNAME, COLLECTIONS = 0x1_0000, (1, 9), 4
 ALL = 0xFFFF_FFFF
+INDEX = 0x5000_0001
 FIRST, SECOND = 0x10000, 0x10001
 
 
@@ -228,6 +230,8 @@ def build(folder: Path, two_roots: bool) -> Store:
     queued = submit(osd, "print(1)", zone=ref(FIRST), key=b"key 1", name="waits")
     ended = submit(osd, "print(2)", zone=ref(FIRST), key=b"key 2", tags={"a": "b"})
     assert ended.cancel()
+    index(osd, FIRST, APPLICATION)
+    index(osd, SECOND, 1)
     osd.flush_osd()
     harness.finish()
     names = Names(
@@ -243,6 +247,15 @@ def build(folder: Path, two_roots: bool) -> Store:
         ended.id,
     )
     return Store(folder, two_roots, names)
+
+
+def index(osd: Commands, partition_id: int, page: int) -> None:
+    """Have an index of a page, and wait until it is ready."""
+    osd.set_attributes(ref(partition_id), [AttributeValue(INDEX, page, b"\1")])
+    deadline = time.monotonic() + 30
+    while osd.get_attribute(ref(partition_id), INDEX, page) != b"\2":
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def look(osd: Commands) -> Snapshot:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds value indexes that do not say what the attributes say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.format import (
+    AttributeKey,
+    FormatError,
+    MetaKind,
+    Place,
+    RecordType,
+)
+from scheduler.store_tools.index_format import (
+    IndexEntry,
+    IndexStage,
+    indexed_value,
+    is_indexed,
+    parse_index_stage,
+)
+from scheduler.store_tools.problems import Kind, Problem
+from scheduler.store_tools.store import Life, Progress, Store
+
+__all__ = ["check_index"]
+
+TELL_EVERY = 1024
+
+
+def check_index(store: Store, progress: Progress) -> Iterator[Problem]:
+    """Stages, then entries, then attributes of declared pages."""
+    yield from check_stages(store)
+    db = store.db
+    boots = db.get(Table.META, MetaKind.BOOT.key)
+    if boots is None or boots != db.get(Table.META, MetaKind.INDEX_BOOT.key):
+        return  # a release without indexes had the store: the target builds all anew
+    yield from check_entries(store, progress)
+    for key, _ in db.walk(Table.META, MetaKind.INDEX.key):
+        try:
+            place, page = parse_index_stage(key)
+        except FormatError:
+            continue
+        yield from check_attributes(store, place, page, progress)
+
+
+def stage_of(store: Store, place: Place, page: int) -> IndexStage | None:
+    """Of a page of a live partition; None: not declared."""
+    key = MetaKind.INDEX.key + place.encode()[:12] + page.to_bytes(4, "big")
+    value = store.db.get(Table.META, key)
+    try:
+        return IndexStage.decode(value) if value is not None else None
+    except FormatError:
+        return None
+
+
+def check_stages(store: Store) -> Iterator[Problem]:
+    """The records of declared pages."""
+    for key, value in store.db.walk(Table.META, MetaKind.INDEX.key):
+        where = f"meta.db {key.hex()}"
+        try:
+            place, page = parse_index_stage(key)
+        except FormatError as error:
+            yield Problem(Kind.INDEX_STALE, where, str(error), Table.META, key)
+            continue
+        where = f"{place} page {page:#x}"
+        if store.life(place) is Life.UNKNOWN:
+            yield Problem(Kind.INDEX_STALE, where, "", Table.META, key)
+            continue
+        try:
+            IndexStage.decode(value)
+        except FormatError as error:
+            yield Problem(Kind.INDEX_STAGE, where, str(error), Table.META, key)
+
+
+def check_entries(store: Store, progress: Progress) -> Iterator[Problem]:
+    """index.db: each entry has its attribute."""
+    total = store.db.count(Table.INDEX)
+    for number, (key, _) in enumerate(store.db.walk(Table.INDEX)):
+        if number % TELL_EVERY == 0:
+            progress("index", number, total)
+        try:
+            entry = IndexEntry.decode(key)
+        except FormatError as error:
+            where = f"index.db {key.hex()}"
+            yield Problem(Kind.INDEX_SUPERFLUOUS, where, str(error), Table.INDEX, key)
+            continue
+        if store.life(entry.place) is Life.DEAD:
+            continue
+        stage = stage_of(store, entry.place, entry.page)
+        if stage is not None and not stage.keeps:
+            continue
+        attribute = AttributeKey(entry.place, entry.page, entry.number)
+        value = store.db.get(Table.ATTRIBUTES, attribute.encode())
+        if stage is None or value is None or indexed_value(value) != entry.value:
+            where = f"{entry.place} {entry.page:#x}/{entry.number:#x}"
+            yield Problem(Kind.INDEX_SUPERFLUOUS, where, "", Table.INDEX, key)
+
+
+def check_attributes(
+    store: Store, partition: Place, page: int, progress: Progress
+) -> Iterator[Problem]:
+    """Each attribute of a declared page has its entry."""
+    stage = stage_of(store, partition, page)
+    if stage is None or not stage.keeps or store.life(partition) is not Life.LIVE:
+        return
+    total = store.db.count(Table.ATTRIBUTES)
+    prefix = partition.encode()[:12]
+    for number, (key, value) in enumerate(store.db.walk(Table.ATTRIBUTES, prefix)):
+        if number % TELL_EVERY == 0:
+            progress(f"attributes of page {page:#x}", number, total)
+        if len(key) != AttributeKey.BYTES or key[20:24] != page.to_bytes(4, "big"):
+            continue
+        attribute = AttributeKey.decode(key)
+        place = attribute.place
+        if not is_indexed(page, attribute.number) or not stage.has(
+            place.object_id, attribute.number
+        ):
+            continue
+        entry = IndexEntry(place, page, attribute.number, indexed_value(value)).encode()
+        if store.db.get(Table.INDEX, entry) is not None:
+            continue
+        if store.intact(place, RecordType.USER_OBJECT) is not None:
+            where = f"{place} {page:#x}/{attribute.number:#x}"
+            yield Problem(Kind.INDEX_MISSING, where, "", Table.INDEX, entry)
