@@ -139,6 +139,25 @@ bool osd_continuation_find(const struct osd_continuation *continuation, uint16_t
 	return false;
 }
 
+enum osd_status osd_copy_source_decode(const struct osd_descriptor *descriptor,
+				       struct osd_copy_source *ret_source)
+{
+	struct osd_rd r = osd_rd_init(descriptor->content, descriptor->length);
+	uint8_t options;
+
+	if (descriptor->type != OSD_DESC_COPY_SOURCE ||
+	    (descriptor->length != OSD_COPY_SOURCE_BYTES &&
+	     descriptor->length != OSD_COPY_SOURCE_BYTES - 2))
+		return OSD_E_CDB_FIELD;
+	ret_source->partition_id = osd_rd_be(&r, 8);	  /* 0-7 */
+	ret_source->object_id = osd_rd_be(&r, 8);	  /* 8-15 */
+	ret_source->attributes = osd_rd_be(&r, 1) & 0x01; /* 16 */
+	options = (uint8_t)osd_rd_be(&r, 1);		  /* 17 */
+	ret_source->freeze = options & 0x80;
+	ret_source->time_of_duplication = options & 0x0f;
+	return OSD_OK;
+}
+
 /* ---- writing ------------------------------------------------------------------------------ */
 
 bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer, size_t capacity,

@@ -51,6 +51,17 @@ bool osd_continuation_find(const struct osd_continuation *continuation, uint16_t
  * 0: the type is not supported. */
 uint32_t osd_descriptor_largest(uint16_t type);
 
+/* COPY USER OBJECT SOURCE (osd2-wire 4.3). */
+struct osd_copy_source {
+	uint64_t partition_id, object_id;
+	bool attributes; /* CPY_ATTR */
+	bool freeze;
+	uint8_t time_of_duplication;
+};
+/* With or without its two reserved bytes: 18 or 20 bytes of content. */
+enum osd_status osd_copy_source_decode(const struct osd_descriptor *descriptor,
+				       struct osd_copy_source *ret_source);
+
 /* Writes a segment: begin, descriptors, end; false from any once it does not fit capacity. */
 struct osd_continuation_writer {
 	uint8_t *start;

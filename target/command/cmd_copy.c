@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_copy.c -- COPY USER OBJECTS (osd2-wire 3.13): a new user object with the data, and perhaps the
+ * attributes, of another one. */
+#include "base/util.h"
+#include "command/commands.h"
+#include "command/tasks.h"
+#include "wire/continuation.h"
+
+enum { FIELD_METHOD = 14 };
+
+static enum osd_status choose_method(struct osd_command_context *ctx, enum osd_copy_method *ret_how)
+{
+	uint8_t method = ctx->request->decoded.duplication_method;
+
+	*ret_how = OSD_COPY_ANY;
+	if (method == OSD_DUPLICATION_BYTE_BY_BYTE)
+		*ret_how = OSD_COPY_BYTES;
+	if (method == OSD_DUPLICATION_SPACE_EFFICIENT)
+		*ret_how = OSD_COPY_SHARE;
+	if (osd_duplication_supported(method) &&
+	    (*ret_how != OSD_COPY_SHARE || osd_objects_can_share_blocks(ctx->objects)))
+		return OSD_OK;
+	return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
+}
+
+/* One moment, the present; nothing is frozen (root information 300h-310h have no value). */
+static enum osd_status find_source(struct osd_command_context *ctx, struct osd_copy_source *source)
+{
+	struct osd_descriptor descriptor;
+	enum osd_status status = OSD_E_CDB_FIELD;
+
+	if (osd_continuation_find(&ctx->continuation, OSD_DESC_COPY_SOURCE, &descriptor))
+		status = osd_copy_source_decode(&descriptor, source);
+	if (status == OSD_OK &&
+	    (source->freeze || source->time_of_duplication != 0 ||
+	     source->partition_id < OSD_FIRST_ID || source->object_id < OSD_FIRST_ID))
+		status = OSD_E_CDB_FIELD;
+	return status == OSD_OK ? OSD_OK
+				: osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+}
+
+static bool is_aborted(void *request)
+{
+	return osd_command_aborted(request);
+}
+
+/* Of the source: its ids are in the continuation segment. */
+static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_status status)
+{
+	if (status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	if (status == OSD_E_BUSY) /* these two objects' files are not alike */
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
+	return status;
+}
+
+static enum osd_status copy(struct osd_command_context *ctx, const struct osd_copy_source *source,
+			    enum osd_copy_method method)
+{
+	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
+	struct osd_object_id from = {source->partition_id, source->object_id};
+	uint64_t length = 0;
+	enum osd_status status = osd_draft_begin(ctx->objects, ctx->addressed.partition_id,
+						 ctx->addressed.object_id, &draft);
+
+	if (status != OSD_OK)
+		return status;
+	status = osd_draft_copy(draft, from, method, is_aborted, ctx->request, &length);
+	if (status != OSD_OK)
+		return copy_failed(ctx, status);
+	ctx->request->capacity_change = (int64_t)length;
+	/* Attributes are copied as of the same moment; without them writers need not wait longer. */
+	if (!source->attributes)
+		osd_draft_let_go(draft);
+	return osd_command_put_draft(ctx, draft, source->attributes ? &from : NULL);
+}
+
+enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
+{
+	struct osd_copy_source source;
+	enum osd_copy_method method;
+	enum osd_status status = choose_method(ctx, &method);
+
+	if (status == OSD_OK)
+		status = find_source(ctx, &source);
+	if (status != OSD_OK)
+		return status;
+	do /* somebody asked for the very id that was picked */
+		status = copy(ctx, &source, method);
+	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
+	return status;
+}
