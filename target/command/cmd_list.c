@@ -158,6 +158,7 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 		      (with_attributes ? MEASURED_MAX : 0);
 	OSD_CLEANUP_FREE uint64_t *ids = malloc((room + 1) * sizeof(*ids));
 	struct osd_list_result result;
+	uint64_t left_out;
 	size_t offered;
 	enum osd_status status;
 
@@ -173,9 +174,12 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 			osd_list_writer_id(writer, ids[offered]);
 	}
 	/* Blocks not looked at count as large as the last one. */
-	if (status == OSD_OK && offered < result.total_count)
-		osd_list_writer_left_out(writer, (result.total_count - offered) * block,
+	if (status == OSD_OK && offered < result.total_count) {
+		if (!osd_mul_u64(result.total_count - offered, block, &left_out))
+			left_out = UINT64_MAX;
+		osd_list_writer_left_out(writer, left_out,
 					 offered < result.count ? ids[offered] : result.next_id);
+	}
 	return status;
 }
 

@@ -75,6 +75,8 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member));
+	if (status == OSD_OK)
+		status = osd_tally_note(txn, collection->object_id, member, false);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
@@ -94,10 +96,9 @@ static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 	if (status == OSD_OK && list.count > 0 && !with_members)
 		status = OSD_E_NOT_EMPTY;
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
-		status =
-			osd_member_pair_remove(
-				txn, &txn->place,
-				osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
+		status = osd_member_pair_remove(
+			txn, &txn->place,
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
 	osd_key_list_release(&list);
 	return status;
 }
@@ -151,6 +152,8 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 	if (status == OSD_OK)
 		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	if (status == OSD_OK)
+		status = osd_tally_note(txn, collection->object_id, member, true);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
@@ -174,8 +177,7 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 {
 	enum osd_status status = hold_members(txn, collection, false);
 
-	return status == OSD_OK ? osd_member_pair_remove(txn, &txn->place, member)
-				: status;
+	return status == OSD_OK ? osd_member_pair_remove(txn, &txn->place, member) : status;
 }
 
 static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *ret_is)
@@ -234,35 +236,25 @@ static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return true;
 }
 
-static enum osd_status count_user_objects(struct osd_txn *txn, const struct osd_place *collection,
-					  uint64_t *ret_count)
-{
-	uint64_t ids[256], next = 1;
-	enum osd_status status;
-	size_t count;
-
-	*ret_count = 0;
-	do {
-		status = osd_list_members(txn, collection, next, ids, OSD_ARRAY_SIZE(ids), &count,
-					  &next);
-		*ret_count += count;
-	} while (status == OSD_OK && next);
-	return status;
-}
-
 enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
 				 uint64_t *ret_count)
 {
-	uint64_t count = 0;
+	uint64_t of = collection->object_id, count = 0;
+	uint64_t begun = osd_tally_begin(txn->partition);
+	struct osd_key first = osd_key_member(collection, 1);
 	enum osd_status status;
-	struct osd_key first;
 
-	if (collection->object_id == OSD_OBJECTS_COLLECTION)
-		return count_user_objects(txn, collection, ret_count);
-	first = osd_key_member(collection, 1);
+	if (of == OSD_OBJECTS_COLLECTION)
+		of = OSD_TALLY_USER_OBJECTS;
+	if (osd_tally_get(txn->partition, of, 0, ret_count)) {
+		*ret_count += osd_tally_noted(txn, of);
+		return OSD_OK;
+	}
 	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
 			     OSD_KEY_OBJECT_PART, count_one, &count);
-	if (status == OSD_OK)
-		*ret_count = count;
-	return status;
+	if (status != OSD_OK)
+		return status;
+	osd_tally_end(txn->partition, begun, of, count);
+	*ret_count = count;
+	return OSD_OK;
 }

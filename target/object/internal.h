@@ -39,6 +39,17 @@
 
 /* ---- partitions -------------------------------------------------------------------------- */
 
+#define OSD_TALLIES	       16u
+#define OSD_TALLY_USER_OBJECTS 0 /* of: these, or the id of a collection */
+#define OSD_TALLY_COLLECTIONS  1
+
+/* How many ids there are from one on. */
+struct osd_tally {
+	uint64_t of, from, count;
+	uint64_t used; /* when; the oldest makes room */
+	bool known, stays;
+};
+
 /* A live partition.  Atomics may be read any time; who checks a limit first adds, then compares. */
 struct osd_partition {
 	uint64_t id;
@@ -56,11 +67,12 @@ struct osd_partition {
 	_Atomic uint32_t user_tag; /* policy access tag of new user objects */
 	_Atomic uint64_t times[OSD_T_COUNT];
 	_Atomic bool times_dirty;
-	_Atomic uint64_t changes; /* counts creates and removes, for the list hint */
-	pthread_mutex_t hint_lock;
-	struct {
-		uint64_t id, total, changes;
-	} hint; /* under hint_lock: a listing's next page */
+	/* tally.c */
+	pthread_mutex_t tally_lock;
+	struct osd_tally tallies[OSD_TALLIES]; /* under tally_lock */
+	uint64_t tally_clock;		       /* under tally_lock */
+	_Atomic uint64_t members_changing;     /* noted by transactions under way */
+	_Atomic uint64_t member_changes;       /* committed */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */
@@ -123,11 +135,13 @@ struct osd_effect {
 	struct osd_partition *partition; /* owned reference or NULL */
 	struct osd_object_id id;
 	uint64_t value, generation;
+	uint8_t type; /* of the object */
 	void (*fn)(void *arg, bool committed);
 	void *arg;
 };
 
 struct osd_index_change;
+struct osd_member_change;
 
 struct osd_txn {
 	struct osd_objects *objects;
@@ -142,6 +156,10 @@ struct osd_txn {
 		bool entered, applied;
 		unsigned side; /* of objects->index_users */
 	} index;
+	struct {
+		struct osd_member_change *list; /* owned; tally.c */
+		size_t count, capacity;
+	} members;
 
 	/* The object at hand; its record is written when another is taken up or at commit. */
 	struct osd_object_id id;
@@ -448,6 +466,27 @@ void osd_note_list_access(struct osd_txn *txn);
 /* Once committed, a collection has other members. */
 enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_place *collection);
 uint8_t osd_root_bypass(struct osd_objects *objects);
+
+/* ---- tally.c ----------------------------------------------------------------------------- */
+
+void osd_tally_init(struct osd_partition *partition);
+/* How many ids >= from; false: not known.  from 0: exact. */
+bool osd_tally_get(struct osd_partition *partition, uint64_t of, uint64_t from,
+		   uint64_t *ret_count);
+void osd_tally_put(struct osd_partition *partition, uint64_t of, uint64_t from, uint64_t count);
+/* About a count of all members: it is kept when nothing changed since osd_tally_begin. */
+uint64_t osd_tally_begin(struct osd_partition *partition);
+void osd_tally_end(struct osd_partition *partition, uint64_t begun, uint64_t of, uint64_t count);
+/* After a commit: count ids from first on have come, or gone. */
+void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t first, uint64_t count,
+		      bool added);
+/* A membership in the partition at hand is about to come or go. */
+enum osd_status osd_tally_note(struct osd_txn *txn, uint64_t collection, uint64_t member,
+			       bool added);
+/* What the transaction itself adds to the number of members, modulo 2^64. */
+uint64_t osd_tally_noted(const struct osd_txn *txn, uint64_t of);
+/* At the end of the transaction. */
+void osd_tally_settle(struct osd_txn *txn, bool committed);
 
 /* ---- list.c ------------------------------------------------------------------------------ */
 

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* list.c -- ids in ascending order: partitions, user objects, collections, members.
  *
- * A listing counts all ids from its first one on, although it returns one page of them.  So that a
- * client that walks page by page does not make us count the rest each time, a partition remembers
- * where the last page ended and how many were left, as long as nothing is made or removed. */
+ * A listing tells how many ids there are from its first one on, although it returns one page of
+ * them: from a number the partition remembers (tally.c), or by counting.  Who begins in the middle
+ * of a long list, where no page ended, is told that there are very many. */
 #include "object/internal.h"
 
 #include "base/util.h"
 #include "wire/cursor.h"
 
+#define COUNT_MAX 16384u /* ids counted beyond those returned */
+
 struct listing {
 	uint64_t *ids;
 	size_t capacity, count;
 	uint64_t next_id, total;
-	uint64_t known_total; /* UINT64_MAX: not known */
+	bool uncounted;	      /* nobody asks for the total */
+	uint64_t known_total; /* UINT64_MAX: not known, ... */
+	uint64_t count_max;   /* ... then counted so far */
 	size_t id_at;	      /* offset of the id in the key */
 	uint8_t type;	      /* of the records wanted; 0: all */
 	struct osd_txn *txn;
 };
+
+/* After the page is full. */
+static bool wants_more(const struct listing *listing)
+{
+	return listing->known_total == UINT64_MAX && listing->total < listing->count_max;
+}
 
 static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
@@ -39,7 +49,7 @@ static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
 	}
 	if (listing->next_id == 0)
 		listing->next_id = id;
-	return listing->known_total == UINT64_MAX;
+	return wants_more(listing);
 }
 
 static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table,
@@ -66,34 +76,45 @@ static enum osd_status list_partitions(struct osd_txn *txn, uint64_t initial_id,
 	return scan(txn, OSD_KV_PARTITIONS, &from, 4, listing);
 }
 
-/* ---- the hint ---------------------------------------------------------------------------- */
+/* ---- what is left ------------------------------------------------------------------------ */
 
-static void recall(struct osd_partition *partition, uint64_t changes, uint64_t initial_id,
-		   struct listing *listing)
+/* Where counting begins: everything, whatever the first id wanted is. */
+static uint64_t tally_from(uint64_t initial_id, uint64_t first_id)
 {
-	pthread_mutex_lock(&partition->hint_lock);
-	if (partition->hint.id == initial_id && initial_id != 0 &&
-	    partition->hint.changes == changes)
-		listing->known_total = partition->hint.total;
-	pthread_mutex_unlock(&partition->hint_lock);
+	return initial_id <= first_id ? 0 : initial_id;
 }
 
-static void remember(struct osd_partition *partition, uint64_t changes,
-		     const struct listing *listing)
+static void recall(struct osd_txn *txn, uint64_t of, uint64_t from, struct listing *listing)
 {
-	pthread_mutex_lock(&partition->hint_lock);
-	partition->hint.id = listing->next_id;
-	partition->hint.changes = changes;
-	partition->hint.total = listing->total - listing->count;
-	pthread_mutex_unlock(&partition->hint_lock);
+	if (listing->uncounted)
+		return;
+	if (!osd_tally_get(txn->partition, of, from, &listing->known_total))
+		listing->known_total = UINT64_MAX;
+	listing->count_max = from ? listing->capacity + COUNT_MAX : UINT64_MAX;
+}
+
+/* The number told, and what the next page will ask for. */
+static void settle_total(struct osd_txn *txn, uint64_t of, struct listing *listing)
+{
+	if (listing->uncounted)
+		return;
+	if (listing->next_id == 0) {
+		listing->total = listing->count;
+		return;
+	}
+	if (listing->known_total != UINT64_MAX)
+		listing->total = OSD_MAX(listing->known_total, listing->count + 1);
+	else if (listing->total >= listing->count_max)
+		listing->total = UINT64_MAX;
+	if (listing->total != UINT64_MAX)
+		osd_tally_put(txn->partition, of, listing->next_id,
+			      listing->total - listing->count);
 }
 
 static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_id,
 					 struct listing *listing)
 {
 	struct osd_place first = txn->place;
-	uint64_t changes = atomic_load(&txn->partition->changes);
-	bool counted = listing->known_total == UINT64_MAX;
 	enum osd_status status;
 	struct osd_key from;
 
@@ -101,13 +122,10 @@ static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_i
 	from = osd_key_object(&first);
 	listing->id_at = OSD_KEY_PARTITION_PART;
 	listing->type = OSD_USER_OBJECT;
-	if (counted)
-		recall(txn->partition, changes, initial_id, listing);
+	recall(txn, OSD_TALLY_USER_OBJECTS, tally_from(initial_id, OSD_FIRST_ID), listing);
 	status = scan(txn, OSD_KV_OBJECTS, &from, OSD_KEY_PARTITION_PART, listing);
-	if (listing->known_total != UINT64_MAX)
-		listing->total = listing->known_total;
-	if (status == OSD_OK && counted && listing->next_id)
-		remember(txn->partition, changes, listing);
+	if (status == OSD_OK)
+		settle_total(txn, OSD_TALLY_USER_OBJECTS, listing);
 	return status;
 }
 
@@ -137,6 +155,7 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 	enum osd_status status;
 
 	place.object_id = initial_id;
+	recall(txn, OSD_TALLY_COLLECTIONS, tally_from(initial_id, 1), listing);
 	do {
 		struct osd_key from = osd_key_member(&place, 0);
 
@@ -151,10 +170,14 @@ static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id
 			listing->ids[listing->count++] = search.id;
 		else if (listing->next_id == 0)
 			listing->next_id = search.id;
+		if (listing->next_id && !wants_more(listing))
+			break;
 		place.object_id = search.id + 1;
 		if (osd_txn_stopped(txn))
 			status = OSD_E_TASK_ABORTED;
 	} while (status == OSD_OK && search.id != UINT64_MAX);
+	if (status == OSD_OK)
+		settle_total(txn, OSD_TALLY_COLLECTIONS, listing);
 	return status;
 }
 
@@ -182,13 +205,22 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 				    struct listing *listing)
 {
 	struct osd_key from = osd_key_member(&txn->place, OSD_MAX(initial_id, 1));
+	uint64_t begun = osd_tally_begin(txn->partition);
+	enum osd_status status;
 
 	if (osd_txn_type(txn) != OSD_COLLECTION)
 		return OSD_E_NO_OBJECT;
 	if (osd_is_objects_collection(txn->id))
 		return list_user_objects(txn, initial_id, listing);
 	listing->id_at = OSD_KEY_OBJECT_PART;
-	return scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
+	recall(txn, txn->id.object_id, tally_from(initial_id, OSD_FIRST_ID), listing);
+	status = scan(txn, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, listing);
+	if (status != OSD_OK)
+		return status;
+	if (initial_id <= OSD_FIRST_ID && listing->known_total == UINT64_MAX)
+		osd_tally_end(txn->partition, begun, txn->id.object_id, listing->total);
+	settle_total(txn, txn->id.object_id, listing);
+	return OSD_OK;
 }
 
 static enum osd_status list(struct osd_txn *txn, const struct osd_list_request *request,
@@ -197,7 +229,9 @@ static enum osd_status list(struct osd_txn *txn, const struct osd_list_request *
 {
 	struct listing listing = {.ids = ids,
 				  .capacity = capacity,
+				  .uncounted = !counted,
 				  .known_total = counted ? UINT64_MAX : 0,
+				  .count_max = UINT64_MAX,
 				  .txn = txn};
 	struct osd_object_id in = request->in;
 	enum osd_status status = OSD_OK;

@@ -29,6 +29,11 @@ static void raise_to(_Atomic uint64_t *value, uint64_t least)
 		;
 }
 
+static uint64_t tally_of(uint8_t type)
+{
+	return type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS : OSD_TALLY_USER_OBJECTS;
+}
+
 /* effect: id the first, value the count. */
 static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -39,7 +44,8 @@ static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool com
 		return;
 	}
 	raise_to(&partition->next_object_id, effect->id.object_id + effect->value);
-	atomic_fetch_add(&partition->changes, 1);
+	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, effect->value,
+			 true);
 	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
 		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
 		atomic_store(&partition->times_dirty, true);
@@ -137,6 +143,7 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 		return status;
 	}
 	effect->id = (struct osd_object_id){partition->id, first};
+	effect->type = record->type;
 	*ret_first = first;
 	return OSD_OK;
 }
@@ -187,7 +194,7 @@ static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool com
 	if (!osd_cache_remove(txn->objects, effect->id, effect->generation))
 		osd_uncharge(txn->objects, partition, effect->value);
 	osd_count_drop(txn->objects, partition, 1);
-	atomic_fetch_add(&partition->changes, 1);
+	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, 1, false);
 	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
 		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
 		atomic_store(&partition->times_dirty, true);
@@ -280,6 +287,7 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	effect->id = txn->id;
 	effect->value = txn->record.length;
 	effect->generation = txn->record.generation;
+	effect->type = txn->record.type;
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
 	txn->dirty = false;

@@ -189,7 +189,9 @@ struct osd_list_request {
 struct osd_list_result {
 	size_t count;	      /* ids filled in, ascending */
 	uint64_t next_id;     /* first id that did not fit; 0: complete */
-	uint64_t total_count; /* all ids >= initial_id, fitted or not */
+	/* All ids >= initial_id, fitted or not; UINT64_MAX: very many, of a list that is begun in
+	 * the middle where no page ended.  What changes meanwhile may be counted or not. */
+	uint64_t total_count;
 };
 
 enum osd_status osd_list(struct osd_txn *txn, const struct osd_list_request *request, uint64_t *ids,

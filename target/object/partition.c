@@ -22,7 +22,7 @@ struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_
 	partition->incarnation = record->incarnation;
 	atomic_store(&partition->references, 1);
 	atomic_store(&partition->next_object_id, OSD_FIRST_ID);
-	pthread_mutex_init(&partition->hint_lock, NULL);
+	osd_tally_init(partition);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&partition->times[i], record->times[i]);
 	osd_partition_apply_quotas(partition, record);
@@ -33,7 +33,7 @@ void osd_partition_put(struct osd_partition *partition)
 {
 	if (!partition || atomic_fetch_sub(&partition->references, 1) != 1)
 		return;
-	pthread_mutex_destroy(&partition->hint_lock);
+	pthread_mutex_destroy(&partition->tally_lock);
 	free(atomic_load(&partition->index));
 	free(partition);
 }

@@ -213,6 +213,10 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
 	atomic_fetch_add(&partition->object_count, 1);
 	atomic_fetch_add(&partition->used_bytes, record.length);
+	osd_tally_change(partition,
+			 record.type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS
+						       : OSD_TALLY_USER_OBJECTS,
+			 id, 1, true);
 	if (id >= atomic_load(&partition->next_object_id))
 		atomic_store(&partition->next_object_id, id + 1);
 	atomic_fetch_add(&context->objects->object_count, 1);

@@ -104,6 +104,7 @@ static void txn_end(struct osd_txn *txn, bool committed)
 {
 	drop_at_hand(txn);
 	osd_index_leave(txn);
+	osd_tally_settle(txn, committed);
 	while (txn->effects) {
 		struct osd_effect *effect = txn->effects;
 
