@@ -9,6 +9,8 @@ JOBS    ?= 2
 N       ?= 100
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+URL     ?=
+CONFORMANCE_ARGS ?=
 
 venv   := .venv
 bin    := $(venv)/bin
@@ -21,7 +23,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test lint crash bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash bench install uninstall clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -46,6 +48,9 @@ demo: build     ## a Python script travels to the data, and a SHA-256 says nothi
 test: build     ## every test of the gate
 	@tools/fetch-tgt-source.sh build/tgt-source
 	$(bin)/python -m pytest $(PYTEST_ARGS)
+
+conformance: build ## the OSD-2 matrix of our target, or of the one at URL=
+	@$(bin)/python -m tests.conformance $(CONFORMANCE_ARGS) $(URL)
 
 lint: build     ## format, lint, types, warnings as errors
 	$(bin)/ruff check $(wildcard $(python_sources))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tests, by topic; importing this enters all of them (cells.TESTS)."""
+
+from tests.conformance.suite import (
+    attributes,
+    buffers,
+    continuation,
+    data,
+    formatting,
+    jobs,
+    membership,
+    objects,
+    options,
+    pages,
+    performs,
+    private,
+    queries,
+    refusals,
+    security,
+)
+
+__all__ = [
+    "attributes",
+    "buffers",
+    "continuation",
+    "data",
+    "formatting",
+    "jobs",
+    "membership",
+    "objects",
+    "options",
+    "pages",
+    "performs",
+    "private",
+    "queries",
+    "refusals",
+    "security",
+]
