@@ -116,8 +116,9 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 		if (osd_command_aborted(ctx->request))
 			return OSD_E_TASK_ABORTED;
 		reading->before = writer;
-		status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS,
-				      get_batch, reading);
+		status = osd_transact(ctx->objects,
+				      osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
+				      OSD_COMMIT_PROCESS, get_batch, reading);
 		reading->next_id = reading->batch.next_id;
 	} while (status == OSD_OK && reading->next_id != 0);
 	if (status == OSD_OK)

@@ -1,22 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_partition.c -- FORMAT OSD, CREATE PARTITION, REMOVE PARTITION (osd2-wire 3.2). */
 #include "command/commands.h"
+#include "command/phase.h"
 #include "exec/exec.h"
 
-enum { FIELD_BYTE11 = 11 };
+enum { FIELD_BYTE11 = 11, FIELD_CAPACITY = 32 };
 
 #define SCOPE_MASK     0x7
 #define SCOPE_CONTENTS 1
+
+/* What can be found wrong with it while everything is still there. */
+static enum osd_status check_format(struct osd_command_context *ctx, uint64_t capacity)
+{
+	enum osd_status status = osd_objects_check_format(ctx->objects, capacity);
+
+	if (status == OSD_E_CDB_FIELD)
+		return osd_command_fail(ctx->request, status, FIELD_CAPACITY);
+	if (status == OSD_OK)
+		status = osd_phase_rehearse(ctx->objects, ctx->request);
+	if (status == OSD_OK && osd_command_aborted(ctx->request)) /* while others ended */
+		status = OSD_E_TASK_ABORTED;
+	return status;
+}
 
 /* The dispatcher lets nothing else run meanwhile, so that no job is accepted after the look at all of
  * them; a format that is refused leaves them alone. */
 enum osd_status osd_cmd_format_osd(struct osd_command_context *ctx)
 {
 	uint64_t capacity = ctx->request->decoded.formatted_capacity;
-	enum osd_status status = osd_objects_check_format(ctx->objects, capacity), forgotten;
+	enum osd_status status = check_format(ctx, capacity), forgotten;
 
-	if (status == OSD_OK && osd_command_aborted(ctx->request)) /* while others ended */
-		status = OSD_E_TASK_ABORTED;
 	if (status != OSD_OK || !ctx->exec)
 		return status == OSD_OK ? osd_objects_format(ctx->objects, capacity) : status;
 	osd_exec_end_jobs(ctx->exec);

@@ -179,8 +179,8 @@ static enum osd_status list_matches(struct osd_command_context *ctx, const struc
 	ids = listing.ids = malloc((listing.capacity + 1) * sizeof(*ids));
 	if (!ids)
 		return OSD_E_NO_MEMORY;
-	status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS, list_in,
-			      &listing);
+	status = osd_transact(ctx->objects, osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
+			      OSD_COMMIT_PROCESS, list_in, &listing);
 	if (status != OSD_OK)
 		return status;
 	return_ids(&listing);
@@ -255,8 +255,9 @@ static enum osd_status find_matches(struct osd_tracked *tracked)
 	if (status != OSD_OK)
 		return status;
 	tracked->query->query.initial_id = tracked->state.next_id;
-	return osd_transact(tracked->ctx->objects, OSD_TXN_READ_ONLY, OSD_COMMIT_PROCESS, look_in,
-			    tracked);
+	return osd_transact(tracked->ctx->objects,
+			    osd_phase_txn_flags(tracked->ctx->request) | OSD_TXN_READ_ONLY,
+			    OSD_COMMIT_PROCESS, look_in, tracked);
 }
 
 /* Former members leave; which does not count as objects processed. */

@@ -140,3 +140,30 @@ enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request 
 	return osd_transact(objects, osd_phase_txn_flags(request), osd_command_commit(request),
 			    set_then_get_in, request);
 }
+
+enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request)
+{
+	uint32_t initiated = request->initiated, completed = request->completed;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	if (!request->attributes)
+		return OSD_OK;
+	status = osd_txn_begin(objects, osd_phase_txn_flags(request), &txn);
+	if (status != OSD_OK)
+		return status;
+	status = osd_phase_set_then_get(request, txn);
+	osd_txn_abort(txn);
+	request->retrieved_length = 0;
+	request->retrieved_needed = 0;
+	request->set_change = 0;
+	if (status == OSD_E_RETRY) /* by the target's own work: it will do the second time */
+		status = OSD_OK;
+	if (status == OSD_OK) {
+		request->initiated = initiated;
+		request->completed = completed;
+	} else {
+		request->completed &= ~OSD_FN_SET_ATTR; /* it was rolled back */
+	}
+	return status;
+}

@@ -13,7 +13,9 @@ unsigned osd_phase_txn_flags(const struct osd_request *request);
 enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn);
 enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn);
 enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn);
-/* The same before a command that removes the object: its used capacity is what will change. */
+/* The same for nothing, before a command that cannot be rolled back: whether it will be refused. */
+enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request);
+/* Set and get before a command that removes the object: its used capacity is what will change. */
 enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn);
 /* Both in a transaction of their own: after a command that had none or was parked. */
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request);

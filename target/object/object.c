@@ -34,6 +34,16 @@ static uint64_t tally_of(uint8_t type)
 	return type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS : OSD_TALLY_USER_OBJECTS;
 }
 
+/* The partition has other contents than before. */
+static void note_contents(const struct osd_txn *txn, struct osd_partition *partition)
+{
+	if ((txn->flags & OSD_TXN_NO_TIMESTAMPS) ||
+	    atomic_load(&partition->bypass) == OSD_TIMESTAMPS_BYPASS)
+		return;
+	raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
+	atomic_store(&partition->times_dirty, true);
+}
+
 /* effect: id the first, value the count. */
 static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
@@ -46,10 +56,7 @@ static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool com
 	raise_to(&partition->next_object_id, effect->id.object_id + effect->value);
 	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, effect->value,
 			 true);
-	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
-		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
-		atomic_store(&partition->times_dirty, true);
-	}
+	note_contents(txn, partition);
 }
 
 bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
@@ -195,10 +202,7 @@ static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool com
 		osd_uncharge(txn->objects, partition, effect->value);
 	osd_count_drop(txn->objects, partition, 1);
 	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, 1, false);
-	if (!(txn->flags & OSD_TXN_NO_TIMESTAMPS)) {
-		raise_to(&partition->times[OSD_T_DATA_MODIFIED], txn->now_ms);
-		atomic_store(&partition->times_dirty, true);
-	}
+	note_contents(txn, partition);
 	osd_kick_reaper(txn->objects);
 }
 

@@ -146,6 +146,7 @@ enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *que
 	walk->place = txn->place;
 	walk->whole = osd_is_objects_collection(query->collection);
 	walk->next_id = OSD_MAX(query->initial_id, 1);
+	osd_note_list_access(txn);
 	osd_txn_release_reads(txn);
 	status = choose(txn, walk);
 	if (status == OSD_OK)

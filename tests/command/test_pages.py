@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pages every object has: Current Command, information, directory, timestamps, quotas
-(osd2-wire 5.6-5.19)."""
+"""What the information and Current Command pages and directories say (osd2-wire 5.6-5.11, 5.19);
+lengths and settability are in test_standard_pages.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyosd.cdb import AttributeLists, AttributePage, Request
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.conftest import MakeHarness
-from tests.expect import LIST_FIELD, OK, QUOTA, check
+from tests.expect import LIST_FIELD, OK, check
 
 SKEW_MS = 5000
 
@@ -231,117 +231,67 @@ def test_directory_names_the_pages(osd: Commands, obj: ObjectRef) -> None:
     assert osd.get_attribute(obj, Page.USER_DIRECTORY, 0x1_0000).startswith(b"ACME    mine")
 
 
-# ---- timestamps ----
+# ---- the change in used capacity, and OSC's page ----
 
 
-def stamps(osd: Commands, obj: ObjectRef) -> dict[int, int]:
-    wanted = [AttributeId(Page.USER_TIMESTAMPS, number) for number in range(1, 6)]
-    found = osd.get_attributes(obj, wanted)
-    assert {len(each.value) for each in found} == {6}
-    return {each.number: each.uint for each in found}
+def change(osd: Commands, request: Request) -> int:
+    return current(osd, request)[5]
 
 
-def test_timestamps_of_a_new_object(osd: Commands, obj: ObjectRef) -> None:
-    assert abs(stamps(osd, obj)[1] - now_ms()) < SKEW_MS
+def test_change_in_used_capacity_of_each_command(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    """Used capacity is what quotas count, so a hole counts."""
+
+    def cut(length: int) -> AttributePage:
+        value = AttributeValue(Page.USER_INFORMATION, 0x82, length.to_bytes(8, "big"))
+        return AttributePage(Page.CURRENT_COMMAND, 76, value)
+
+    assert change(osd, rq.create(pid, attributes=ASK)) == 0
+    assert change(osd, rq.create(pid, attributes=cut(1000))) == 1000
+    assert change(osd, rq.append(obj, b"12345", attributes=ASK)) == 5
+    assert change(osd, rq.write(obj, 100, b"x", attributes=ASK)) == 96
+    assert change(osd, rq.clear(obj, 0, 200, attributes=ASK)) == 99
+    assert change(osd, rq.punch(obj, 0, 50, attributes=ASK)) == -50
+    assert change(osd, rq.set_attributes(obj, attributes=cut(10))) == -140
+    assert change(osd, rq.set_attributes(obj, attributes=cut(4000))) == 3990
+    assert change(osd, rq.write(obj, 0, b"x" * 5000, attributes=cut(100))) == -3900
+    assert change(osd, rq.get_attributes(obj, attributes=ASK)) == 0
+    assert change(osd, rq.remove(obj, attributes=ASK)) == -100
+    other = osd.create(pid)
+    osd.write(other, 0, b"x" * 30)
+    assert change(osd, rq.remove(other, attributes=cut(77))) == -30
+    assert change(osd, rq.create_and_write(pid, 0, 0, b"123", attributes=ASK)) == 3
 
 
-def test_timestamps_follow_what_happens(osd: Commands, obj: ObjectRef) -> None:
-    start = stamps(osd, obj)
-    osd.write(obj, 0, b"x")
-    written = stamps(osd, obj)
-    assert written[5] >= max(start[5], start[1])
-    assert written[1] == start[1]
-    osd.set_attributes(obj, [AttributeValue(Page.APPLICATION, 1, b"x")])
-    assert stamps(osd, obj)[3] >= written[5]
+def test_change_is_the_change_of_the_attributes(osd: Commands, pid: int) -> None:
+    used = AttributeId(Page.PARTITION_INFORMATION, 0x81)
 
+    def now() -> int:
+        return int.from_bytes(osd.get_attribute(ref(pid), used.page, used.number), "big")
 
-def test_timestamps_page_form(osd: Commands, obj: ObjectRef) -> None:
-    page = osd.get_page(obj, Page.USER_TIMESTAMPS)
-    assert page.length == 0x1E
-    values = [int.from_bytes(page.body[at : at + 6], "big") for at in range(0, 30, 6)]
-    assert values[0] == stamps(osd, obj)[1]
-
-
-@pytest.mark.parametrize(
-    ("kind", "page", "length"),
-    [
-        ("root", Page.ROOT_TIMESTAMPS, 0x0D),
-        ("partition", Page.PARTITION_TIMESTAMPS, 0x1F),
-        ("collection", Page.COLLECTION_TIMESTAMPS, 0x1E),
-    ],
-)
-def test_timestamps_elsewhere(
-    osd: Commands, collection: ObjectRef, kind: str, page: int, length: int
-) -> None:
-    where = {"root": ROOT, "partition": ref(collection.partition_id), "collection": collection}
-    assert osd.get_page(where[kind], page).length == length
-
-
-# ---- quotas ----
-
-
-def quota(osd: Commands, where: ObjectRef, page: int, number: int, limit: int, width: int) -> None:
-    osd.set_attributes(where, [AttributeValue(page, number, limit.to_bytes(width, "big"))])
-
-
-def test_quota_pages_have_their_forms(osd: Commands, obj: ObjectRef) -> None:
-    assert osd.get_page(ROOT, Page.ROOT_QUOTAS).length == 0x24
-    assert osd.get_page(ref(obj.partition_id), Page.PARTITION_QUOTAS).length == 0x1C
-    assert osd.get_page(obj, Page.USER_QUOTAS).length == 8
-
-
-def test_object_length_quota(osd: Commands, obj: ObjectRef) -> None:
-    quota(osd, obj, Page.USER_QUOTAS, 1, 1000, 8)
-    osd.write(obj, 0, b"x" * 1000)
-    for request in (
-        rq.write(obj, 999, b"xy"),
-        rq.append(obj, b"y"),
-        rq.clear(obj, 1000, 1),
-        rq.write(obj, 1 << 30, b"y"),
-    ):
-        check(osd.reply(request), QUOTA)
-    assert bytes(osd.read(obj, 0, 2000)) == b"x" * 1000
-
-
-def test_object_count_quota(osd: Commands, pid: int) -> None:
-    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0002, 3, 8)
-    osd.create_many(pid, 3)
-    check(osd.reply(rq.create(pid)), QUOTA)
-    check(osd.reply(rq.create_and_write(pid, 0, 0, b"x")), QUOTA)
-    osd.remove(ref(pid, 0x10000))
-    check(osd.reply(rq.create(pid, 0, 2)), QUOTA)
-    osd.create(pid)
-
-
-def test_partition_capacity_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
-    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0001, 4 << 20, 8)
-    osd.write(obj, 0, b"x" * (1 << 20))
-    check(osd.reply(rq.write(obj, 1 << 20, b"x" * (8 << 20))), QUOTA)
-    assert bytes(osd.read(obj, (1 << 20) - 1, 10)) == b"x"
-    osd.remove(obj)
-    osd.write(osd.create(pid), 0, b"x" * (2 << 20))
-
-
-def test_new_objects_inherit_the_quota(osd: Commands, pid: int) -> None:
-    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 1, 100, 8)
     obj = osd.create(pid)
-    assert osd.get_attribute(obj, Page.USER_QUOTAS, 1) == (100).to_bytes(8, "big")
-    check(osd.reply(rq.write(obj, 100, b"x")), QUOTA)
+    for request in (
+        rq.write(obj, 0, b"x" * 70_000, attributes=ASK),
+        rq.clear(obj, 60_000, 20_000, attributes=ASK),
+        rq.punch(obj, 10, 20, attributes=ASK),
+        rq.remove(obj, attributes=ASK),
+    ):
+        before = now()
+        assert change(osd, request) == now() - before
 
 
-def test_collections_per_object_quota(osd: Commands, pid: int, obj: ObjectRef) -> None:
-    quota(osd, ref(pid), Page.PARTITION_QUOTAS, 0x1_0081, 1, 4)
-    one, two = osd.create_collection(pid), osd.create_collection(pid)
-    osd.set_attributes(obj, [AttributeValue(4, 1, one.object_id.to_bytes(8, "big"))])
-    second = AttributeValue(4, 2, two.object_id.to_bytes(8, "big"))
-    reply = osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), (second,))))
-    check(reply, QUOTA)
-    assert osd.list_members(two) == []
-
-
-def test_capacity_of_the_whole_store(make_harness: MakeHarness) -> None:
-    osd = make_harness(capacity="8MiB").osd
+def test_osc_page_is_shorter(make_harness: MakeHarness) -> None:
+    """osd2-wire 9-15: 68 bytes, without the change in used capacity."""
+    osd = make_harness(osc_compat=1).osd
     obj = osd.create(osd.create_partition())
-    check(osd.reply(rq.write(obj, 0, b"x" * (16 << 20))), QUOTA)
-    osd.write(obj, 0, b"x" * (1 << 20))
-    assert bytes(osd.read(obj, 0, 10)) == b"x" * 10
+    for room in (68, 76, 1024):
+        ask = AttributePage(Page.CURRENT_COMMAND, room)
+        reply = check(osd.reply(rq.append(obj, b"x", attributes=ask)), OK)
+        assert reply.page is not None
+        assert (reply.page.length, len(reply.page.body)) == (0x3C, 0x3C)
+    page = osd.reply(rq.append(obj, b"x", attributes=AttributePage(Page.CURRENT_COMMAND, 68))).page
+    assert page is not None
+    fields = struct.unpack(">32sB3xQQQ", page.body)
+    assert fields == (bytes(32), ObjectType.USER_OBJECT, obj.partition_id, obj.object_id, 3)
+    found = osd.get_attributes(obj, [AttributeId(Page.CURRENT_COMMAND, ALL)])
+    assert [each.number for each in found] == [0, 1, 2, 3, 4, 5]
+    assert osd.get_attribute(obj, Page.CURRENT_COMMAND, 6) == b""

@@ -171,3 +171,44 @@ def test_format_to_a_capacity(make_harness: MakeHarness) -> None:
     osd.format_osd(64 << 20)
     capacity = osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0x80)
     assert int.from_bytes(capacity, "big") == 64 << 20
+
+
+def test_format_with_more_than_there_is(osd: Commands, pid: int) -> None:
+    check(osd.reply(rq.format_osd((1 << 64) - 1)), CDB_FIELD.at(32))
+    assert pid in osd.list_partitions()
+
+
+@pytest.mark.parametrize("get", [False, True])
+def test_a_refused_attribute_stops_format_before_it_begins(
+    osd: Commands, pid: int, get: bool
+) -> None:
+    """A read-only attribute among those to set, or one of another object among those to get."""
+    capacity = AttributeValue(Page.ROOT_INFORMATION, 0x80, bytes(8))
+    lists = AttributeLists((), (AttributeValue(Page.ROOT_INFORMATION, 0x9, b"x"), capacity))
+    bad = capacity.id
+    if get:
+        bad = AttributeId(Page.PARTITION_INFORMATION, 1)
+        lists = AttributeLists((bad,), (), 64)
+    name = osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0x9)
+    check(osd.reply(rq.format_osd(attributes=lists)), LIST_FIELD, bad)
+    assert pid in osd.list_partitions()
+    assert osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0x9) == name
+
+
+def test_format_forgets_what_the_root_was_set_to(make_harness: MakeHarness) -> None:
+    osd = make_harness(memory=1).osd
+    isolation = AttributeValue(Page.ROOT_INFORMATION, 0x110, b"\x01")
+    osd.set_attributes(
+        ROOT,
+        [
+            AttributeValue(Page.ROOT_INFORMATION, 0x9, b"old name"),
+            isolation,
+            AttributeValue(Page.ROOT_TIMESTAMPS, 0xFFFF_FFFE, b"\x7f"),
+        ],
+    )
+    lists = AttributeLists((isolation.id,), (AttributeValue(0x9001_0000, 1, b"new"),), 256)
+    reply = check(osd.reply(rq.format_osd(attributes=lists)), OK)
+    assert reply.attribute(isolation.id).value == b"\x04"
+    assert osd.get_attribute(ROOT, Page.ROOT_INFORMATION, 0x9) == b""
+    assert osd.get_attribute(ROOT, Page.ROOT_TIMESTAMPS, 0xFFFF_FFFE) == b"\0"
+    assert osd.get_attribute(ROOT, 0x9001_0000, 1) == b"new"

@@ -171,7 +171,7 @@ def test_page_form_of_no_page(osd: Commands, obj: ObjectRef, page: int) -> None:
     check(osd.reply(request), CDB_FIELD.at(52))
 
 
-FORMS = {
+FORMS: dict[int, list[tuple[int | None, int]]] = {
     R + 2: [(1, 8), (0x1_0001, 8), (0x1_0002, 8), (0x1_0081, 4), (0x2_0002, 8)],
     P + 2: [(1, 8), (0x1_0001, 8), (0x1_0002, 8), (0x1_0081, 4)],
     U + 2: [(1, 8)],
