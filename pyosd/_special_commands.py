@@ -10,7 +10,7 @@ from pyosd import requests
 from pyosd._caller import Caller, lists_of
 from pyosd.attributes import CURRENT_OBJECT_ID
 from pyosd.cdb import Duplication, Request
-from pyosd.errors import ProtocolError
+from pyosd.errors import NotFound, ProtocolError
 from pyosd.list_data import Extent, MapType, decode_map
 from pyosd.tracking import TaskManagementReply
 from pyosd.types import ROOT, AttributeId, AttributeValue, Buffer, ObjectRef, TaskManagement, ref
@@ -20,6 +20,7 @@ __all__ = ["SpecialCommands"]
 _EXTENTS_PER_MAP = 4096
 _MAP_HEADER, _EXTENT_BYTES = 8, 16
 _OPERAND_BYTES = 8
+_FIELD_CONTINUATION = 48
 
 
 class SpecialCommands(Caller):
@@ -52,7 +53,13 @@ class SpecialCommands(Caller):
             method=method,
             attributes=lists_of([CURRENT_OBJECT_ID], attributes),
         )
-        reply = self.call(request, timeout)
+        reply = self.reply(request, timeout)
+        if reply.error and reply.error.field_pointer == _FIELD_CONTINUATION:
+            text = f"{source} cannot be copied, it is no user object ({reply.error})"
+            code = (reply.error.sense_key, reply.error.asc, reply.error.ascq)
+            raise NotFound(*code, text, sense=reply.error.sense)
+        if reply.error:
+            raise reply.error
         return ref(partition_id, reply.attribute(CURRENT_OBJECT_ID).uint)
 
     def iter_map(
@@ -125,12 +132,19 @@ class SpecialCommands(Caller):
 
         Returns: the value before: compare, when it was set.
         """
-        expected = AttributeValue(attribute.page, attribute.number, compare)
-        request = requests.conditional_set_attributes(obj, expected, swap, others)
-        found = self.call(request).attributes
-        if not found or found[0].id != attribute:
-            raise ProtocolError("the target did not return the value before")
-        return found[0].value
+        expected, extra = AttributeValue(attribute.page, attribute.number, compare), tuple(others)
+        room: int | None = None
+        while True:
+            request = requests.conditional_set_attributes(
+                obj, expected, swap, extra, allocation=room
+            )
+            found = self.call(request).retrieved
+            if found.attributes and found.attributes[0].id == attribute:
+                return found.attributes[0].value
+            # A value longer than there is room for is not the one expected: nothing was changed.
+            if found.complete or (room and found.needed <= room):
+                raise ProtocolError("the target did not return the value before")
+            room = found.needed + 7 & ~7
 
     # ---- PERFORM ------------------------------------------------------------------------------
 

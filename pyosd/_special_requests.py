@@ -104,13 +104,14 @@ def _compare(
     swap: bytes,
     others: Iterable[AttributeValue],
     get: Iterable[AttributeId],
+    allocation: int | None,
     options: Options,
 ) -> Request:
     swapped = AttributeValue(compare.page, compare.number, swap)
     wanted = tuple(get)
-    # The value before comes first, and its length is not known.
-    room = allocation_for((compare.id, *wanted)) + max(0, len(compare.value) - 1024 + 7 & ~7)
-    lists = AttributeLists(wanted, (compare, swapped, *others), room)
+    if allocation is None:  # the value before comes first, and its length is not known
+        allocation = allocation_for((compare.id, *wanted)) + (len(compare.value) + 7 & ~7)
+    lists = AttributeLists(wanted, (compare, swapped, *others), allocation)
     return on(action, obj, attributes=lists, options=options)
 
 
@@ -120,15 +121,17 @@ def generic_compare_and_swap(
     swap: bytes,
     others: Iterable[AttributeValue] = (),
     get: Iterable[AttributeId] = (),
+    allocation: int | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Request:
     """GENERIC COMPARE AND SWAP (8F86h): set an attribute to swap if it is what compare says.
 
     compare: an empty value: if it is undefined.  swap: b"" undefines.  others: set in any case.
     The value before comes first in the retrieved list, then what get asks for.
+    allocation: bytes for that list; None: an estimate.
     """
     action = ServiceAction.GENERIC_COMPARE_AND_SWAP
-    return _compare(action, obj, compare, swap, others, get, options)
+    return _compare(action, obj, compare, swap, others, get, allocation, options)
 
 
 def conditional_set_attributes(
@@ -137,13 +140,14 @@ def conditional_set_attributes(
     swap: bytes,
     others: Iterable[AttributeValue] = (),
     get: Iterable[AttributeId] = (),
+    allocation: int | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Request:
     """CONDITIONAL SET ATTRIBUTES (8F87h): as generic_compare_and_swap(), but others are set only
     if the attribute was what compare says.
     """
     action = ServiceAction.CONDITIONAL_SET_ATTRIBUTES
-    return _compare(action, obj, compare, swap, others, get, options)
+    return _compare(action, obj, compare, swap, others, get, allocation, options)
 
 
 # ---- keys ---------------------------------------------------------------------------------------

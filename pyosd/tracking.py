@@ -14,7 +14,8 @@ from pyosd.types import AttributeValue, Sense
 
 __all__ = ["CommandTracking", "TaskManagementReply"]
 
-_PERCENT, _ACTIVE, _ENDED, _SENSE, _MEMBERS, _DONE, _NEWER, _MISSING = 1, 2, 3, 4, 10, 11, 12, 13
+_PERCENT, _ACTIVE, _ENDED, _SENSE = range(1, 5)
+_MEMBERS, _DONE, _NEWER, _MISSING = range(0x10, 0x14)
 _ENDED_WELL = 0
 _REPLY_BYTES = 8
 

@@ -130,16 +130,18 @@ static bool is_zone_collection(const struct osd_op *op)
 	       op->call.object_id == zone->id.object_id;
 }
 
-/* What every change of attributes is checked for, but for the pages. */
+/* What every change of attributes is checked for, but for the pages.  The object is held before it
+ * is looked at, so that two who change it wait for each other and need not begin again. */
 static enum osd_status check_settable(struct osd_txn *txn, struct osd_op *op)
 {
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
 	if (status == OSD_OK && is_zone_collection(op))
 		status = OSD_E_PERMISSION;
-	if (status == OSD_OK && op->call.object_id)
-		status = osd_session_check_free(txn, op_id(op));
-	return status;
+	if (status != OSD_OK || op->call.object_id == 0)
+		return status;
+	status = osd_object_hold(txn, op_id(op));
+	return status == OSD_OK ? osd_session_check_free(txn, op_id(op)) : status;
 }
 
 static enum osd_status check_page(struct osd_op *op, uint32_t page)

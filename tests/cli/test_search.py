@@ -119,6 +119,22 @@ def test_index(osd: Run, pid: str, herd: list[str]) -> None:
 
 
 @pytest.mark.tgtd
+def test_copy(osd: Run, pid: str, obj: ObjectRef) -> None:
+    osd("obj", "attr", "set", obj, "0x10000/1", "kept")
+    made = osd("obj", "copy", obj, pid).stdout.strip()
+    assert osd("obj", "read", made).stdout == "the quick brown fox\n"
+    assert osd("obj", "attr", "get", made, "0x10000/1", "--raw").stdout == "kept"
+    wanted = f"{pid}/0x50000"
+    copied = osd("obj", "copy", obj, wanted, "--no-attributes", "--method", "bytes")
+    assert copied.stdout.strip() == wanted
+    osd("obj", "attr", "get", wanted, "0x10000/1", code=66)
+    osd("obj", "copy", obj, wanted, code=1)
+    osd("obj", "copy", f"{pid}/0x7777777", pid, code=66)
+    osd("obj", "copy", pid, pid, code=2)
+    osd("obj", "copy", obj, "root", code=2)
+
+
+@pytest.mark.tgtd
 def test_map(osd: Run, obj: ObjectRef) -> None:
     osd("obj", "write", obj, "--offset", "1MiB", data=b"x" * 4096)
     shown = json.loads(osd("obj", "map", obj, "-o", "json").stdout)["extents"]

@@ -252,7 +252,7 @@ def test_command_tracking() -> None:
         return AttributeValue(0x6000_0004, number, bytes.fromhex(data))
 
     running = CommandTracking.of(
-        [value(1, "32"), value(2, "88a1"), value(3, "ffff"), value(10, "0000000000000064")]
+        [value(1, "32"), value(2, "88a1"), value(3, "ffff"), value(0x10, "0000000000000064")]
     )
     assert (running.percent, running.active, running.members) == (50, 0x88A1, 100)
     assert not running.ended_well and running.sense is None and running.done is None
@@ -431,5 +431,5 @@ def test_query_answers_cut_anywhere(ids: list[int], cut: int) -> None:
     )
 )
 def test_tracking_pages_of_any_bytes(pages: list[tuple[int, int, bytes]]) -> None:
-    values_ = [AttributeValue(0x6000_0004, number % 16, data) for _, number, data in pages]
+    values_ = [AttributeValue(0x6000_0004, number % 0x20, data) for _, number, data in pages]
     CommandTracking.of(values_)
