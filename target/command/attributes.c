@@ -152,29 +152,36 @@ static enum osd_status set_failed(struct osd_request *request, enum osd_status s
 	return osd_command_fail_attribute(request, status, attr->page, attr->number);
 }
 
-static enum osd_status set_attribute(struct osd_request *request, struct osd_txn *txn,
-				     struct osd_object_id id, bool unfinished,
+static enum osd_status set_attribute(struct osd_txn *txn, struct osd_object_id id, bool unfinished,
 				     const struct osd_attr *attr)
 {
-	enum osd_status status = OSD_E_PARAM_FIELD;
-
 	if (unfinished && attr->page != OSD_PAGE_JOB_CONTROL)
-		status = OSD_E_JOB_IN_WAY;
-	else if (attr->page != OSD_PAGE_CURRENT_COMMAND && attr->page != OSD_PAGE_ALL &&
-		 attr->number != OSD_NUMBER_ALL)
-		status = osd_attr_set(txn, id, attr->page, attr->number, attr->value, attr->length);
-	return status == OSD_OK ? OSD_OK : set_failed(request, status, attr);
+		return OSD_E_JOB_IN_WAY;
+	if (attr->page != OSD_PAGE_CURRENT_COMMAND && attr->page != OSD_PAGE_ALL &&
+	    attr->number != OSD_NUMBER_ALL)
+		return osd_attr_set(txn, id, attr->page, attr->number, attr->value, attr->length);
+	return OSD_E_PARAM_FIELD;
 }
 
+/* The first failure counts; once an attribute is refused the rest are tried to name those that are
+ * too: the transaction is lost anyway. */
 enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
 					struct osd_object_id id, bool unfinished,
 					struct osd_attr_list list)
 {
-	enum osd_status status = OSD_OK;
+	enum osd_status status = OSD_OK, next;
 	struct osd_attr attr;
 
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
-		status = set_attribute(request, txn, id, unfinished, &attr);
+	while (osd_attr_list_next(&list, &attr)) {
+		next = set_attribute(txn, id, unfinished, &attr);
+		if (next == OSD_OK)
+			continue;
+		if (status != OSD_OK && next != OSD_E_PARAM_FIELD)
+			break;
+		status = set_failed(request, next, &attr);
+		if (status != OSD_E_PARAM_FIELD)
+			break;
+	}
 	return status;
 }
 
@@ -182,12 +189,14 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 				   struct osd_object_id id, bool unfinished)
 {
 	const struct osd_attr_params *params = request->attributes;
+	enum osd_status status;
 
 	if (!params || !params->sets)
 		return OSD_OK;
-	if (params->format != OSD_CDBFMT_LIST)
-		return set_attribute(request, txn, id, unfinished, &params->set_one);
-	return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
+	if (params->format == OSD_CDBFMT_LIST)
+		return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
+	status = set_attribute(txn, id, unfinished, &params->set_one);
+	return status == OSD_OK ? OSD_OK : set_failed(request, status, &params->set_one);
 }
 
 /* ---- get ------------------------------------------------------------------------------------- */
@@ -230,6 +239,7 @@ static enum osd_status get_entry(struct collecting *c, const struct osd_attr *at
 	return osd_attr_writer_add(c->writer, attr->page, attr->number, c->buffer, length);
 }
 
+/* As with setting: all that are refused are named. */
 enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id id, bool (*filter)(uint32_t page),
 				       struct osd_attr_writer *writer)
@@ -237,18 +247,25 @@ enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_t
 	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
 	struct osd_attr_list list = request->attributes->get_list;
 	struct collecting collecting = {request, txn, id, writer, buffer, 0};
-	enum osd_status status = OSD_OK;
+	enum osd_status status = OSD_OK, next;
 	struct osd_attr attr;
 
 	if (!buffer)
 		return OSD_E_NO_MEMORY;
-	while (status == OSD_OK && osd_attr_list_next(&list, &attr)) {
+	while (osd_attr_list_next(&list, &attr)) {
 		if (filter && !filter(attr.page))
 			continue;
-		status = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
-						      : get_entry(&collecting, &attr);
-		if (status != OSD_OK && status != OSD_E_RETRY)
-			return osd_command_fail_attribute(request, status, attr.page, attr.number);
+		next = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
+						    : get_entry(&collecting, &attr);
+		if (next == OSD_OK)
+			continue;
+		if (status != OSD_OK && next != OSD_E_PARAM_FIELD)
+			break;
+		status = next;
+		if (status != OSD_E_RETRY)
+			osd_command_fail_attribute(request, status, attr.page, attr.number);
+		if (status != OSD_E_PARAM_FIELD)
+			break;
 	}
 	return status;
 }

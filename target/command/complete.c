@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/context.h"
+#include "command/sense_table.h"
 #include "wire/sense.h"
 
 #define LOG_LINES_PER_SECOND 20
@@ -25,9 +26,14 @@ enum osd_status osd_command_fail(struct osd_request *request, enum osd_status st
 enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
 					   uint32_t page, uint32_t number)
 {
-	request->fault.has_attribute = true;
-	request->fault.page = page;
-	request->fault.number = number;
+	struct osd_fault *fault = &request->fault;
+
+	for (unsigned i = 0; i < fault->attribute_count; i++)
+		if (fault->attributes[i].page == page && fault->attributes[i].number == number)
+			return status;
+	if (fault->attribute_count < OSD_SENSE_ATTRIBUTES)
+		fault->attributes[fault->attribute_count++] =
+			(struct osd_sense_attribute){page, number};
 	return status;
 }
 
@@ -85,9 +91,9 @@ static void log_failure(const struct osd_request *request, enum osd_status statu
 		osd_warning("%u failed commands were not logged", suppressed);
 	if (request->fault.has_field)
 		snprintf(field, sizeof(field), " field %u", request->fault.field_pointer);
-	if (request->fault.has_attribute)
+	if (request->fault.attribute_count)
 		snprintf(attribute, sizeof(attribute), " attribute %08" PRIX32 "h #%" PRIX32 "h",
-			 request->fault.page, request->fault.number);
+			 request->fault.attributes[0].page, request->fault.attributes[0].number);
 	osd_log_quote(initiator, sizeof(initiator), request->nexus.initiator_name,
 		      strlen(request->nexus.initiator_name));
 	osd_log(osd_status_info(status)->sense_key == OSD_SK_HARDWARE_ERROR ? OSD_LOG_ERROR
@@ -104,30 +110,10 @@ static void log_failure(const struct osd_request *request, enum osd_status statu
 /* Where the sense data points when the failing function named no field. */
 static void default_field(struct osd_request *request, enum osd_status status)
 {
-	uint16_t field;
+	const struct osd_sense_row *row = osd_sense_row(status, request->object_type);
 
-	if (request->fault.has_field)
-		return;
-	switch (status) {
-	case OSD_E_NO_PARTITION:
-		field = 16;
-		break;
-	case OSD_E_NO_OBJECT:
-		field = 24;
-		break;
-	case OSD_E_EXISTS:
-		field = request->object_type == OSD_PARTITION ? 16 : 24;
-		break;
-	case OSD_E_BEYOND_END:
-		field = 40;
-		break;
-	case OSD_E_PERMISSION:
-		field = 129;
-		break;
-	default:
-		return;
-	}
-	osd_command_fail(request, status, field);
+	if (!request->fault.has_field && row && row->field >= 0)
+		osd_command_fail(request, status, (uint16_t)row->field);
 }
 
 /* Failures that are found while looking for the object count as found before anything was
@@ -136,7 +122,9 @@ static bool is_validation(const struct osd_request *request, enum osd_status sta
 {
 	return status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT ||
 	       status == OSD_E_EXISTS ||
-	       (status == OSD_E_CDB_FIELD && !(request->completed & OSD_FN_COMMAND));
+	       (status == OSD_E_CDB_FIELD && !(request->completed & OSD_FN_COMMAND) &&
+		!(request->initiated & (OSD_FN_SET_ATTR | OSD_FN_GET_ATTR)) &&
+		request->completed & OSD_FN_CAPABILITY);
 }
 
 static void build_sense(struct osd_request *request, enum osd_status status)
@@ -147,7 +135,7 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 	struct osd_sense sense = {
 		.sense_key = (uint8_t)info->sense_key,
 		.asc_ascq = info->asc_ascq,
-		.has_object = status != OSD_E_OPCODE && !fault->embedded,
+		.has_object = osd_sense_names_object(status) && !fault->embedded,
 		.partition_id = request->object.partition_id,
 		.object_id = request->object.object_id,
 		.not_initiated = nothing ? OSD_FN_ALL : OSD_FN_ALL & ~request->initiated,
@@ -159,11 +147,10 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 		.command_information = fault->command_information,
 		.has_information = fault->has_information,
 		.information = fault->information,
-		.has_attribute = fault->has_attribute,
-		.page = fault->page,
-		.number = fault->number,
+		.attribute_count = fault->attribute_count,
 	};
 
+	memcpy(sense.attributes, fault->attributes, sizeof(sense.attributes));
 	request->sense_length = osd_sense_encode(&sense, request->sense);
 }
 

@@ -139,6 +139,18 @@ static enum osd_status authorise(struct osd_request *request)
 	return status;
 }
 
+/* The lists of attributes are looked at after it, but belong to validation. */
+static enum osd_status check_capability(struct osd_request *request)
+{
+	enum osd_status status = authorise(request);
+
+	if (status != OSD_OK) {
+		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+		request->completed = OSD_FN_VALIDATION;
+	}
+	return status;
+}
+
 /* Everything that can be checked before acting, without looking into the store. */
 static enum osd_status prepare(struct osd_request *request)
 {
@@ -147,12 +159,11 @@ static enum osd_status prepare(struct osd_request *request)
 	if (status == OSD_OK)
 		status = osd_validate(request);
 	if (status == OSD_OK)
-		status = authorise(request);
+		status = check_capability(request);
 	if (status == OSD_OK)
 		status = osd_attributes_load(request, &request->attributes);
 	if (status == OSD_OK) {
-		request->initiated =
-			OSD_FN_VALIDATION | OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP;
+		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
 		request->completed = request->initiated;
 	}
 	return status;
@@ -226,7 +237,7 @@ static enum osd_status load_context(const struct osd_dispatcher *dispatcher,
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
 {
-	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
+	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	request->command_data_in = 0;
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;
@@ -239,10 +250,10 @@ static enum osd_status execute(struct osd_command_context *ctx)
 {
 	enum osd_status status;
 
-	ctx->request->initiated |= OSD_FN_COMMAND;
+	ctx->request->initiated |= OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT;
 	status = ctx->def->execute(ctx);
 	if (status == OSD_OK || osd_status_keeps_data(status))
-		ctx->request->completed |= OSD_FN_COMMAND;
+		ctx->request->completed |= OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT;
 	return status;
 }
 
@@ -459,7 +470,7 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 {
 	enum osd_status outcome = request->fault.status, status = OSD_OK;
 
-	request->completed |= OSD_FN_COMMAND;
+	request->completed |= OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT;
 	if (outcome == OSD_OK || osd_status_keeps_data(outcome)) {
 		if (may_wait)
 			osd_gate_return(&dispatcher->gate);

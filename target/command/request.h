@@ -12,6 +12,7 @@
 #include "object/object.h"
 #include "wire/cdb.h"
 #include "wire/osd2.h"
+#include "wire/sense.h"
 
 #define OSD_SAM_GOOD            0x00
 #define OSD_SAM_CHECK_CONDITION 0x02
@@ -33,8 +34,8 @@ struct osd_fault {
 	bool field_in_data_out;    /* C/D bit 0: the pointer is into Data-Out, not the CDB */
 	uint16_t field_pointer;
 	bool embedded;             /* it is the embedded command's, and so is the field pointer */
-	bool has_attribute;        /* page and number count (descriptor 08h) */
-	uint32_t page, number;
+	unsigned attribute_count;  /* those the failure is about (descriptor 08h) */
+	struct osd_sense_attribute attributes[OSD_SENSE_ATTRIBUTES];
 	bool has_information;      /* descriptor 00h */
 	uint64_t information;
 	bool has_command_information; /* descriptor 01h */

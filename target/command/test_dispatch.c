@@ -282,9 +282,9 @@ static void test_atomic_attributes(void)
 	call.cdb.attributes.set_length = (uint32_t)osd_attr_writer_finish(&writer);
 	call.out_length = call.cdb.attributes.set_length;
 	refused(&call, 0x2600, -1);
-	CHECK(call.sense.has_attribute);
-	CHECK_EQ(call.sense.page, OSD_REL_TIMESTAMPS);
-	CHECK_EQ(call.sense.number, OSD_TIME_CREATED);
+	CHECK_EQ(call.sense.attribute_count, 1);
+	CHECK_EQ(call.sense.attributes[0].page, OSD_REL_TIMESTAMPS);
+	CHECK_EQ(call.sense.attributes[0].number, OSD_TIME_CREATED);
 
 	call = make(OSD_SA_GET_ATTRIBUTES, PID, oid);
 	add_get(&call, APP, 1, 0, 64);

@@ -5,6 +5,7 @@
  *   osd_harness OPTION-STRING         serve until end of input, then close the store and exit 0
  *   osd_harness --list-commands       the command table, tab separated
  *   osd_harness --list-attributes     the table of standard attributes, tab separated
+ *   osd_harness --list-sense          the table of conditions and their sense data, tab separated
  *   osd_harness --help
  *
  * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32
@@ -23,6 +24,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/current.h"
+#include "command/sense_table.h"
 #include "command/table.h"
 #include "engine/engine.h"
 #include "wire/cursor.h"
@@ -189,7 +191,8 @@ static int serve(struct osd_engine *engine)
 
 static int usage(void)
 {
-	puts("usage: osd_harness OPTION-STRING | --list-commands | --list-attributes | --help\n"
+	puts("usage: osd_harness OPTION-STRING | --list-commands | --list-attributes | --list-sense |\n"
+	     "       osd_harness --help\n"
 	     "options, written name=value and separated by ';':");
 	osd_config_help(stdout);
 	return EXIT_SUCCESS;
@@ -205,6 +208,10 @@ int main(int argc, char **argv)
 	osd_log_init(STDERR_FILENO, "osd_harness", OSD_LOG_INFO);
 	if (argc == 2 && !strcmp(argv[1], "--list-commands")) {
 		osd_command_list(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--list-sense")) {
+		osd_sense_list(stdout);
 		return EXIT_SUCCESS;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list-attributes")) {

@@ -290,9 +290,10 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 
 	cdb->dpo = bytes[AT_OPTIONS] & OSD_OPTION_DPO;
 	cdb->fua = bytes[AT_OPTIONS] & OSD_OPTION_FUA;
-	/* b2, range isolation, never together with a distribution (osd2-wire 9-41). */
-	if (osc_compat && has_distribution(cdb->service_action) &&
-	    (isolation == OSD_DDT_SGL || isolation == OSD_DDT_VEC)) {
+	/* b1-b0; never together with the isolation that b2 is a part of (osd2-wire 9-41). */
+	if (osc_compat && has_distribution(cdb->service_action) && isolation & OSD_DDT_MASK) {
+		if (isolation > OSD_DDT_VEC)
+			return bad_field(AT_OPTIONS, ret_field);
 		cdb->data_distribution = isolation;
 		isolation = 0;
 	}

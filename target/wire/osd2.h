@@ -112,6 +112,7 @@ enum osd_collection_type {
 #define OSD_DDT_CONTIGUOUS 0
 #define OSD_DDT_SGL        1
 #define OSD_DDT_VEC        2
+#define OSD_DDT_MASK       3
 
 /* Isolation methods (osd2-wire 2.2) served: bit n from the left is method n.  Commands on one
  * object are atomic against each other, which is enough for each of these. */

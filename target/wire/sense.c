@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/util.h"
 #include "wire/cursor.h"
 
 #define RESPONSE_CURRENT 0x72
@@ -24,7 +25,8 @@ enum {
 	SPECIFIC_BODY = 6,
 	OBJECT_BODY = 30,
 	ICV_BODY = 32,
-	ATTRIBUTE_BODY = 10, /* with one attribute */
+	ATTRIBUTE_BODY = 2, /* before the attributes */
+	ATTRIBUTE_BYTES = 8,
 };
 
 #define SPECIFIC_VALID  0x80 /* SKSV */
@@ -67,12 +69,16 @@ static void put_number(struct osd_wr *w, enum descriptor type, uint64_t value)
 	osd_wr_be(w, value, 8);
 }
 
-static void put_attribute(struct osd_wr *w, const struct osd_sense *sense)
+static void put_attributes(struct osd_wr *w, const struct osd_sense *sense)
 {
-	begin(w, ATTRIBUTE, ATTRIBUTE_BODY);
-	osd_wr_zero(w, 2);
-	osd_wr_be(w, sense->page, 4);
-	osd_wr_be(w, sense->number, 4);
+	unsigned count = OSD_MIN(sense->attribute_count, OSD_SENSE_ATTRIBUTES);
+
+	begin(w, ATTRIBUTE, (uint8_t)(ATTRIBUTE_BODY + count * ATTRIBUTE_BYTES));
+	osd_wr_zero(w, ATTRIBUTE_BODY);
+	for (unsigned i = 0; i < count; i++) {
+		osd_wr_be(w, sense->attributes[i].page, 4);
+		osd_wr_be(w, sense->attributes[i].number, 4);
+	}
 }
 
 size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_MAX])
@@ -95,9 +101,9 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_M
 		begin(&w, RESPONSE_ICV, ICV_BODY);
 		osd_wr_bytes(&w, sense->response_icv, ICV_BODY);
 	}
-	if (sense->has_attribute)
-		put_attribute(&w, sense);
-	bytes[7] = (uint8_t)(osd_wr_used(&w) - HEADER); /* all of them together: 110 bytes */
+	if (sense->attribute_count)
+		put_attributes(&w, sense);
+	bytes[7] = (uint8_t)(osd_wr_used(&w) - HEADER); /* all of them together: 238 bytes */
 	return osd_wr_used(&w);
 }
 
@@ -119,6 +125,18 @@ static void get_field(const uint8_t *d, struct osd_sense *sense)
 	sense->has_field = true;
 	sense->field_in_data_out = !(d[4] & SPECIFIC_IN_CDB);
 	sense->field_pointer = (uint16_t)osd_get_be(d + 5, 2);
+}
+
+/* As many as we keep of those it has room for. */
+static void get_attributes(const uint8_t *d, uint8_t body, struct osd_sense *sense)
+{
+	unsigned count = body < ATTRIBUTE_BODY ? 0 : (body - ATTRIBUTE_BODY) / ATTRIBUTE_BYTES;
+
+	sense->attribute_count = OSD_MIN(count, OSD_SENSE_ATTRIBUTES);
+	for (unsigned i = 0; i < sense->attribute_count; i++, d += ATTRIBUTE_BYTES) {
+		sense->attributes[i].page = (uint32_t)osd_get_be(d + 4, 4);
+		sense->attributes[i].number = (uint32_t)osd_get_be(d + 8, 4);
+	}
 }
 
 /* d: a whole descriptor with at least body bytes after its first two. */
@@ -152,11 +170,7 @@ static void get_descriptor(const uint8_t *d, uint8_t body, struct osd_sense *sen
 		}
 		break;
 	case ATTRIBUTE:
-		if (body >= ATTRIBUTE_BODY) {
-			sense->has_attribute = true;
-			sense->page = (uint32_t)osd_get_be(d + 4, 4);
-			sense->number = (uint32_t)osd_get_be(d + 8, 4);
-		}
+		get_attributes(d, body, sense);
 		break;
 	}
 }

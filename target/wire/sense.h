@@ -20,7 +20,15 @@
 #define OSD_FN_SET_ATTR   0x00001000u
 #define OSD_FN_GET_CAP    0x00000020u
 #define OSD_FN_GET_ATTR   0x00000010u
+/* The three capability checks, which are one. */
+#define OSD_FN_CAPABILITY (OSD_FN_CMD_CAP | OSD_FN_SET_CAP | OSD_FN_GET_CAP)
 #define OSD_FN_ALL        0xb0103030u /* everything: the value of "nothing was initiated" */
+
+#define OSD_SENSE_ATTRIBUTES 16u /* in one descriptor 08h: so many fit with all others */
+
+struct osd_sense_attribute {
+	uint32_t page, number;
+};
 
 struct osd_sense {
 	uint8_t sense_key;
@@ -37,8 +45,8 @@ struct osd_sense {
 	uint64_t information;
 	bool has_response_icv; /* 07h */
 	uint8_t response_icv[32];
-	bool has_attribute; /* 08h */
-	uint32_t page, number;
+	unsigned attribute_count; /* 08h; at most OSD_SENSE_ATTRIBUTES */
+	struct osd_sense_attribute attributes[OSD_SENSE_ATTRIBUTES];
 };
 
 /* Returns the length, 8..OSD_SENSE_MAX. */

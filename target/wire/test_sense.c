@@ -36,7 +36,7 @@ static void test_golden_frames(void)
 				  .completed = OSD_FN_VALIDATION | OSD_FN_CMD_CAP | OSD_FN_COMMAND |
 					       OSD_FN_SET_CAP,
 				  .has_field = true, .field_in_data_out = true, .field_pointer = 8,
-				  .has_attribute = true, .page = 0x90000001, .number = 4},
+				  .attribute_count = 1, .attributes = {{0x90000001, 4}}},
 	      "sense.read_only");
 	check(&(struct osd_sense){.sense_key = OSD_SK_ILLEGAL_REQUEST, .asc_ascq = 0x2000},
 	      "sense.opcode");
@@ -52,15 +52,17 @@ static void test_everything_fits(void)
 {
 	struct osd_sense sense = {.has_object = true, .has_field = true, .has_information = true,
 				  .has_command_information = true, .has_response_icv = true,
-				  .has_attribute = true, .response_icv = {1}};
+				  .attribute_count = OSD_SENSE_ATTRIBUTES, .response_icv = {1},
+				  .attributes = {[15] = {3, 4}}};
 	uint8_t bytes[OSD_SENSE_MAX];
 	struct osd_sense back;
 	size_t length = osd_sense_encode(&sense, bytes);
 
-	CHECK_EQ(length, 8 + 32 + 8 + 12 + 12 + 34 + 12);
+	CHECK_EQ(length, 8 + 32 + 8 + 12 + 12 + 34 + 4 + 16 * 8);
 	CHECK_EQ(bytes[7], length - 8);
 	CHECK(osd_sense_decode(bytes, length, &back));
-	CHECK(back.has_response_icv && back.response_icv[0] == 1 && back.has_attribute);
+	CHECK(back.has_response_icv && back.response_icv[0] == 1);
+	CHECK(back.attribute_count == 16 && back.attributes[15].number == 4);
 }
 
 static void test_reader(void)

@@ -32,8 +32,11 @@ ISOLATION = 7  # attribute of page B000_0001h: the level reached, once the daemo
 class Target:
     """The harness over one data directory, and the daemon; either may be killed and started again.
 
-    program: the harness, with what must stand before it on the command line.  stderr: its messages.
+    level: the daemon's isolation.  program: the harness, with what must stand before it on the
+    command line.  stderr: its messages.
     """
+
+    level = "best"
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class Target:
                 "--python-dir",
                 str(ROOT_DIRECTORY / "pyosd"),
                 "--isolation",
-                "best",
+                self.level,
             ],
             stdout=subprocess.PIPE,
             text=True,

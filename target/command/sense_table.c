@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sense_table.c -- see sense_table.h. */
+#include "command/sense_table.h"
+
+#include <stddef.h>
+
+#include "base/util.h"
+#include "command/request.h"
+
+#define P OSD_PARTITION
+#define C OSD_COLLECTION
+#define U OSD_USER_OBJECT
+
+#define NONE	   OSD_SENSE_NO_FIELD
+#define GIVEN	   OSD_SENSE_FIELD_GIVEN
+#define OBJECT	   OSD_SENSE_OBJECT
+#define COMMAND	   OSD_SENSE_COMMAND_INFORMATION
+#define INFORM	   OSD_SENSE_INFORMATION
+#define ATTRIBUTES OSD_SENSE_ATTRIBUTE
+
+static const struct osd_sense_row rows[] = {
+	{"operation code or CDB length is not OSD-2's", OSD_E_OPCODE, 0, NONE, 0, NULL},
+	{"embedded command unknown", OSD_E_OPCODE, 0, NONE, 0, NULL},
+
+	{"field of the CDB is reserved, impossible or not supported", OSD_E_CDB_FIELD, 0, GIVEN,
+	 OBJECT, NULL},
+	{"service action is unknown or not supported", OSD_E_CDB_FIELD, 0, 8, OBJECT, NULL},
+	{"isolation method is reserved or not supported", OSD_E_CDB_FIELD, 0, 10, OBJECT, NULL},
+	{"format of the attribute parameters is reserved", OSD_E_CDB_FIELD, 0, 11, OBJECT, NULL},
+	{"timestamps control is reserved", OSD_E_CDB_FIELD, 0, 12, OBJECT, NULL},
+	{"command about the root or partitions names another object", OSD_E_CDB_FIELD, 0, GIVEN,
+	 OBJECT, NULL},
+	{"Data-Out is shorter than a length says", OSD_E_CDB_FIELD, 0, GIVEN, OBJECT, NULL},
+	{"retrieved attributes would lie on the command data", OSD_E_CDB_FIELD, 0, GIVEN, OBJECT,
+	 NULL},
+	{"CDB continuation segment", OSD_E_CDB_FIELD, 0, 48, OBJECT, NULL},
+	{"page of another type of object, in page format", OSD_E_CDB_FIELD, 0, 52, OBJECT, NULL},
+	{"attribute set from the CDB is refused", OSD_E_CDB_FIELD, 0, 52, OBJECT | ATTRIBUTES, NULL},
+	{"security method is not supported", OSD_E_CDB_FIELD, 0, 82, OBJECT, NULL},
+	{"field of an embedded CDB", OSD_E_CDB_FIELD, 0, GIVEN, 0, "the field is the embedded CDB's"},
+	{"partition does not exist", OSD_E_NO_PARTITION, 0, 16, OBJECT, NULL},
+	{"user object or collection does not exist", OSD_E_NO_OBJECT, 0, 24, OBJECT, NULL},
+	{"requested partition id is taken or reserved", OSD_E_EXISTS, P, 16, OBJECT, NULL},
+	{"requested object id is taken or reserved", OSD_E_EXISTS, C | U, 24, OBJECT, NULL},
+	{"start beyond the end of the object", OSD_E_BEYOND_END, 0, 40, OBJECT, NULL},
+	{"permission is missing in the capability", OSD_E_PERMISSION, 0, 129, OBJECT,
+	 "not while NOSEC is the only security method"},
+
+	{"entry of an attributes list runs past it", OSD_E_PARAM_LENGTH, 0, NONE, OBJECT, NULL},
+	{"attributes list is shorter than its header", OSD_E_PARAM_LENGTH, 0, GIVEN, OBJECT, NULL},
+	{"attributes list is of another type", OSD_E_PARAM_FIELD, 0, NONE, OBJECT, NULL},
+	{"attribute of another type's page, read only, or with a bad value", OSD_E_PARAM_FIELD, 0,
+	 NONE, OBJECT | ATTRIBUTES, "all refused ones of the list, up to 16"},
+
+	{"audit value is frozen", OSD_E_AUDIT_FROZEN, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+	{"working key is frozen", OSD_E_KEY_FROZEN, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+	{"nonce is not unique", OSD_E_NONCE_REPEAT, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+	{"nonce timestamp is out of range", OSD_E_NONCE_TIME, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+	{"Data-Out integrity check value is wrong", OSD_E_DATA_OUT_ICV, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+	{"SET MASTER KEY out of sequence", OSD_E_SEQUENCE, 0, NONE, OBJECT,
+	 "not while NOSEC is the only security method"},
+
+	{"partition or collection is not empty", OSD_E_NOT_EMPTY, 0, NONE, OBJECT, NULL},
+	{"quota is exceeded", OSD_E_QUOTA, 0, NONE, OBJECT, NULL},
+	{"no space is left", OSD_E_NO_SPACE, 0, NONE, OBJECT, NULL},
+	{"read past the end of the object", OSD_E_SHORT_READ, 0, NONE, OBJECT | COMMAND,
+	 "01h: bytes read"},
+	{"format in progress", OSD_E_NOT_READY, 0, NONE, OBJECT, NULL},
+	{"backing device failed", OSD_E_MEDIUM, 0, NONE, OBJECT, NULL},
+	{"internal failure", OSD_E_INTERNAL, 0, NONE, OBJECT, NULL},
+	{"out of memory or another resource", OSD_E_NO_MEMORY, 0, NONE, OBJECT, NULL},
+
+	{"unfinished job stands in the way", OSD_E_JOB_IN_WAY, 0, NONE, OBJECT,
+	 "00h, of REMOVE PARTITION: the job's object id"},
+	{"idempotency key is in use with other content", OSD_E_JOB_KEY_CLASH, 0, NONE, OBJECT, NULL},
+	{"isolation level is not available on this host", OSD_E_ISOLATION, 0, NONE, OBJECT, NULL},
+	{"not possible in this state of the job", OSD_E_JOB_STATE, 0, NONE, OBJECT,
+	 "kept for job control; nothing answers so yet"},
+	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
+	{"job ended: queue or hold", OSD_E_JOB_QUEUE, 0, NONE, OBJECT | COMMAND, "01h: reason 1xx"},
+	{"job ended: script", OSD_E_JOB_SCRIPT, 0, NONE, OBJECT | COMMAND, "01h: reason 2xx"},
+	{"job ended: limit", OSD_E_JOB_LIMIT, 0, NONE, OBJECT | COMMAND, "01h: reason 3xx"},
+	{"job ended: sandbox or host", OSD_E_JOB_SANDBOX, 0, NONE, OBJECT | COMMAND,
+	 "01h: reason 4xx"},
+	{"job ended: storage", OSD_E_JOB_STORAGE, 0, NONE, OBJECT | COMMAND, "01h: reason 5xx"},
+	{"job ended: security", OSD_E_JOB_SECURITY, 0, NONE, OBJECT | COMMAND, "01h: reason 6xx"},
+	{"job ended: internal", OSD_E_JOB_INTERNAL, 0, NONE, OBJECT | COMMAND, "01h: reason 9xx"},
+
+	{"queue of jobs is full", OSD_E_BUSY, 0, NONE, OBJECT | COMMAND | INFORM,
+	 "00h: jobs queued; 01h: milliseconds after which to try again"},
+	{"command lost too many deadlocks", OSD_E_BUSY, 0, NONE, 0, "no sense data"},
+	{"task management function covered the command", OSD_E_TASK_ABORTED, 0, NONE, 0,
+	 "no sense data"},
+};
+
+const struct osd_sense_row *osd_sense_row(enum osd_status status, enum osd_object_type type)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
+		if (rows[i].status == status && (!rows[i].types || rows[i].types & type))
+			return &rows[i];
+	return NULL;
+}
+
+bool osd_sense_names_object(enum osd_status status)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
+		if (rows[i].status == status)
+			return rows[i].descriptors & OBJECT;
+	return true;
+}
+
+static const char *sam_status(enum osd_status status)
+{
+	if (status == OSD_E_BUSY)
+		return "BUSY";
+	return status == OSD_E_TASK_ABORTED ? "TASK ABORTED" : "CHECK CONDITION";
+}
+
+/* In the order in which they are sent. */
+static void print_descriptors(FILE *out, const struct osd_sense_row *row)
+{
+	const struct {
+		bool there;
+		const char *type;
+	} all[] = {
+		{row->descriptors & OBJECT, "06"},     {row->field != NONE, "02"},
+		{row->descriptors & COMMAND, "01"},    {row->descriptors & INFORM, "00"},
+		{row->descriptors & ATTRIBUTES, "08"},
+	};
+	const char *separator = "";
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(all); i++) {
+		if (!all[i].there)
+			continue;
+		fprintf(out, "%s%s", separator, all[i].type);
+		separator = " ";
+	}
+}
+
+void osd_sense_list(FILE *out)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
+		const struct osd_sense_row *row = &rows[i];
+		const struct osd_status_info *info = osd_status_info(row->status);
+
+		fprintf(out, "%s\t%s\t%X\t%02X/%02X\t", row->condition, sam_status(row->status),
+			(unsigned)info->sense_key, info->asc_ascq >> 8, info->asc_ascq & 0xff);
+		if (row->field == GIVEN)
+			fputs("at fault", out);
+		else if (row->field >= 0)
+			fprintf(out, "%d", row->field);
+		fputc('\t', out);
+		print_descriptors(out, row);
+		fprintf(out, "\t%s\n", row->value ? row->value : "");
+	}
+}

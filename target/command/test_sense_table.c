@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_sense_table.c -- every outcome has a row, and the first row of each says what must hold. */
+#include "command/sense_table.h"
+
+#include "base/test.h"
+
+static void test_every_outcome_has_a_row(void)
+{
+	for (int i = 0; i < OSD_STATUS_COUNT; i++) {
+		enum osd_status status = (enum osd_status)i;
+		bool shown = status != OSD_OK && status != OSD_E_RETRY && status != OSD_PENDING;
+
+		CHECK_EQ(osd_sense_row(status, OSD_PARTITION) != NULL, shown);
+		CHECK_EQ(osd_sense_row(status, OSD_USER_OBJECT) != NULL, shown);
+	}
+}
+
+static void test_default_fields(void)
+{
+	CHECK_EQ(osd_sense_row(OSD_E_NO_PARTITION, OSD_USER_OBJECT)->field, 16);
+	CHECK_EQ(osd_sense_row(OSD_E_NO_OBJECT, OSD_USER_OBJECT)->field, 24);
+	CHECK_EQ(osd_sense_row(OSD_E_EXISTS, OSD_PARTITION)->field, 16);
+	CHECK_EQ(osd_sense_row(OSD_E_EXISTS, OSD_COLLECTION)->field, 24);
+	CHECK_EQ(osd_sense_row(OSD_E_CDB_FIELD, OSD_ROOT)->field, OSD_SENSE_FIELD_GIVEN);
+	CHECK_EQ(osd_sense_row(OSD_E_PARAM_LENGTH, OSD_ROOT)->field, OSD_SENSE_NO_FIELD);
+	CHECK(!osd_sense_names_object(OSD_E_OPCODE) && osd_sense_names_object(OSD_E_CDB_FIELD));
+	CHECK(osd_sense_names_object(OSD_E_BUSY));
+}
+
+static void test_listing(void)
+{
+	char *text = NULL;
+	size_t length = 0, lines = 0, tabs = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	CHECK(out != NULL);
+	osd_sense_list(out);
+	fclose(out);
+	for (size_t i = 0; i < length; i++) {
+		lines += text[i] == '\n';
+		tabs += text[i] == '\t';
+	}
+	CHECK(lines >= 40);
+	CHECK_EQ(tabs, lines * 6);
+	CHECK(strstr(text, "partition does not exist\tCHECK CONDITION\t5\t24/00\t16\t06 02\t\n"));
+	free(text);
+}
+
+int main(void)
+{
+	test_every_outcome_has_a_row();
+	test_default_fields();
+	test_listing();
+	return 0;
+}

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every row of docs/sense.md happens, with the sense data it promises; or this file says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, encode
+from pyosd.commands import Commands, Reply
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from tests.conftest import MakeHarness
+from tests.expect import BUSY, CHECK_CONDITION, OK, TASK_ABORTED, check, mangled
+from tools.sensedoc import Condition, conditions
+
+TESTS = Path(__file__).resolve().parents[1]
+SAM = {"CHECK CONDITION": CHECK_CONDITION, "BUSY": BUSY, "TASK ABORTED": TASK_ABORTED}
+
+VALUE = AttributeValue(Page.APPLICATION, 1, b"value")
+NAME = AttributeId(Page.USER_INFORMATION, 0x9)
+READ_ONLY = AttributeId(Page.USER_INFORMATION, 0x1)
+ABSENT = 0x7777_7777
+
+VALIDATION, CAPABILITY = 0x8000_0000, 0x2000_2020
+COMMAND, SET_ATTRIBUTES, GET_ATTRIBUTES = 0x1010_0000, 0x1000, 0x10
+EVERYTHING = 0xB010_3030
+
+
+def be(value: int, width: int = 8) -> bytes:
+    return value.to_bytes(width, "big")
+
+
+def setting(*attributes: AttributeValue) -> AttributeLists:
+    return AttributeLists((), attributes)
+
+
+def refused_set(obj: ObjectRef) -> Request:
+    return rq.set_attributes(obj, attributes=setting(AttributeValue(*_pair(READ_ONLY), bytes(8))))
+
+
+def _pair(attribute: AttributeId) -> tuple[int, int]:
+    return attribute.page, attribute.number
+
+
+def over_quota(osd: Commands, obj: ObjectRef) -> Reply:
+    osd.set_attributes(obj, [AttributeValue(Page.USER_QUOTAS, 1, be(10))])
+    return osd.reply(rq.write(obj, 0, bytes(11)))
+
+
+def not_empty(osd: Commands, obj: ObjectRef) -> Reply:
+    return osd.reply(rq.remove_partition(obj.partition_id))
+
+
+def taken(osd: Commands, obj: ObjectRef) -> Reply:
+    return osd.reply(rq.create(obj.partition_id, obj.object_id))
+
+
+def list_of(obj: ObjectRef) -> Request:
+    return rq.set_attributes(obj, attributes=setting(VALUE))
+
+
+def entry_too_long(osd: Commands, obj: ObjectRef) -> Reply:
+    """The entry says its value is longer than the list."""
+    request = list_of(obj)
+    out = bytearray(encode(request)[0].data_out)
+    out[8 + 14 : 8 + 16] = be(999, 2)
+    return mangled(osd, request, {}, data_out=bytes(out))
+
+
+def another_list(osd: Commands, obj: ObjectRef) -> Reply:
+    request = list_of(obj)
+    out = bytearray(encode(request)[0].data_out)
+    out[0] = 0x1
+    return mangled(osd, request, {}, data_out=bytes(out))
+
+
+def overlapping(osd: Commands, obj: ObjectRef) -> Reply:
+    request = rq.read(obj, 0, 64, attributes=AttributeLists((NAME,)))
+    return mangled(osd, request, {64: bytes(4)})
+
+
+PROVOKE: dict[str, Callable[[Commands, ObjectRef], Reply]] = {
+    "operation code or CDB length is not OSD-2's": lambda osd, obj: mangled(
+        osd, rq.flush(obj), {7: b"\xc0"}
+    ),
+    "embedded command unknown": lambda osd, obj: osd.reply(rq.perform_scsi_command(b"\x7f")),
+    "field of the CDB is reserved, impossible or not supported": lambda osd, obj: osd.reply(
+        rq.create(obj.partition_id, ABSENT, count=2)
+    ),
+    "service action is unknown or not supported": lambda osd, obj: mangled(
+        osd, rq.flush(obj), {8: b"\x88\xa8"}
+    ),
+    "isolation method is reserved or not supported": lambda osd, obj: mangled(
+        osd, rq.read(obj, 0, 0), {10: b"\x06"}
+    ),
+    "format of the attribute parameters is reserved": lambda osd, obj: mangled(
+        osd, rq.flush(obj), {11: b"\0"}
+    ),
+    "timestamps control is reserved": lambda osd, obj: mangled(osd, rq.flush(obj), {12: b"\1"}),
+    "command about the root or partitions names another object": lambda osd, obj: mangled(
+        osd, rq.perform_scsi_command(bytes(6)), {24: be(1)}
+    ),
+    "Data-Out is shorter than a length says": lambda osd, obj: mangled(
+        osd, rq.write(obj, 0, b"12345678"), {}, data_out=b"1234"
+    ),
+    "retrieved attributes would lie on the command data": overlapping,
+    "CDB continuation segment": lambda osd, obj: mangled(
+        osd, rq.write_pieces(obj, [(0, 1)], b"x"), {}, data_out=bytes(80)
+    ),
+    "page of another type of object, in page format": lambda osd, obj: osd.reply(
+        rq.get_attributes(obj, attributes=AttributePage(Page.ROOT_QUOTAS, 100))
+    ),
+    "attribute set from the CDB is refused": lambda osd, obj: osd.reply(
+        rq.set_attributes(obj, attributes=SetOne(AttributeValue(*_pair(READ_ONLY), bytes(8))))
+    ),
+    "security method is not supported": lambda osd, obj: mangled(osd, rq.flush(obj), {82: b"\x02"}),
+    "field of an embedded CDB": lambda osd, obj: osd.reply(
+        rq.perform_scsi_command(b"\x12\0\x80\0\xff\0", data_in_length=255)
+    ),
+    "partition does not exist": lambda osd, obj: osd.reply(rq.read(ref(ABSENT, ABSENT), 0, 1)),
+    "user object or collection does not exist": lambda osd, obj: osd.reply(
+        rq.read(ref(obj.partition_id, ABSENT), 0, 1)
+    ),
+    "requested partition id is taken or reserved": lambda osd, obj: osd.reply(
+        rq.create_partition(obj.partition_id)
+    ),
+    "requested object id is taken or reserved": taken,
+    "start beyond the end of the object": lambda osd, obj: osd.reply(rq.punch(obj, 1, 1)),
+    "entry of an attributes list runs past it": entry_too_long,
+    "attributes list is shorter than its header": lambda osd, obj: mangled(
+        osd, list_of(obj), {68: be(7, 4)}
+    ),
+    "attributes list is of another type": another_list,
+    "attribute of another type's page, read only, or with a bad value": lambda osd, obj: osd.reply(
+        refused_set(obj)
+    ),
+    "partition or collection is not empty": not_empty,
+    "quota is exceeded": over_quota,
+    "read past the end of the object": lambda osd, obj: osd.reply(rq.read(obj, 0, 1)),
+}
+
+ELSEWHERE = {
+    "no space is left": "fault/test_store_faults.py::test_disk_full",
+    "format in progress": "command/test_conditions.py::test_format_in_progress",
+    "backing device failed": "fault/test_store_faults.py::test_nth_call_fails",
+    "internal failure": "fault/test_store_faults.py::test_nth_call_fails",
+    "out of memory or another resource": "fault/test_store_faults.py::test_nth_call_fails",
+    "unfinished job stands in the way": "exec/test_exec.py::test_unfinished_surrogate_is_protected",
+    "idempotency key is in use with other content": "jobs/test_exec.py::test_same_key_is_the_same_job",
+    "isolation level is not available on this host": (
+        "jobs/test_isolation.py::test_daemon_with_less_than_demanded"
+    ),
+    "wait ended before the job": "jobs/test_exec.py::test_wait_runs_out_and_the_job_goes_on",
+    "job ended: queue or hold": (
+        "jobs/test_exec.py::test_format_ends_an_exec_that_waits_for_a_queued_job"
+    ),
+    "job ended: script": "jobs/test_exec.py::test_synchronous_exec_of_a_failing_script",
+    "job ended: limit": "exec/test_exits.py::test_never_ends",
+    "job ended: sandbox or host": "exec/test_restart.py::test_sandbox_dies_after_a_write",
+    "job ended: storage": "unit/test_job_reasons.py::test_reasons",
+    "job ended: security": "exec/test_exits.py::test_reaches_for_the_host",
+    "job ended: internal": "unit/test_job_reasons.py::test_reasons",
+    "queue of jobs is full": "jobs/test_exec.py::test_principal_has_a_cap",
+    "task management function covered the command": (
+        "jobs/test_task_management.py::test_abort_one_of_two"
+    ),
+}
+
+NEVER = {
+    "command lost too many deadlocks": "eleven deadlocks in a row cannot be arranged",
+    "not possible in this state of the job": "says so itself",
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, Condition]:
+    return {each.name: each for each in conditions()}
+
+
+def kinds(sense: bytes) -> list[str]:
+    """Types of the descriptors, in order."""
+    found, at = [], 8
+    while at < len(sense):
+        found.append(f"{sense[at]:02X}")
+        at += 2 + sense[at + 1]
+    return found
+
+
+@pytest.mark.parametrize("name", PROVOKE)
+def test_condition(osd: Commands, obj: ObjectRef, table: dict[str, Condition], name: str) -> None:
+    row = table[name]
+    reply = PROVOKE[name](osd, obj)
+    assert reply.response.status == SAM[row.status]
+    sense = reply.response.sense
+    assert f"{sense[1]:X} {sense[2]:02X}/{sense[3]:02X}" == f"{row.key} {row.code}"
+    assert kinds(sense) == row.descriptors.split()
+    if row.field not in ("", "at fault"):
+        assert reply.sense is not None
+        assert reply.sense.field_pointer == int(row.field)
+
+
+def test_every_row_is_somewhere(table: dict[str, Condition]) -> None:
+    without_security = {each.name for each in table.values() if "only security" in each.value}
+    known = [*PROVOKE, *ELSEWHERE, *NEVER, *without_security]
+    assert sorted(known) == sorted(table)
+    for place in ELSEWHERE.values():
+        file, function = place.split("::")
+        assert f"def {function}(" in (TESTS / file).read_text(), place
+
+
+# ---- what has begun, and what is done ----
+
+
+def bits(reply: Reply) -> tuple[int, int]:
+    """Functions initiated and functions completed."""
+    assert reply.sense is not None
+    return EVERYTHING & ~reply.sense.not_initiated, reply.sense.completed
+
+
+def test_bits_at_each_stage(osd: Commands, obj: ObjectRef) -> None:
+    """Initiated and not completed is what failed, and what was undone with it."""
+    begun = VALIDATION | CAPABILITY
+    assert bits(mangled(osd, rq.flush(obj), {12: b"\1"})) == (0, 0)
+    assert bits(entry_too_long(osd, obj)) == (0, 0)
+    assert bits(osd.reply(rq.flush(ref(obj.partition_id, ABSENT)))) == (0, 0)
+    assert bits(mangled(osd, rq.flush(obj), {82: b"\x02"})) == (begun, VALIDATION)
+    assert bits(not_empty(osd, obj)) == (begun | COMMAND, begun)
+    assert bits(osd.reply(refused_set(obj))) == (begun | COMMAND | SET_ATTRIBUTES, begun)
+    past_end = osd.reply(rq.read(obj, 0, 1))
+    assert bits(past_end) == (begun | COMMAND, begun | COMMAND)
+    bad = AttributeLists((AttributeId(Page.ROOT_INFORMATION, 4),), (VALUE,))
+    assert bits(osd.reply(rq.set_attributes(obj, attributes=bad))) == (
+        begun | COMMAND | SET_ATTRIBUTES | GET_ATTRIBUTES,
+        begun,
+    )
+    create = rq.create(obj.partition_id, attributes=setting(AttributeValue(0x9000_0001, 1, b"x")))
+    assert bits(osd.reply(create)) == (begun | COMMAND | SET_ATTRIBUTES, begun)
+    assert osd.list_objects(obj.partition_id) == [obj]
+    one = SetOne(AttributeValue(*_pair(READ_ONLY), bytes(8)))
+    assert bits(osd.reply(rq.set_attributes(obj, attributes=one))) == (
+        begun | COMMAND | SET_ATTRIBUTES,
+        begun,
+    )
+
+
+# ---- all refused attributes are named ----
+
+
+def test_all_refused_attributes_are_named(osd: Commands, obj: ObjectRef) -> None:
+    """In the order of the list, up to 16; the good ones among them are not set."""
+    bad = [AttributeId(Page.ROOT_INFORMATION, n) for n in range(1, 21)]
+    sets = [AttributeValue(each.page, each.number, b"x") for each in bad]
+    reply = osd.reply(rq.set_attributes(obj, attributes=setting(sets[0], VALUE, *sets[1:3])))
+    assert reply.sense is not None
+    assert reply.sense.attributes == tuple(bad[:3])
+    reply = osd.reply(rq.set_attributes(obj, attributes=setting(*sets)))
+    assert reply.sense is not None
+    assert reply.sense.attributes == tuple(bad[:16])
+    assert len(reply.response.sense) <= 252
+    assert osd.get_attribute(obj, VALUE.page, VALUE.number) == b""
+    reply = osd.reply(rq.get_attributes(obj, attributes=AttributeLists((bad[4], NAME, bad[2]))))
+    assert reply.sense is not None
+    assert reply.sense.attributes == (bad[4], bad[2])
+    assert reply.response.data_in.nbytes == 0
+
+
+def test_a_quota_counts_before_later_refusals(osd: Commands, obj: ObjectRef) -> None:
+    """The first failure decides; after one of another kind nothing more is tried."""
+    osd.set_attributes(obj, [AttributeValue(Page.USER_QUOTAS, 1, be(10))])
+    length = AttributeValue(Page.USER_INFORMATION, 0x82, be(11))
+    wrong = AttributeValue(*_pair(READ_ONLY), bytes(8))
+    reply = osd.reply(rq.set_attributes(obj, attributes=setting(length, wrong)))
+    assert reply.sense is not None
+    assert (reply.sense.asc, reply.sense.attributes) == (0x55, (length.id,))
+    reply = osd.reply(rq.set_attributes(obj, attributes=setting(wrong, length)))
+    assert reply.sense is not None
+    assert (reply.sense.asc, reply.sense.attributes) == (0x26, (wrong.id,))
+
+
+# ---- conditions of the whole unit ----
+
+
+def test_format_in_progress(make_harness: MakeHarness) -> None:
+    """Commands that come while FORMAT OSD has the store to itself."""
+    osd = make_harness().osd
+    for _ in range(200):
+        pending = [osd.submit(rq.format_osd())]
+        pending += [osd.submit(rq.list_objects()) for _ in range(20)]
+        replies = [each.reply() for each in pending]
+        check(replies[0], OK)
+        early = [each for each in replies[1:] if each.response.status]
+        for each in early:
+            assert each.response.sense[:4] == bytes.fromhex("72020404")
+            assert kinds(each.response.sense) == ["06"]
+        if early:
+            return
+    raise AssertionError("nobody came while FORMAT OSD ran")
