@@ -10,7 +10,7 @@ from pyosd.cli.attr import record_of, value_from
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.output import Column, Record, print_json, print_records
-from pyosd.cli.params import ADDRESS, ATTRIBUTE
+from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
 from pyosd.errors import NotFound
@@ -82,7 +82,7 @@ def col() -> None:
 @col.command(cls=Verb)
 @click.argument("address", type=ADDRESS)
 @click.option("--tracking", is_flag=True, help="One that queries and long commands fill.")
-@click.option("--from", "source", type=ADDRESS, help="Begin with the members of another one.")
+@click.option("--from", "source", type=COLLECTION, help="Begin with the members of another one.")
 @click.pass_obj
 def create(
     settings: Settings, address: ObjectRef, tracking: bool, source: ObjectRef | None
@@ -115,7 +115,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
 
 
 @col.command(cls=Listing)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.pass_obj
 def stat(settings: Settings, address: ObjectRef) -> None:
     """Show one collection, and how far the command is that works on it."""
@@ -128,7 +128,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
 
 
 @col.command(cls=Listing)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.pass_obj
 def members(settings: Settings, address: ObjectRef) -> None:
     """List the objects in a collection."""
@@ -139,7 +139,7 @@ def members(settings: Settings, address: ObjectRef) -> None:
 
 
 @col.command(cls=Verb)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.argument("objects", metavar="OID...", nargs=-1, required=True, type=ADDRESS)
 @click.pass_obj
 def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
@@ -151,7 +151,7 @@ def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) 
 
 
 @col.command(cls=Verb)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.argument("objects", metavar="OID...", nargs=-1, required=True, type=ADDRESS)
 @click.pass_obj
 def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
@@ -163,7 +163,7 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
 
 
 @col.command(cls=Verb)
-@click.argument("addresses", metavar="PID/CID...", type=ADDRESS, nargs=-1, required=True)
+@click.argument("addresses", metavar="PID/CID...", type=COLLECTION, nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="With members in it, which stay.")
 @click.option("--objects", is_flag=True, help="Remove its member objects too.")
 @click.pass_obj
@@ -185,7 +185,7 @@ WHERE: a partition, or another collection.  {CRITERION_HELP}
 
 
 @col.command(cls=Verb, help=QUERY_HELP)
-@click.argument("matches", metavar="PID/CID", type=ADDRESS)
+@click.argument("matches", metavar="PID/CID", type=COLLECTION)
 @click.argument("where", type=ADDRESS)
 @click.argument("criteria", metavar="CRITERION...", type=CRITERION, nargs=-1)
 @click.option("--any", "match_any", is_flag=True, help="At least one criterion must hold.")
@@ -213,7 +213,7 @@ def query(
 
 
 @col.command(cls=Listing)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.argument("attribute", type=ATTRIBUTE)
 @click.pass_obj
 def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> None:
@@ -230,7 +230,7 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> N
 
 
 @col.command("set", cls=Verb)
-@click.argument("address", metavar="PID/CID", type=ADDRESS)
+@click.argument("address", metavar="PID/CID", type=COLLECTION)
 @click.argument("attribute", type=ATTRIBUTE)
 @click.argument("value", default="", required=False)
 @click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")

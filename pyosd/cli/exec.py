@@ -167,6 +167,7 @@ def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
         "IOSD_TARGET": settings.url(),
         "IOSD_ZONE": str(given["zone"]),
         "IOSD_ARGS": json.dumps(list(given["args"])),
+        "IOSD_PROGRESS": "" if settings.quiet else "1",
     }
     with tempfile.NamedTemporaryFile(suffix=".py") as script:
         script.write(code)

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["addresses", "jobs"]
+__all__ = ["addresses", "collections", "jobs"]
 
 PATIENCE_S = 0.2
 MOST = 200  # words that a person can still look through
@@ -24,6 +24,11 @@ MOST = 200  # words that a person can still look through
 def addresses(ctx: click.Context, incomplete: str) -> list[str]:
     """Partitions; behind a slash, the objects of the one before it."""
     return _collect(ctx, incomplete, _addresses)
+
+
+def collections(ctx: click.Context, incomplete: str) -> list[str]:
+    """Partitions; behind a slash, the collections of the one before it."""
+    return _collect(ctx, incomplete, _collections)
 
 
 def jobs(ctx: click.Context, incomplete: str) -> list[str]:
@@ -35,6 +40,14 @@ def _addresses(target: Target, incomplete: str) -> Iterator[str]:
     partition, slash, _ = incomplete.partition("/")
     if slash:
         yield from map(str, target.list_objects(int(partition, 0)))
+    else:
+        yield from (f"{pid:#x}" for pid in target.list_partitions())
+
+
+def _collections(target: Target, incomplete: str) -> Iterator[str]:
+    partition, slash, _ = incomplete.partition("/")
+    if slash:
+        yield from map(str, target.list_collections(int(partition, 0)))
     else:
         yield from (f"{pid:#x}" for pid in target.list_partitions())
 

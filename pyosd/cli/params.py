@@ -14,7 +14,17 @@ from pyosd.cli import live
 from pyosd.exec_params import After, parse_duration, parse_size
 from pyosd.types import ObjectRef
 
-__all__ = ["ADDRESS", "AFTER", "ATTRIBUTE", "DURATION", "JOB", "NUMBER", "SIZE", "TAG"]
+__all__ = [
+    "ADDRESS",
+    "AFTER",
+    "ATTRIBUTE",
+    "COLLECTION",
+    "DURATION",
+    "JOB",
+    "NUMBER",
+    "SIZE",
+    "TAG",
+]
 
 
 class Address(click.ParamType[ObjectRef]):
@@ -151,6 +161,7 @@ class Tag(click.ParamType[tuple[str, str]]):
 
 
 ADDRESS = Address("ADDRESS", live.addresses)
+COLLECTION = Address("PID/CID", live.collections)
 JOB = Address("JOB", live.jobs)
 AFTER = AfterJob()
 SIZE = Size()

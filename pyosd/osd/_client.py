@@ -5,8 +5,9 @@ unchanged as ``python3 script.py``.
 Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root``, PID or PID/OID;
 default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
 IOSD_RESULT, a file for what osd.result() leaves; IOSD_FETCHED, a folder of objects that were fetched
-(see _fetched); IOSD_TRAFFIC, a file for the number of bytes the session moved.  Rights are those of
-the session, and end at the zone as a job's do (see _zone).
+(see _fetched); IOSD_PROGRESS, set: osd.progress() prints on standard error; IOSD_TRAFFIC, a file for
+the number of bytes the session moved.  Rights are those of the session, and end at the zone as a
+job's do (see _zone).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import atexit
 import json
 import os
 import sys
+import time
 from bisect import bisect_left
 from collections import OrderedDict
 from contextlib import contextmanager
@@ -59,6 +61,8 @@ NOTHING: Answer = (0, 0, b"")
 ID_BYTES = ADDEND_BYTES = 8
 CALL_IDS = 4096  # ids in one answer, as in a sandbox
 QUERIES_KEPT = 4
+PROGRESS_FULL = 1000
+PROGRESS_PACE_S = 0.05
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
 COLLECTION_TYPE = 0x40
 READ_PIECE = 4 << 20
@@ -102,6 +106,7 @@ class SessionTransport:
         self.zone = Zone(self._context, commands)
         self.result = bytearray()
         self.result_encoding = 0
+        self._progress_next = 0.0
         self._found: OrderedDict[tuple[ObjectRef, bytes], tuple[int, ...]] = OrderedDict()
 
     @property
@@ -145,7 +150,13 @@ class SessionTransport:
         raise Invalid("a script at a client ends by ending")
 
     def progress(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
-        return NOTHING  # who runs a script here sees it run
+        """Say so on standard error, where that is wanted; as seldom as a job's record would."""
+        now = time.monotonic()
+        if os.environ.get("IOSD_PROGRESS") and now >= self._progress_next:
+            self._progress_next = now + PROGRESS_PACE_S
+            share = "" if a > PROGRESS_FULL else f"{a / PROGRESS_FULL:.0%} "
+            print(f"progress: {share}{bytes(body).decode(errors='replace')}", file=sys.stderr)
+        return NOTHING
 
     def leave_result(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         del self.result[a:]

@@ -135,14 +135,22 @@ static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t com
 	return osd_job_record_put(txn, &record);
 }
 
+/* Progress may stay, or become unknown, but does not go back. */
+static uint16_t not_back(const struct osd_job *job, uint16_t progress)
+{
+	uint16_t before = job->progress_waits ? job->progress_next : job->record.progress;
+
+	return before == OSD_JOB_PROGRESS_NONE ? progress : OSD_MAX(before, progress);
+}
+
 static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
 {
 	struct osd_run *run = arg;
 	struct osd_job *job = run->job;
 
 	pthread_mutex_lock(&run->exec->lock);
+	job->progress_next = not_back(job, progress);
 	job->progress_waits = true;
-	job->progress_next = progress;
 	memcpy(job->message_next, message, length);
 	job->message_next[length] = '\0';
 	osd_job_show_progress(job, osd_monotonic_usec(), false);

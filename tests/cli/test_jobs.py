@@ -186,6 +186,19 @@ def test_same_script_here(
     osd("exec", script, "--local", "--exit-code", "script", code=7)
 
 
+def test_progress_and_zone_of_a_script_here(
+    osd: Run, obj: ObjectRef, script: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script.write_text(
+        "import osd\nosd.progress(0.5, 'half')\nosd.partition(0x10000).create_many(2)"
+    )
+    osd("exec", script, "--zone", obj, "--local", code=10)
+    said = capfd.readouterr().err
+    assert "progress: 50% half" in said and "PermissionDenied" in said
+    osd("exec", script, "--zone", obj, "--local", "-q", code=10)
+    assert "progress:" not in capfd.readouterr().err
+
+
 def test_script_from_stdin(osd: Run, pid: str) -> None:
     assert osd("exec", "-", "--zone", pid, "--wait", data=b"print('hello')").stdout == "hello\n"
     osd("exec", "-", "--zone", pid, "--wait", data=b"", code=2)

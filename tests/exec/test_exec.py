@@ -145,6 +145,13 @@ def test_progress_and_message(submit: Submit) -> None:
     job.kill()
 
 
+def test_progress_does_not_go_back(submit: Submit) -> None:
+    steps = "import osd\nfor part in (0.5, 0.25, 0.75, 0.5): osd.progress(part, str(part))"
+    status = submit(steps).wait(WAIT_S)
+    assert status.state is JobState.COMPLETED
+    assert (status.progress, status.message) == (0.75, "0.5")
+
+
 def test_result_bytes_and_json(submit: Submit) -> None:
     assert submit("import osd; osd.result(b'raw')").result(WAIT_S) == b"raw"
     job = submit("import osd; osd.result({'a': [1, 2]})")
