@@ -73,6 +73,7 @@ static void make_store(struct test_store *store, char *heads)
 	}
 	test_store_open(store);
 	OK(test_partition(store->objects, MODEL_PID, &pid));
+	OK(test_declare(store->objects, MODEL_PID, MODEL_PAGE));
 	osd_objects_close(store->objects);
 	store->objects = NULL;
 }

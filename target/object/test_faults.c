@@ -39,6 +39,7 @@ static bool sweep_one(bool on_disk, uint64_t seed, uint64_t n)
 	test_store_init(&store, on_disk);
 	test_store_open(&store);
 	OK(test_partition(store.objects, MODEL_PID, &pid));
+	OK(test_declare(store.objects, MODEL_PID, MODEL_PAGE));
 	if (on_disk) {
 		osd_objects_close(store.objects);
 		store.config.fault_at = n;
@@ -50,7 +51,8 @@ static bool sweep_one(bool on_disk, uint64_t seed, uint64_t n)
 		test_store_release(&store);
 		store.config.fault_at = n;
 		test_store_open(&store);
-		if (test_partition(store.objects, MODEL_PID, &pid) != OSD_OK) {
+		if (test_partition(store.objects, MODEL_PID, &pid) != OSD_OK ||
+		    test_declare(store.objects, MODEL_PID, MODEL_PAGE) != OSD_OK) {
 			test_store_release(&store);
 			return true;
 		}

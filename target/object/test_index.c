@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_index.c -- the value index: order of its keys; the page that declares it; that it has an
  * entry for each value and no other, whatever is changed while it is built, wherever the builder
- * fails or is killed, and after a release that keeps no index had the store. */
+ * fails, and after a release that keeps no index had the store.  test_index_crash.c kills it. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
-#include "object/test_support.h"
-#include "object/value_index.h"
+#include "object/test_index.h"
 
-#define PAGE	0x10001u
-#define OTHER	0x10002u /* not indexed */
 #define OBJECTS 600u
 #define CHANGES 3000u
 
@@ -85,17 +80,17 @@ static void test_page(struct osd_objects *objects)
 
 	OK(test_partition(objects, 0, &pid));
 	id.partition_id = pid;
-	CHECK_EQ(test_index_state(objects, pid, PAGE), OSD_INDEX_NONE);
-	OK(test_declare(objects, pid, PAGE));
-	OK(test_declare(objects, pid, PAGE));
-	test_index_wait(objects, pid, PAGE);
-	OK(test_declare(objects, pid, PAGE));
-	CHECK_EQ(test_index_state(objects, pid, PAGE), OSD_INDEX_READY);
+	CHECK_EQ(test_index_state(objects, pid, INDEX_PAGE), OSD_INDEX_NONE);
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	test_index_wait(objects, pid, INDEX_PAGE);
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	CHECK_EQ(test_index_state(objects, pid, INDEX_PAGE), OSD_INDEX_READY);
 	OK(test_declare(objects, pid, OSD_REL_INFORMATION));
 	CHECK_EQ(declared_pages(objects, pid), 2);
-	OK(test_drop(objects, pid, PAGE));
-	OK(test_drop(objects, pid, PAGE));
-	CHECK_EQ(test_index_state(objects, pid, PAGE), OSD_INDEX_NONE);
+	OK(test_drop(objects, pid, INDEX_PAGE));
+	OK(test_drop(objects, pid, INDEX_PAGE));
+	CHECK_EQ(test_index_state(objects, pid, INDEX_PAGE), OSD_INDEX_NONE);
 	CHECK_EQ(declared_pages(objects, pid), 1);
 	/* What has no index. */
 	for (uint32_t page = 0; page < 8; page++)
@@ -104,8 +99,8 @@ static void test_page(struct osd_objects *objects)
 	CHECK_EQ(test_declare(objects, pid, 0x80), OSD_E_PARAM_FIELD);
 	CHECK_EQ(test_declare(objects, pid, 0x7fff), OSD_E_PARAM_FIELD);
 	CHECK_EQ(test_declare(objects, pid, OSD_PAGE_PARTITION_BASE), OSD_E_PARAM_FIELD);
-	CHECK_EQ(test_set(objects, id, OSD_PAGE_INDEX, PAGE, "\2", 1), OSD_E_PARAM_FIELD);
-	CHECK_EQ(test_set(objects, id, OSD_PAGE_INDEX, PAGE, "\1\1", 2), OSD_E_PARAM_FIELD);
+	CHECK_EQ(test_set(objects, id, OSD_PAGE_INDEX, INDEX_PAGE, "\2", 1), OSD_E_PARAM_FIELD);
+	CHECK_EQ(test_set(objects, id, OSD_PAGE_INDEX, INDEX_PAGE, "\1\1", 2), OSD_E_PARAM_FIELD);
 	CHECK_EQ(test_set(objects, id, OSD_PAGE_INDEX, 0, "\1", 1), OSD_E_PARAM_FIELD);
 }
 
@@ -115,109 +110,11 @@ static void test_too_many_pages(struct osd_objects *objects)
 
 	OK(test_partition(objects, 0, &pid));
 	for (uint32_t i = 0; i < OSD_INDEX_PAGES; i++)
-		OK(test_declare(objects, pid, PAGE + i));
-	CHECK_EQ(test_declare(objects, pid, PAGE + OSD_INDEX_PAGES), OSD_E_QUOTA);
-	OK(test_declare(objects, pid, PAGE));
+		OK(test_declare(objects, pid, INDEX_PAGE + i));
+	CHECK_EQ(test_declare(objects, pid, INDEX_PAGE + OSD_INDEX_PAGES), OSD_E_QUOTA);
+	OK(test_declare(objects, pid, INDEX_PAGE));
 	for (uint32_t i = 0; i < OSD_INDEX_PAGES; i++)
-		test_index_wait(objects, pid, PAGE + i);
-}
-
-/* ---- every value has its entry ----------------------------------------------------------- */
-
-struct entries {
-	struct osd_objects *objects;
-	uint64_t pid;
-	uint32_t incarnation;
-	uint64_t count;
-	struct osd_index_key last;
-};
-
-static bool count_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct entries *entries = arg;
-	struct osd_index_key now = {.length = key.length};
-
-	(void)value;
-	memcpy(now.bytes, key.data, key.length);
-	if (entries->count++)
-		CHECK(osd_index_key_compare(&entries->last, &now) < 0);
-	entries->last = now;
-	return true;
-}
-
-static uint64_t count_entries(struct osd_objects *objects, uint64_t pid)
-{
-	struct entries entries = {.objects = objects};
-	uint8_t prefix[8];
-
-	osd_put_be(prefix, pid, 8);
-	OK(osd_kv_scan(objects->kv, NULL, OSD_KV_INDEX, (struct osd_bytes){prefix, 8}, 8,
-		       count_entry, &entries));
-	return entries.count;
-}
-
-struct values {
-	struct osd_objects *objects;
-	struct osd_index_key *keys;
-	size_t count;
-};
-
-/* Entries that the attributes of the page ask for. */
-static bool add_value(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct values *values = arg;
-	const uint8_t *bytes = key.data;
-	struct osd_place place = {osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
-				  osd_get_be(bytes + 12, 8)};
-
-	if (osd_get_be(bytes + 20, 4) != PAGE)
-		return true;
-	values->keys = realloc(values->keys, (values->count + 1) * sizeof(*values->keys));
-	CHECK(values->keys);
-	osd_index_key_entry(&place, PAGE, (uint32_t)osd_get_be(bytes + 24, 4), value.data,
-			    value.length, &values->keys[values->count++]);
-	return true;
-}
-
-/* Of a partition with an index of PAGE that is ready; nobody changes anything. */
-static void check_entries(struct osd_objects *objects, uint64_t pid)
-{
-	struct values values = {.objects = objects};
-	uint8_t prefix[8];
-
-	osd_put_be(prefix, pid, 8);
-	OK(osd_kv_scan(objects->kv, NULL, OSD_KV_ATTRIBUTES, (struct osd_bytes){prefix, 8}, 8,
-		       add_value, &values));
-	CHECK_EQ(count_entries(objects, pid), values.count);
-	for (size_t i = 0; i < values.count; i++) {
-		size_t length;
-
-		OK(osd_kv_get(objects->kv, NULL, OSD_KV_INDEX, osd_index_key_bytes(&values.keys[i]),
-			      0, NULL, 0, &length));
-	}
-	free(values.keys);
-}
-
-static void fill(struct osd_objects *objects, uint64_t *ret_pid, unsigned count)
-{
-	uint64_t first;
-	struct osd_txn *txn;
-
-	OK(test_partition(objects, 0, ret_pid));
-	txn = test_begin(objects, 0);
-	OK(osd_user_object_create(txn, *ret_pid, 0, count, &first));
-	for (unsigned i = 0; i < count; i++) {
-		struct osd_object_id id = {*ret_pid, first + i};
-		uint8_t bytes[8];
-
-		osd_put_be(bytes, i % 17, 8);
-		OK(osd_attr_set(txn, id, PAGE - 1, 1, bytes, 8));
-		OK(osd_attr_set(txn, id, PAGE, 1, bytes, 8));
-		if (i % 3 == 0)
-			OK(osd_attr_set(txn, id, PAGE, 0x80000000, bytes, 8));
-		OK(osd_attr_set(txn, id, OTHER, 1, bytes, 8));
-	}
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+		test_index_wait(objects, pid, INDEX_PAGE + i);
 }
 
 static void test_keeping(struct osd_objects *objects)
@@ -226,32 +123,32 @@ static void test_keeping(struct osd_objects *objects)
 	struct osd_txn *txn;
 	uint64_t pid;
 
-	fill(objects, &pid, OBJECTS);
-	OK(test_declare(objects, pid, PAGE));
-	test_index_wait(objects, pid, PAGE);
-	check_entries(objects, pid);
-	CHECK_EQ(count_entries(objects, pid), OBJECTS + OBJECTS / 3);
+	test_fill_indexed(objects, &pid, OBJECTS);
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	test_index_wait(objects, pid, INDEX_PAGE);
+	test_check_entries(objects, pid);
+	CHECK_EQ(test_count_entries(objects, pid), OBJECTS + OBJECTS / 3);
 	/* One attribute, several times in a transaction. */
 	id = (struct osd_object_id){pid, OSD_FIRST_ID};
 	txn = test_begin(objects, 0);
-	OK(osd_attr_set(txn, id, PAGE, 1, (const uint8_t *)"b", 1));
-	OK(osd_attr_set(txn, id, PAGE, 1, (const uint8_t *)"", 0));
-	OK(osd_attr_set(txn, id, PAGE, 1, (const uint8_t *)"c", 1));
-	OK(osd_attr_set(txn, id, PAGE, 2, (const uint8_t *)"c", 1));
-	OK(osd_attr_set(txn, id, PAGE, 2, (const uint8_t *)"", 0));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"b", 1));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"", 0));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"c", 1));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 2, (const uint8_t *)"c", 1));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 2, (const uint8_t *)"", 0));
 	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
-	check_entries(objects, pid);
+	test_check_entries(objects, pid);
 	/* An aborted one changes nothing. */
 	txn = test_begin(objects, 0);
-	OK(osd_attr_set(txn, id, PAGE, 1, (const uint8_t *)"d", 1));
+	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"d", 1));
 	osd_txn_abort(txn);
-	check_entries(objects, pid);
+	test_check_entries(objects, pid);
 	OK(test_remove(objects, id));
-	check_entries(objects, pid);
-	OK(test_drop(objects, pid, PAGE));
-	for (int i = 0; i < 20000 && count_entries(objects, pid); i++)
+	test_check_entries(objects, pid);
+	OK(test_drop(objects, pid, INDEX_PAGE));
+	for (int i = 0; i < 20000 && test_count_entries(objects, pid); i++)
 		usleep(1000);
-	CHECK_EQ(count_entries(objects, pid), 0);
+	CHECK_EQ(test_count_entries(objects, pid), 0);
 }
 
 /* REMOVE PARTITION and FORMAT OSD leave no entry behind. */
@@ -260,18 +157,19 @@ static void test_reaping(struct osd_objects *objects)
 	struct osd_txn *txn;
 	uint64_t pid, other;
 
-	fill(objects, &pid, 50);
-	OK(test_declare(objects, pid, PAGE));
-	test_index_wait(objects, pid, PAGE);
+	test_fill_indexed(objects, &pid, 50);
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	test_index_wait(objects, pid, INDEX_PAGE);
 	txn = test_begin(objects, 0);
 	OK(test_end(txn, osd_partition_remove(txn, pid, true)));
-	fill(objects, &other, 50);
-	OK(test_declare(objects, other, PAGE));
+	test_fill_indexed(objects, &other, 50);
+	OK(test_declare(objects, other, INDEX_PAGE));
 	OK(osd_objects_format(objects, 0));
-	for (int i = 0; i < 20000 && (count_entries(objects, pid) || count_entries(objects, other));
+	for (int i = 0;
+	     i < 20000 && (test_count_entries(objects, pid) || test_count_entries(objects, other));
 	     i++)
 		usleep(1000);
-	CHECK_EQ(count_entries(objects, pid) + count_entries(objects, other), 0);
+	CHECK_EQ(test_count_entries(objects, pid) + test_count_entries(objects, other), 0);
 }
 
 /* ---- changes while it is built ----------------------------------------------------------- */
@@ -292,7 +190,8 @@ static enum osd_status change_one(struct osd_txn *txn, const struct changer *cha
 	bytes[length - 1] = (uint8_t)(random >> 24);
 	if (random % 11 == 0)
 		return osd_user_object_remove(txn, id);
-	return osd_attr_set(txn, id, PAGE, 1 + (random >> 32) % 2, bytes, random % 7 ? length : 0);
+	return osd_attr_set(txn, id, INDEX_PAGE, 1 + (random >> 32) % 2, bytes,
+			    random % 7 ? length : 0);
 }
 
 static void *run_changer(void *arg)
@@ -324,8 +223,8 @@ static void *run_mover(void *arg)
 	struct osd_object_id id = {changer->pid, OSD_FIRST_ID + OBJECTS + 1};
 
 	for (unsigned i = 0; !atomic_load(&stop); i++) {
-		enum osd_status status =
-			test_set(changer->objects, id, PAGE, 1, i % 2 ? "x" : "zzz", i % 2 ? 1 : 3);
+		enum osd_status status = test_set(changer->objects, id, INDEX_PAGE, 1,
+						  i % 2 ? "x" : "zzz", i % 2 ? 1 : 3);
 
 		CHECK(status == OSD_OK || status == OSD_E_RETRY);
 	}
@@ -336,7 +235,7 @@ static void *run_mover(void *arg)
 static void check_always_found(struct osd_objects *objects, uint64_t pid)
 {
 	struct osd_object_id id = {pid, OSD_FIRST_ID + OBJECTS + 1};
-	struct osd_criterion criterion = {PAGE, 1, (const uint8_t *)"x", NULL, 1, 0};
+	struct osd_criterion criterion = {INDEX_PAGE, 1, (const uint8_t *)"x", NULL, 1, 0};
 	struct osd_query query = {.collection = {pid, OSD_OBJECTS_COLLECTION},
 				  .criteria = &criterion,
 				  .count = 1,
@@ -358,10 +257,10 @@ static void test_concurrent(struct osd_objects *objects)
 	pthread_t mover;
 	uint64_t pid;
 
-	fill(objects, &pid, OBJECTS);
+	test_fill_indexed(objects, &pid, OBJECTS);
 	id = (struct osd_object_id){pid, OSD_FIRST_ID + OBJECTS + 1};
 	OK(test_create(objects, pid, id.object_id, &id.object_id));
-	OK(test_set(objects, id, PAGE, 1, "x", 1));
+	OK(test_set(objects, id, INDEX_PAGE, 1, "x", 1));
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(changers); i++) {
 		changers[i] = (struct changer){.objects = objects, .pid = pid, .seed = 77 + i};
 		CHECK(pthread_create(&changers[i].thread, NULL, run_changer, &changers[i]) == 0);
@@ -369,76 +268,23 @@ static void test_concurrent(struct osd_objects *objects)
 	atomic_store(&stop, false);
 	CHECK(pthread_create(&mover, NULL, run_mover, &changers[0]) == 0);
 	for (unsigned i = 0; i < 60; i++) {
-		OK(test_declare(objects, pid, PAGE));
+		OK(test_declare(objects, pid, INDEX_PAGE));
 		for (unsigned j = 0; j < 20; j++) {
 			check_always_found(objects, pid);
 		}
 		if (i % 4 == 0)
-			OK(test_drop(objects, pid, PAGE));
+			OK(test_drop(objects, pid, INDEX_PAGE));
 	}
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(changers); i++)
 		pthread_join(changers[i].thread, NULL);
 	atomic_store(&stop, true);
 	pthread_join(mover, NULL);
-	OK(test_declare(objects, pid, PAGE));
-	test_index_wait(objects, pid, PAGE);
-	check_entries(objects, pid);
+	OK(test_declare(objects, pid, INDEX_PAGE));
+	test_index_wait(objects, pid, INDEX_PAGE);
+	test_check_entries(objects, pid);
 }
 
-/* ---- the builder fails, or is killed ----------------------------------------------------- */
-
-static void child(const struct osd_objects_config *config, uint64_t pid)
-{
-	struct osd_objects *objects;
-	char message[256];
-
-	if (osd_objects_open(config, message, &objects) != OSD_OK)
-		_exit(2);
-	test_index_wait(objects, pid, PAGE);
-	_exit(0);
-}
-
-/* Whether it was killed before the index was ready. */
-static bool kill_builder(struct test_store *store, uint64_t pid, uint64_t n)
-{
-	int wait_status;
-	pid_t process;
-
-	store->config.fault_at = n;
-	store->config.fault_kill = true;
-	process = fork();
-	CHECK(process >= 0);
-	if (process == 0)
-		child(&store->config, pid);
-	CHECK(waitpid(process, &wait_status, 0) == process);
-	store->config.fault_at = 0;
-	CHECK(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) == SIGKILL
-				       : WEXITSTATUS(wait_status) == 0);
-	return WIFSIGNALED(wait_status);
-}
-
-static void test_killed(void)
-{
-	struct test_store store;
-	bool killed = true;
-	uint64_t pid;
-
-	test_store_init(&store, true);
-	test_store_open(&store);
-	fill(store.objects, &pid, OBJECTS / 3);
-	for (uint64_t n = 1; killed; n += n < 12 ? 1 : 29) {
-		/* The index goes, and comes: for the child to do. */
-		OK(test_drop(store.objects, pid, PAGE));
-		OK(test_declare(store.objects, pid, PAGE));
-		osd_objects_close(store.objects);
-		store.objects = NULL;
-		killed = kill_builder(&store, pid, n);
-		test_store_open(&store);
-		test_index_wait(store.objects, pid, PAGE);
-		check_entries(store.objects, pid);
-	}
-	test_store_release(&store);
-}
+/* ---- the builder fails -------------------------------------------------------------------- */
 
 /* A failing call delays it until the builder looks again. */
 static void fail_once(uint64_t n)
@@ -452,19 +298,19 @@ static void fail_once(uint64_t n)
 	store.config.fault_at = UINT64_MAX;
 	test_store_open(&store);
 	plan = &store.objects->fault;
-	fill(store.objects, &pid, OBJECTS);
+	test_fill_indexed(store.objects, &pid, OBJECTS);
 	OK(osd_partition_get(store.objects, NULL, pid, &partition));
-	OK(test_declare(store.objects, pid, PAGE));
+	OK(test_declare(store.objects, pid, INDEX_PAGE));
 	atomic_store(&plan->fail_at, atomic_load(&plan->calls) + n);
 	while (atomic_load(&plan->calls) < atomic_load(&plan->fail_at) &&
-	       osd_index_stage(partition, PAGE) != OSD_INDEX_DONE)
+	       osd_index_stage(partition, INDEX_PAGE) != OSD_INDEX_DONE)
 		usleep(100);
-	while (osd_index_stage(partition, PAGE) != OSD_INDEX_DONE) {
+	while (osd_index_stage(partition, INDEX_PAGE) != OSD_INDEX_DONE) {
 		osd_kick_indexer(store.objects);
 		usleep(100);
 	}
 	atomic_store(&plan->fail_at, 0);
-	check_entries(store.objects, pid);
+	test_check_entries(store.objects, pid);
 	osd_partition_put(partition);
 	test_store_release(&store);
 }
@@ -487,9 +333,9 @@ static void test_older_release(void)
 
 	test_store_init(&store, true);
 	test_store_open(&store);
-	fill(store.objects, &pid, 20);
-	OK(test_declare(store.objects, pid, PAGE));
-	test_index_wait(store.objects, pid, PAGE);
+	test_fill_indexed(store.objects, &pid, 20);
+	OK(test_declare(store.objects, pid, INDEX_PAGE));
+	test_index_wait(store.objects, pid, INDEX_PAGE);
 	/* As if it had opened the store, and set an attribute. */
 	osd_put_be(bytes, 7777, 4);
 	OK(osd_own_begin(store.objects, OSD_KV_CHANGE, &kv));
@@ -497,9 +343,9 @@ static void test_older_release(void)
 	OK(osd_own_commit(store.objects, kv, false));
 	OK(osd_clear_prefix(store.objects, OSD_KV_INDEX, (struct osd_bytes){"", 0}));
 	test_store_reopen(&store);
-	test_index_wait(store.objects, pid, PAGE);
-	check_entries(store.objects, pid);
-	CHECK(count_entries(store.objects, pid) > 0);
+	test_index_wait(store.objects, pid, INDEX_PAGE);
+	test_check_entries(store.objects, pid);
+	CHECK(test_count_entries(store.objects, pid) > 0);
 	test_store_release(&store);
 }
 
@@ -525,6 +371,5 @@ int main(void)
 	test(true);
 	test_failing();
 	test_older_release();
-	test_killed();
 	return 0;
 }

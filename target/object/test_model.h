@@ -5,12 +5,12 @@
 #ifndef OSD_OBJECT_TEST_MODEL_H
 #define OSD_OBJECT_TEST_MODEL_H
 
-#include "object/test_support.h"
+#include "object/test_index.h"
 
 #define MODEL_OBJECTS 12
 #define MODEL_MAX     (3u << 20)
 #define MODEL_PID     UINT64_C(0x10000)
-#define MODEL_PAGE    0x10001u
+#define MODEL_PAGE    INDEX_PAGE
 
 enum model_kind {
 	MODEL_CREATE,
@@ -297,6 +297,18 @@ static inline void model_check_uncertain(struct osd_objects *objects, struct osd
 		 test_get_number(objects, id, MODEL_PAGE, 2));
 }
 
+/* Where the page has an index, it says what the attributes say. */
+static inline void model_check_index(struct osd_objects *objects)
+{
+	if (test_index_state(objects, MODEL_PID, MODEL_PAGE) == OSD_INDEX_NONE)
+		return;
+	while (test_index_state(objects, MODEL_PID, MODEL_PAGE) != OSD_INDEX_READY) {
+		osd_kick_indexer(objects);
+		usleep(100);
+	}
+	test_check_entries(objects, MODEL_PID);
+}
+
 /* The figures kept in memory are those of the objects there are. */
 static inline void model_check(struct osd_objects *objects, const struct model *model)
 {
@@ -322,6 +334,7 @@ static inline void model_check(struct osd_objects *objects, const struct model *
 	osd_objects_stats(objects, &stats);
 	CHECK_EQ(stats.used_bytes, used);
 	CHECK_EQ(stats.object_count, count);
+	model_check_index(objects);
 }
 
 #endif

@@ -184,6 +184,21 @@ def test_creations_and_lists(session: pyosd.Target, world: World, kind: str, wha
     assert session.list_objects(world.there) == [world.foreign]
 
 
+@pytest.mark.parametrize("call", ["read", "setattr", "remove"])
+def test_zone_of_every_user_object(session: pyosd.Target, world: World, call: str) -> None:
+    """The well-known collection 1000h as a zone: all user objects here, and nothing is created."""
+    targets = (world.foreign, world.outside, world.member)
+    script = "".join(
+        PRELUDE.format(pid=each.partition_id, oid=each.object_id, call=CALLS[call])
+        for each in targets
+    )
+    script += PRELUDE.format(
+        pid=world.here, oid=0x10000, call=f"osd.userobject({world.here}).create()"
+    )
+    got = outcome(session, ref(world.here, 0x1000), script)
+    assert got.split() == ["denied", "done", "done", "denied"]
+
+
 def test_membership_is_looked_up_at_each_open(session: pyosd.Target, world: World) -> None:
     """An object that leaves the collection is out of reach from then on."""
     script = f"""
