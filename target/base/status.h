@@ -28,6 +28,7 @@ enum osd_sense_key {
 	X(OSD_E_NOT_READY,        NOT_READY,        0x0404, "format in progress")                                  \
 	X(OSD_E_MEDIUM,           MEDIUM_ERROR,     0x1100, "the backing device failed to read or write")          \
 	X(OSD_E_INTERNAL,         HARDWARE_ERROR,   0x4400, "internal failure; the cause is in the log")           \
+	X(OSD_E_DAMAGED,          HARDWARE_ERROR,   0x4400, "the structure check found damage: see Error Recovery")     \
 	X(OSD_E_NO_MEMORY,        HARDWARE_ERROR,   0x5500, "out of memory or another resource")                   \
 	X(OSD_E_OPCODE,           ILLEGAL_REQUEST,  0x2000, "operation code or CDB length is not OSD-2")           \
 	X(OSD_E_CDB_FIELD,        ILLEGAL_REQUEST,  0x2400, "invalid field in CDB")                                \

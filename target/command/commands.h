@@ -11,6 +11,8 @@ osd_command_fn osd_cmd_create, osd_cmd_create_and_write, osd_cmd_remove;
 /* cmd_data.c */
 osd_command_fn osd_cmd_read, osd_cmd_write, osd_cmd_append, osd_cmd_clear, osd_cmd_punch;
 osd_command_fn osd_cmd_flush, osd_cmd_flush_collection, osd_cmd_flush_partition, osd_cmd_flush_osd;
+/* cmd_check.c */
+osd_command_fn osd_cmd_object_structure_check;
 /* cmd_copy.c */
 osd_command_fn osd_cmd_copy_user_objects;
 /* cmd_map.c */

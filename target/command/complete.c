@@ -54,7 +54,7 @@ void osd_command_data_in(struct osd_request *request, const void *bytes, size_t 
 
 bool osd_status_keeps_data(enum osd_status status)
 {
-	return status == OSD_E_SHORT_READ || status == OSD_E_STILL_RUNNING ||
+	return status == OSD_E_SHORT_READ || status == OSD_E_DAMAGED || status == OSD_E_STILL_RUNNING ||
 	       (status >= OSD_E_JOB_QUEUE && status <= OSD_E_JOB_INTERNAL);
 }
 

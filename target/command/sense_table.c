@@ -70,6 +70,8 @@ static const struct osd_sense_row rows[] = {
 	{"no space is left", OSD_E_NO_SPACE, 0, NONE, OBJECT, NULL},
 	{"read past the end of the object", OSD_E_SHORT_READ, 0, NONE, OBJECT | COMMAND,
 	 "01h: bytes read"},
+	{"structure check found damage", OSD_E_DAMAGED, 0, NONE, OBJECT | COMMAND,
+	 "01h: damaged objects, and partitions damaged themselves"},
 	{"format in progress", OSD_E_NOT_READY, 0, NONE, OBJECT, NULL},
 	{"backing device failed", OSD_E_MEDIUM, 0, NONE, OBJECT, NULL},
 	{"internal failure", OSD_E_INTERNAL, 0, NONE, OBJECT, NULL},

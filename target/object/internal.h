@@ -73,6 +73,7 @@ struct osd_partition {
 	uint64_t tally_clock;		       /* under tally_lock */
 	_Atomic uint64_t members_changing;     /* noted by transactions under way */
 	_Atomic uint64_t member_changes;       /* committed */
+	_Atomic uint64_t charges; /* counts changes of used_bytes and object_count */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */

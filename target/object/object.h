@@ -426,6 +426,18 @@ enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_surrogate_marked(struct osd_txn *txn, struct osd_object_id id,
 				     bool *ret_unfinished);
 
+/* ---- structure check --------------------------------------------------------------------- */
+
+struct osd_check_result {
+	uint64_t objects;    /* damaged user objects and collections */
+	uint64_t containers; /* partitions damaged themselves: counters, records of no object */
+};
+/* Looks at every object of the partition (0: of the store) while others go on, and keeps what it
+ * finds in the Error Recovery pages.  stop: as in osd_draft_copy. */
+enum osd_status osd_objects_check(struct osd_objects *objects, uint64_t partition_id,
+				  bool (*stop)(void *arg), void *arg,
+				  struct osd_check_result *ret_result);
+
 /* ---- figures ----------------------------------------------------------------------------- */
 
 struct osd_objects_stats {

@@ -31,6 +31,7 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 			return OSD_E_NO_SPACE;
 		capacity -= capacity / 100 * JOB_RESERVE_PERCENT;
 	}
+	atomic_fetch_add(&partition->charges, 1);
 	if (!add_below(&partition->used_bytes, delta, quota))
 		return OSD_E_QUOTA;
 	if (add_below(&objects->used_bytes, delta, capacity))
@@ -43,6 +44,7 @@ void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, 
 {
 	if (atomic_load(&partition->removed))
 		return; /* was taken off as a whole */
+	atomic_fetch_add(&partition->charges, 1);
 	atomic_fetch_sub(&partition->used_bytes, delta);
 	atomic_fetch_sub(&objects->used_bytes, delta);
 }
@@ -50,6 +52,7 @@ void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, 
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
 			      uint64_t count)
 {
+	atomic_fetch_add(&partition->charges, 1);
 	if (!add_below(&partition->object_count, count, atomic_load(&partition->count_limit)))
 		return OSD_E_QUOTA;
 	atomic_fetch_add(&objects->object_count, count);
@@ -65,6 +68,7 @@ void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition
 {
 	if (atomic_load(&partition->removed))
 		return;
+	atomic_fetch_add(&partition->charges, 1);
 	atomic_fetch_sub(&partition->object_count, count);
 	atomic_fetch_sub(&objects->object_count, count);
 }

@@ -147,6 +147,7 @@ ELSEWHERE = {
     "no space is left": "fault/test_store_faults.py::test_disk_full",
     "format in progress": "command/test_conditions.py::test_format_in_progress",
     "backing device failed": "fault/test_store_faults.py::test_nth_call_fails",
+    "structure check found damage": "command/test_check.py::test_lost_file",
     "internal failure": "fault/test_store_faults.py::test_nth_call_fails",
     "out of memory or another resource": "fault/test_store_faults.py::test_nth_call_fails",
     "unfinished job stands in the way": "exec/test_exec.py::test_unfinished_surrogate_is_protected",

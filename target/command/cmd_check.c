@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd_check.c -- OBJECT STRUCTURE CHECK (osd2-wire 3.2): of a partition or of the whole store. */
+#include "command/commands.h"
+#include "command/tasks.h"
+#include "command/validate.h"
+
+static bool is_aborted(void *request)
+{
+	return osd_command_aborted(request);
+}
+
+/* Damage ends the command with a CHECK CONDITION, but it has done its work: attributes, among them
+ * the Error Recovery page asked for, are served. */
+enum osd_status osd_cmd_object_structure_check(struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	struct osd_check_result result;
+	enum osd_status status = osd_validate_alone(ctx);
+
+	if (status == OSD_OK)
+		status = osd_objects_check(ctx->objects, request->object.partition_id, is_aborted,
+					   request, &result);
+	if (status != OSD_OK || result.objects + result.containers == 0)
+		return status;
+	request->fault.has_command_information = true;
+	request->fault.command_information = result.objects + result.containers;
+	return OSD_E_DAMAGED;
+}

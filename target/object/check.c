@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* check.c -- OBJECT STRUCTURE CHECK: walks a partition, or all of them, a batch of objects at a time,
+ * and keeps what it finds in the Error Recovery pages (osd2-wire 5.18).  Other commands go on; no
+ * lock is held from one object to the next.
+ *
+ * Beside the objects themselves: records that belong to no object, and the counters in memory
+ * against what there is.  Contents of data are not read: there is nothing to compare them with. */
+#include "object/check.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define BATCH	      128u
+#define COUNT_TRIES   20 /* comparisons of counters that must all fail */
+#define COUNT_WAIT_NS 100000000L
+
+struct walk {
+	struct osd_objects *objects;
+	struct osd_partition *partition; /* borrowed */
+	bool (*stop)(void *arg);
+	void *arg;
+	uint8_t own, contained; /* enum osd_damage: of the partition, of what is inside */
+	uint64_t damaged;	/* objects */
+};
+
+static bool should_end(const struct walk *walk)
+{
+	return walk->stop && walk->stop(walk->arg);
+}
+
+/* ---- what is found, is kept -------------------------------------------------------------- */
+
+struct note {
+	struct osd_object_id id;
+	uint8_t summary, contained;
+	uint64_t count;
+	bool is_container;
+};
+
+/* Not written when it says so already. */
+static enum osd_status set_number(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
+				  uint32_t number, uint64_t value, size_t width)
+{
+	uint8_t bytes[8], old[8] = {0};
+	size_t length = 0;
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK)
+		status = osd_attr_stored_get(txn, page, number, old, sizeof(old), &length);
+	if (status != OSD_OK || (length ? osd_get_be(old, width) : 0) == value)
+		return status;
+	osd_put_be(bytes, value, width);
+	return osd_attr_set(txn, id, page, number, bytes, value ? width : 0);
+}
+
+static enum osd_status put_note(struct osd_txn *txn, const struct note *note)
+{
+	uint64_t now = txn->now_ms;
+	enum osd_status status = osd_txn_take(txn, note->id, true);
+	uint32_t page;
+
+	if (status != OSD_OK)
+		return status;
+	page = osd_page_base(osd_txn_type(txn)) + OSD_REL_RECOVERY;
+	status = set_number(txn, note->id, page, OSD_DAMAGE_SUMMARY, note->summary, 1);
+	if (status == OSD_OK && (note->summary & OSD_DAMAGED_DATA))
+		status = set_number(txn, note->id, page, OSD_DAMAGE_DATA_TIME, now, 6);
+	if (status == OSD_OK && (note->summary & OSD_DAMAGED_ATTRIBUTES))
+		status = set_number(txn, note->id, page, OSD_DAMAGE_ATTR_TIME, now, 6);
+	if (status != OSD_OK || !note->is_container)
+		return status;
+	status = set_number(txn, note->id, page, OSD_DAMAGE_CONTAINED, note->contained, 1);
+	if (status == OSD_OK && note->contained)
+		status = set_number(txn, note->id, page, OSD_DAMAGE_INSIDE_TIME, now, 6);
+	if (status == OSD_OK)
+		status = set_number(txn, note->id, page, OSD_DAMAGE_COUNT, note->count, 6);
+	return status;
+}
+
+static enum osd_status keep(struct osd_objects *objects, const struct note *note)
+{
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
+		struct osd_txn *txn;
+
+		status = osd_txn_begin(objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, &txn);
+		if (status != OSD_OK)
+			return status;
+		status = put_note(txn, note);
+		if (status == OSD_OK)
+			status = osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+		else
+			osd_txn_abort(txn);
+	}
+	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+}
+
+/* ---- objects ----------------------------------------------------------------------------- */
+
+struct ids {
+	uint64_t list[BATCH];
+	size_t count;
+};
+
+static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct ids *ids = arg;
+
+	(void)value;
+	if (key.length == OSD_KEY_OBJECT_PART)
+		ids->list[ids->count++] =
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	return ids->count < BATCH;
+}
+
+static struct osd_place place_of(const struct walk *walk, uint64_t object_id)
+{
+	return (struct osd_place){walk->partition->id, walk->partition->incarnation, object_id};
+}
+
+static enum osd_status check_one(struct walk *walk, uint64_t object_id)
+{
+	struct note note = {.id = {walk->partition->id, object_id}};
+	struct osd_checked checked;
+	enum osd_status status = osd_check_object(walk->objects, note.id, &checked);
+
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK;
+	if (status != OSD_OK)
+		return status;
+	note.summary = checked.damage;
+	if (checked.damage) {
+		walk->damaged++;
+		walk->contained |= checked.damage;
+	}
+	if (checked.damage || checked.known)
+		status = keep(walk->objects, &note);
+	/* Gone, or its record cannot even be read: the partition knows. */
+	return status == OSD_E_NO_OBJECT || status == OSD_E_MEDIUM ? OSD_OK : status;
+}
+
+/* ---- records of nobody ------------------------------------------------------------------- */
+
+static bool take_first(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	uint64_t *id = arg;
+
+	(void)value;
+	if (key.length < OSD_KEY_OBJECT_PART)
+		return true;
+	*id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	return false;
+}
+
+/* Seen in one transaction, so that an object just made or removed is no fault. */
+static enum osd_status is_orphan(struct walk *walk, enum osd_kv_table table, uint64_t object_id,
+				 bool *ret_orphan)
+{
+	struct osd_place place = place_of(walk, object_id);
+	struct osd_key key = osd_key_object(&place);
+	uint64_t again = 0;
+	struct osd_kv_txn *kv;
+	size_t length;
+	enum osd_status status = osd_own_begin(walk->objects, OSD_KV_READ, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_orphan = false;
+	status = osd_kv_get(walk->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, NULL, 0,
+			    &length);
+	if (status == OSD_E_NO_OBJECT) {
+		status = osd_kv_scan(walk->objects->kv, kv, table, osd_key_bytes(&key), key.length,
+				     take_first, &again);
+		*ret_orphan = status == OSD_OK && again == object_id;
+	}
+	osd_own_abort(kv);
+	return status;
+}
+
+static bool is_in(const struct ids *ids, uint64_t id)
+{
+	for (size_t i = 0; i < ids->count; i++)
+		if (ids->list[i] == id)
+			return true;
+	return false;
+}
+
+/* Between from and the last of ids (the end of the partition when there are no more). */
+static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, uint64_t from,
+				    const struct ids *ids)
+{
+	uint64_t last = ids->count < BATCH ? UINT64_MAX : ids->list[ids->count - 1];
+	enum osd_status status = OSD_OK;
+
+	while (status == OSD_OK && from <= last) {
+		struct osd_place place = place_of(walk, from);
+		struct osd_key key = osd_key_object(&place);
+		uint64_t id = 0;
+		bool orphan = false;
+
+		status = osd_kv_scan(walk->objects->kv, NULL, table, osd_key_bytes(&key),
+				     OSD_KEY_PARTITION_PART, take_first, &id);
+		if (status != OSD_OK || id == 0 || id > last)
+			return status;
+		if (!is_in(ids, id)) {
+			do
+				status = is_orphan(walk, table, id, &orphan);
+			while (status == OSD_E_RETRY);
+		}
+		if (orphan)
+			walk->own |= OSD_DAMAGED_DATA;
+		if (id == UINT64_MAX)
+			break;
+		from = id + 1;
+	}
+	return status;
+}
+
+static enum osd_status walk_objects(struct walk *walk)
+{
+	static const enum osd_kv_table tables[] = {OSD_KV_ATTRIBUTES, OSD_KV_MEMBERSHIPS,
+						   OSD_KV_MEMBERS};
+	struct ids ids;
+	uint64_t from = 1;
+	enum osd_status status;
+
+	do {
+		struct osd_place place = place_of(walk, from);
+		struct osd_key key = osd_key_object(&place);
+
+		if (should_end(walk))
+			return OSD_E_TASK_ABORTED;
+		ids.count = 0;
+		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				     OSD_KEY_PARTITION_PART, add_id, &ids);
+		for (size_t i = 0; status == OSD_OK && i < ids.count; i++)
+			status = check_one(walk, ids.list[i]);
+		for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)
+			status = find_orphans(walk, tables[i], from, &ids);
+		if (ids.count)
+			from = ids.list[ids.count - 1] + 1;
+	} while (status == OSD_OK && ids.count == BATCH);
+	return status;
+}
+
+/* ---- counters ---------------------------------------------------------------------------- */
+
+struct sums {
+	struct osd_objects *objects;
+	uint64_t partition_id, count, bytes;
+};
+
+static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct sums *sums = arg;
+	struct osd_record record;
+	struct osd_object *object;
+
+	if (key.length != OSD_KEY_OBJECT_PART ||
+	    osd_record_decode(value.data, value.length, &record) != OSD_OK)
+		return true;
+	object = osd_cache_find(
+		sums->objects,
+		(struct osd_object_id){
+			sums->partition_id,
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8)});
+	sums->count++;
+	sums->bytes += object ? atomic_load(&object->length) : record.length;
+	osd_object_put(object);
+	return true;
+}
+
+/* Once; *ret_sure: nothing changed meanwhile. */
+static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
+{
+	struct osd_partition *partition = walk->partition;
+	struct osd_place place = place_of(walk, 0);
+	struct osd_key prefix = osd_key_object(&place);
+	struct sums sums = {.objects = walk->objects, .partition_id = partition->id};
+	uint64_t charges = atomic_load(&partition->charges);
+	uint64_t used = atomic_load(&partition->used_bytes);
+	uint64_t objects = atomic_load(&partition->object_count);
+	enum osd_status status =
+		osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&prefix),
+			    OSD_KEY_PARTITION_PART, add_up, &sums);
+
+	*ret_sure = charges == atomic_load(&partition->charges);
+	*ret_wrong = sums.count != objects || sums.bytes != used;
+	return status;
+}
+
+/* Bytes are charged before they are written and objects counted before they are committed, so one
+ * difference proves nothing; the same for two seconds, in which nothing is charged, does. */
+static enum osd_status check_counters(struct walk *walk)
+{
+	const struct timespec pause = {0, COUNT_WAIT_NS};
+	uint64_t charges = atomic_load(&walk->partition->charges);
+
+	for (int i = 0; i < COUNT_TRIES; i++) {
+		bool sure, wrong;
+		enum osd_status status = count(walk, &sure, &wrong);
+
+		if (status != OSD_OK || (sure && !wrong))
+			return status;
+		if (should_end(walk))
+			return OSD_E_TASK_ABORTED;
+		nanosleep(&pause, NULL);
+	}
+	if (charges == atomic_load(&walk->partition->charges))
+		walk->own |= OSD_DAMAGED_ATTRIBUTES;
+	return OSD_OK;
+}
+
+/* ---- partitions and root ----------------------------------------------------------------- */
+
+static enum osd_status check_partition(struct walk *walk, uint64_t partition_id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	struct note note = {.id = {partition_id, 0}, .is_container = true};
+	enum osd_status status = osd_partition_get(walk->objects, NULL, partition_id, &partition);
+
+	if (status != OSD_OK)
+		return status;
+	walk->partition = partition;
+	walk->own = walk->contained = 0;
+	walk->damaged = 0;
+	status = walk_objects(walk);
+	if (status == OSD_OK)
+		status = check_counters(walk);
+	if (status != OSD_OK)
+		return status;
+	note.summary = walk->own;
+	note.contained = walk->contained;
+	note.count = walk->damaged;
+	return keep(walk->objects, &note);
+}
+
+struct partition_ids {
+	uint64_t *list; /* owned */
+	size_t count;
+};
+
+static enum osd_status list_partitions(struct osd_objects *objects, struct partition_ids *ids)
+{
+	size_t capacity;
+
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	capacity = atomic_load(&objects->partition_count) + 1;
+	ids->list = malloc(capacity * sizeof(*ids->list));
+	for (size_t i = 0; ids->list && i < OSD_PARTITION_BUCKETS; i++)
+		for (struct osd_partition *partition = objects->partitions[i];
+		     partition && ids->count < capacity; partition = partition->next)
+			ids->list[ids->count++] = partition->id;
+	pthread_rwlock_unlock(&objects->partitions_lock);
+	return ids->list ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+static enum osd_status check_all(struct walk *walk, struct osd_check_result *result)
+{
+	OSD_CLEANUP_FREE uint64_t *owned = NULL;
+	struct partition_ids ids = {NULL, 0};
+	struct note note = {.is_container = true};
+	enum osd_status status = list_partitions(walk->objects, &ids);
+
+	owned = ids.list;
+	for (size_t i = 0; status == OSD_OK && i < ids.count; i++) {
+		status = check_partition(walk, ids.list[i]);
+		if (status == OSD_E_NO_PARTITION) {
+			status = OSD_OK; /* it went meanwhile */
+			continue;
+		}
+		result->objects += walk->damaged;
+		if (walk->own || walk->contained) {
+			result->containers += walk->own != 0;
+			note.count++;
+			note.contained |= walk->own | walk->contained;
+		}
+	}
+	return status == OSD_OK ? keep(walk->objects, &note) : status;
+}
+
+enum osd_status osd_objects_check(struct osd_objects *objects, uint64_t partition_id,
+				  bool (*stop)(void *arg), void *arg,
+				  struct osd_check_result *ret_result)
+{
+	struct walk walk = {.objects = objects, .stop = stop, .arg = arg};
+	struct osd_check_result result = {0};
+	enum osd_status status;
+
+	if (partition_id == 0) {
+		status = check_all(&walk, &result);
+	} else {
+		status = check_partition(&walk, partition_id);
+		result.objects = walk.damaged;
+		result.containers = walk.own != 0;
+	}
+	if (status == OSD_OK)
+		*ret_result = result;
+	return status;
+}

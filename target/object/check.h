@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* check.h -- OBJECT STRUCTURE CHECK inside this folder: check.c walks the store, check_object.c knows
+ * what is wrong with one object. */
+#ifndef OSD_OBJECT_CHECK_H
+#define OSD_OBJECT_CHECK_H
+
+#include "object/internal.h"
+
+struct osd_checked {
+	uint8_t damage; /* enum osd_damage, as found now */
+	uint8_t known;	/* as its Error Recovery page says */
+};
+
+/* OSD_E_NO_OBJECT, OSD_E_NO_PARTITION: it went meanwhile. */
+enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_id id,
+				 struct osd_checked *ret_checked);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* check_object.c -- what is wrong with one object (OBJECT STRUCTURE CHECK): its record, its files,
+ * the records of its attributes, memberships in both directions, its entries in value indexes.
+ *
+ * Others go on meanwhile.  What belongs together is read in one transaction, and files are compared
+ * with the length while nobody writes; only then a difference is damage. */
+#include "object/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "object/value_index.h"
+#include "wire/cursor.h"
+
+#define ATTEMPTS      100 /* of a transaction that keeps being a deadlock victim */
+#define MEMBERS_BATCH 256u
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static enum osd_status compare_files(struct osd_tier_file *file, uint64_t length,
+				     uint8_t *ret_damage)
+{
+	uint64_t head, tail, size;
+	enum osd_status status = osd_tier_part_sizes(file, &head, &tail);
+
+	if (status != OSD_OK)
+		return status;
+	size = tail ? file->head_bytes + tail : head;
+	*ret_damage = 0;
+	if (size < length || (tail && head < file->head_bytes))
+		*ret_damage = OSD_DAMAGED_DATA;
+	else if (size > length || head > file->head_bytes)
+		*ret_damage = OSD_DAMAGED_ATTRIBUTES; /* the length is in doubt */
+	return OSD_OK;
+}
+
+/* Of an object that nobody uses: its record is settled. */
+static enum osd_status check_unused(struct osd_objects *objects, const struct osd_place *place,
+				    const struct osd_record *record, uint8_t *ret_damage)
+{
+	struct osd_tier_file file;
+	enum osd_status status;
+
+	osd_tier_file_init(&file, &objects->tier);
+	file.name = (struct osd_data_name){.partition_id = place->partition_id,
+					   .incarnation = place->incarnation,
+					   .object_id = place->object_id,
+					   .generation = record->generation};
+	file.head_bytes = record->head_bytes;
+	file.head_on = record->head_on;
+	status = compare_files(&file, record->length, ret_damage);
+	osd_tier_file_release(&file);
+	return status;
+}
+
+static enum osd_status check_used(struct osd_object *object, uint8_t *ret_damage)
+{
+	bool was_open = osd_tier_file_is_open(&object->file);
+	struct osd_range range;
+	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, false);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_damage = 0;
+	/* Where the length rules, or the files wait to be cut, they may differ. */
+	if (object->has_files && !object->length_rules && !object->untrimmed)
+		status = compare_files(&object->file, atomic_load(&object->length), ret_damage);
+	if (object->reserved_bytes < atomic_load(&object->length))
+		*ret_damage |= OSD_DAMAGED_ATTRIBUTES;
+	osd_object_unlock_read(object, &range);
+	if (!was_open && osd_tier_file_is_open(&object->file))
+		osd_cache_count_open(object);
+	return status;
+}
+
+static enum osd_status check_files(struct osd_objects *objects, const struct osd_place *place,
+				   const struct osd_record *record, uint8_t *ret_damage)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct osd_object_id id = {place->partition_id, place->object_id};
+	enum osd_status status;
+
+	*ret_damage = 0;
+	if (record->type != OSD_USER_OBJECT)
+		return OSD_OK;
+	object = osd_cache_find(objects, id);
+	if (!object) {
+		if (record->length == 0 && !(record->flags & OSD_REC_HAS_FILES))
+			return OSD_OK;
+		status = check_unused(objects, place, record, ret_damage);
+		if (status == OSD_OK && *ret_damage == 0)
+			return OSD_OK;
+		status = osd_cache_get(objects, id, &object); /* look again with a lock */
+		if (status != OSD_OK)
+			return status;
+	}
+	return check_used(object, ret_damage);
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+struct indexed {
+	uint32_t page, number;
+	uint8_t value[OSD_INDEX_VALUE_BYTES];
+	size_t length;
+};
+
+/* What scans of the object's records bring. */
+struct found {
+	const struct osd_partition *partition;
+	uint32_t attributes;
+	uint64_t *collections; /* owned */
+	size_t collection_count, collection_capacity;
+	struct indexed *indexed; /* owned: attributes that must have entries */
+	size_t indexed_count, indexed_capacity;
+	bool malformed, no_memory;
+};
+
+static void found_release(struct found *found)
+{
+	free(found->collections);
+	free(found->indexed);
+}
+
+/* Room for one more element; false: none. */
+static bool make_room(void **list, size_t count, size_t *capacity, size_t size)
+{
+	size_t wanted = OSD_MAX(16, *capacity * 2);
+	void *grown;
+
+	if (count < *capacity)
+		return true;
+	grown = realloc(*list, wanted * size);
+	if (!grown)
+		return false;
+	*list = grown;
+	*capacity = wanted;
+	return true;
+}
+
+static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct found *found = arg;
+	const uint8_t *bytes = key.data;
+	struct indexed entry = {.length = value.length};
+	void *list = found->indexed;
+
+	if (key.length != OSD_KEY_OBJECT_PART + 8) {
+		found->malformed = true;
+		return true;
+	}
+	found->attributes++;
+	entry.page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
+	entry.number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+	if (osd_index_stage(found->partition, entry.page) != OSD_INDEX_DONE ||
+	    !osd_index_takes(entry.page, entry.number))
+		return true;
+	if (!make_room(&list, found->indexed_count, &found->indexed_capacity, sizeof(entry))) {
+		found->no_memory = true;
+		return false;
+	}
+	memcpy(entry.value, value.data, OSD_MIN(value.length, sizeof(entry.value)));
+	found->indexed = list;
+	found->indexed[found->indexed_count++] = entry;
+	return true;
+}
+
+static bool add_collection(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct found *found = arg;
+	void *list = found->collections;
+
+	if (key.length != OSD_KEY_OBJECT_PART + 8 || value.length != 4) {
+		found->malformed = true;
+		return true;
+	}
+	if (!make_room(&list, found->collection_count, &found->collection_capacity,
+		       sizeof(uint64_t))) {
+		found->no_memory = true;
+		return false;
+	}
+	found->collections = list;
+	found->collections[found->collection_count++] =
+		osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
+	return true;
+}
+
+/* OSD_OK or OSD_E_RETRY and the like; *ret_there says whether. */
+static enum osd_status is_there(struct osd_txn *txn, enum osd_kv_table table, struct osd_bytes key,
+				uint8_t *first_bytes, size_t capacity, bool *ret_there)
+{
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, table, key, 0, first_bytes,
+					    capacity, &length);
+
+	*ret_there = status == OSD_OK;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status is_object(struct osd_txn *txn, const struct osd_place *place,
+				 enum osd_object_type type, bool *ret_is)
+{
+	uint8_t bytes[OSD_RECORD_BYTES] = {0};
+	struct osd_key key = osd_key_object(place);
+	enum osd_status status =
+		is_there(txn, OSD_KV_OBJECTS, osd_key_bytes(&key), bytes, sizeof(bytes), ret_is);
+
+	*ret_is = *ret_is && bytes[1] == type;
+	return status;
+}
+
+/* A user object's memberships have their other half, and a collection. */
+static enum osd_status check_memberships(struct osd_txn *txn, const struct found *found,
+					 bool *ret_damaged)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < found->collection_count; i++) {
+		struct osd_place place = txn->place;
+		struct osd_key key;
+		bool listed = false, exists = false;
+
+		place.object_id = found->collections[i];
+		key = osd_key_member(&place, txn->place.object_id);
+		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&key), NULL, 0, &listed);
+		if (status == OSD_OK)
+			status = is_object(txn, &place, OSD_COLLECTION, &exists);
+		*ret_damaged |= !listed || !exists;
+	}
+	return status;
+}
+
+static enum osd_status check_entries(struct osd_txn *txn, const struct found *found,
+				     bool *ret_damaged)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < found->indexed_count; i++) {
+		const struct indexed *entry = &found->indexed[i];
+		struct osd_index_key key;
+		bool there = true;
+
+		osd_index_key_entry(&txn->place, entry->page, entry->number, entry->value,
+				    entry->length, &key);
+		status = is_there(txn, OSD_KV_INDEX, osd_index_key_bytes(&key), NULL, 0, &there);
+		/* A page that was dropped meanwhile loses its entries. */
+		if (!there && osd_index_stage(found->partition, entry->page) == OSD_INDEX_DONE)
+			*ret_damaged = true;
+	}
+	return status;
+}
+
+static bool record_is_sound(const struct osd_record *record)
+{
+	bool user = record->type == OSD_USER_OBJECT;
+
+	return (user || record->type == OSD_COLLECTION) &&
+	       record->reserved_bytes >= record->length &&
+	       record->spare_generation != record->generation &&
+	       (!user || record->length == 0 || (record->flags & OSD_REC_HAS_FILES));
+}
+
+/* In one read transaction, with the object at hand. */
+static enum osd_status check_at_hand(struct osd_txn *txn, struct found *found,
+				     struct osd_checked *checked)
+{
+	struct osd_key prefix = osd_key_object(&txn->place);
+	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_RECOVERY;
+	bool damaged = !record_is_sound(&txn->record);
+	size_t length = 0;
+	enum osd_status status = osd_attr_stored_get(txn, page, OSD_DAMAGE_SUMMARY, &checked->known,
+						     sizeof(checked->known), &length);
+
+	if (length == 0)
+		checked->known = 0;
+	if (status == OSD_OK)
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+				     osd_key_bytes(&prefix), prefix.length, add_attribute, found);
+	if (status == OSD_OK)
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
+				     osd_key_bytes(&prefix), prefix.length, add_collection, found);
+	if (status == OSD_OK && found->no_memory)
+		status = OSD_E_NO_MEMORY;
+	if (status == OSD_OK)
+		status = check_memberships(txn, found, &damaged);
+	if (status == OSD_OK)
+		status = check_entries(txn, found, &damaged);
+	damaged |= found->malformed || found->attributes != txn->record.attribute_count;
+	if (damaged)
+		checked->damage |= OSD_DAMAGED_ATTRIBUTES;
+	return status;
+}
+
+static enum osd_status check_once(struct osd_objects *objects, struct osd_object_id id,
+				  struct osd_place *ret_place, struct osd_record *ret_record,
+				  struct osd_checked *checked)
+{
+	struct found found = {0};
+	struct osd_txn *txn;
+	enum osd_status status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
+
+	if (status != OSD_OK)
+		return status;
+	*checked = (struct osd_checked){0};
+	status = osd_txn_take(txn, id, false);
+	if (status == OSD_OK) {
+		found.partition = txn->partition;
+		*ret_place = txn->place;
+		*ret_record = txn->record;
+		status = check_at_hand(txn, &found, checked);
+	}
+	osd_txn_abort(txn);
+	found_release(&found);
+	return status;
+}
+
+/* ---- members of a collection ------------------------------------------------------------- */
+
+struct members {
+	uint64_t ids[MEMBERS_BATCH];
+	size_t count;
+};
+
+static bool add_member(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct members *members = arg;
+
+	(void)value;
+	if (key.length == OSD_KEY_OBJECT_PART + 8)
+		members->ids[members->count++] =
+			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
+	return members->count < MEMBERS_BATCH;
+}
+
+/* The three records agree, seen in one transaction. */
+static enum osd_status check_member(struct osd_txn *txn, const struct osd_place *collection,
+				    uint64_t id, bool *ret_damaged)
+{
+	struct osd_place member = {collection->partition_id, collection->incarnation, id};
+	struct osd_key listed = osd_key_member(collection, id);
+	struct osd_key joined = osd_key_member(&member, collection->object_id);
+	bool is_listed = false, is_joined = false, exists = false;
+	enum osd_status status = osd_txn_lock_store(txn);
+
+	if (status == OSD_OK)
+		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&listed), NULL, 0, &is_listed);
+	if (status == OSD_OK)
+		status = is_there(txn, OSD_KV_MEMBERSHIPS, osd_key_bytes(&joined), NULL, 0,
+				  &is_joined);
+	if (status == OSD_OK)
+		status = is_object(txn, &member, OSD_USER_OBJECT, &exists);
+	*ret_damaged = is_listed && (!is_joined || !exists);
+	return status;
+}
+
+static enum osd_status check_members(struct osd_objects *objects,
+				     const struct osd_place *collection, bool *ret_damaged)
+{
+	struct members members;
+	uint64_t next = 1; /* 0 is the collection's own mark */
+	enum osd_status status;
+
+	do {
+		struct osd_key from = osd_key_member(collection, next);
+
+		members.count = 0;
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
+				     OSD_KEY_OBJECT_PART, add_member, &members);
+		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < members.count; i++) {
+			struct osd_txn *txn;
+
+			status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
+			if (status != OSD_OK)
+				break;
+			status = check_member(txn, collection, members.ids[i], ret_damaged);
+			osd_txn_abort(txn);
+			if (status == OSD_E_RETRY) {
+				status = OSD_OK;
+				i--; /* a deadlock victim: again */
+			}
+		}
+		if (members.count)
+			next = members.ids[members.count - 1] + 1;
+	} while (status == OSD_OK && !*ret_damaged && members.count == MEMBERS_BATCH);
+	return status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_id id,
+				 struct osd_checked *ret_checked)
+{
+	struct osd_checked checked = {0};
+	struct osd_record record = {0};
+	struct osd_place place = {0};
+	bool members_damaged = false;
+	uint8_t damage = 0;
+	enum osd_status status = OSD_E_RETRY;
+
+	for (int i = 0; status == OSD_E_RETRY && i < ATTEMPTS; i++)
+		status = check_once(objects, id, &place, &record, &checked);
+	if (status == OSD_E_MEDIUM) { /* a record nobody can read */
+		*ret_checked = (struct osd_checked){.damage = OSD_DAMAGED_ATTRIBUTES};
+		return OSD_OK;
+	}
+	if (status == OSD_OK)
+		status = check_files(objects, &place, &record, &damage);
+	if (status == OSD_E_MEDIUM) { /* the device does not give the files */
+		damage = OSD_DAMAGED_DATA;
+		status = OSD_OK;
+	}
+	if (status == OSD_OK && record.type == OSD_COLLECTION)
+		status = check_members(objects, &place, &members_damaged);
+	if (status != OSD_OK)
+		return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+	checked.damage |= damage;
+	if (members_damaged)
+		checked.damage |= OSD_DAMAGED_DATA; /* a collection's list */
+	*ret_checked = checked;
+	return OSD_OK;
+}
