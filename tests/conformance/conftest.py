@@ -22,7 +22,7 @@ from tests.serving import Serving, missing
 OPEN = (
     "OBJECT STRUCTURE CHECK, is executed or said to be unsupported",
     "QUERY, combinations that cannot be",
-    "FORMAT OSD, capacity that is asked for",
+    "SET ATTRIBUTES, value longer than an attribute",
 )
 """What the target is known to get wrong."""
 

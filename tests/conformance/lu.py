@@ -388,6 +388,6 @@ class LogicalUnit:
         """The long way, for a target that does not know how to remove a partition's contents."""
         for oid in self.user_objects(pid):
             self.send(w.Request(0x888A, pid, oid))
-        for cid in self.members(0, pid):
+        for cid in self.members(0, pid) if "LIST COLLECTION" in self.supported else []:
             self.send(w.Request(0x8896, pid, cid, byte11=1))
         return self.send(w.Request(0x888C, pid)).status == GOOD

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from pyosd.transport import Command, Pending, Response
+from pyosd.transport import Command, Pending, Response, Transport
 from tests.conformance import cells, program, report
 from tests.conformance.cells import CONDITIONS, TESTS, reasons
-from tests.conformance.commands import ROWS
+from tests.conformance.commands import MANDATORY, PRIVATE, ROWS
 from tests.conformance.conftest import OPEN, Run, run_program
 from tests.conformance.lu import LogicalUnit
 from tests.conformance.runner import Outcome, Report, Runner
+from tests.conftest import MakeHarness
 from tests.harness import SOURCE, Harness
 
 CELLS_AT_LEAST = 600
+Change = Callable[[Command, Response], Response]
 
 
 # ---- the matrix itself ----
@@ -122,23 +125,17 @@ def test_sanitized_core_conforms_too(sanitized: Report) -> None:
     assert not sanitized.complaints
 
 
-# ---- the suite can fail ----
+# ---- targets unlike ours ----
 
 
 class Faulty:
-    """A transport that changes answers: the suite must notice."""
+    """A transport that changes answers; `change` gets the command and the answer."""
 
-    def __init__(self, under: object, change: object) -> None:
+    def __init__(self, under: Transport, change: Change) -> None:
         self.under, self.change = under, change
 
     def submit(self, command: Command) -> Pending:
-        pending, change = self.under.submit(command), self.change  # type: ignore[attr-defined]
-
-        class Changed:
-            def result(self, timeout: float | None = None) -> Response:
-                return change(command, pending.result(timeout))  # type: ignore[operator,no-any-return]
-
-        return Changed()
+        return Changed(command, self.under.submit(command), self.change)
 
     def execute(self, command: Command, timeout: float | None = None) -> Response:
         return self.submit(command).result(timeout)
@@ -146,30 +143,41 @@ class Faulty:
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class Changed:
+    """The answer to come, changed."""
+
+    command: Command
+    pending: Pending
+    change: Change
+
+    def result(self, timeout: float | None = None) -> Response:
+        return self.change(self.command, self.pending.result(timeout))
+
+
 def wrong_pointer(command: Command, response: Response) -> Response:
     sense = response.sense.replace(b"\x02\x06\0\0\xc0\0\x18\0", b"\x02\x06\0\0\xc0\0\x19\0")
-    return Response(response.status, sense, response.data_in, response.residual_in)
+    return replace(response, sense=sense)
 
 
 def no_identification(command: Command, response: Response) -> Response:
-    bare = response.sense[:7] + b"\0" if response.sense else b""
-    return Response(response.status, bare, response.data_in, response.residual_in)
+    return replace(response, sense=response.sense[:7] + b"\0" if response.sense else b"")
 
 
 def always_good(command: Command, response: Response) -> Response:
-    return Response(0, b"", response.data_in, response.residual_in)
+    return replace(response, status=0, sense=b"")
 
 
 def a_flipped_bit(command: Command, response: Response) -> Response:
     data = bytearray(response.data_in)
     if data:
         data[-1] ^= 1
-    return Response(response.status, response.sense, memoryview(data), response.residual_in)
+    return replace(response, data_in=memoryview(data))
 
 
 @pytest.mark.parametrize("change", [wrong_pointer, no_identification, always_good, a_flipped_bit])
-def test_a_target_that_lies_is_found_out(make_harness: object, change: object) -> None:
-    harness = make_harness(memory=1)  # type: ignore[operator]
+def test_a_target_that_lies_is_found_out(make_harness: MakeHarness, change: Change) -> None:
+    harness = make_harness(memory=1)
     t = LogicalUnit(harness.transport, residuals=False)
     runner = Runner(t)
     t.transport = Faulty(harness.transport, change)
@@ -178,5 +186,59 @@ def test_a_target_that_lies_is_found_out(make_harness: object, change: object) -
     found = runner.run(tests)
     assert found.failures
     assert all(each.outcome is not Outcome.NOT_SUPPORTED for each in found.results)
-    told = found.failures[0].message
-    assert "expected:" in told
+    assert "expected:" in found.failures[0].message
+
+
+def test_a_target_without_the_optional_commands_does_not_fail_for_it(
+    make_harness: MakeHarness,
+) -> None:
+    """Their cells are not supported, and what needs them is skipped."""
+    optional = {row.code.to_bytes(2, "big") for row in ROWS if row.level != MANDATORY}
+    refusal = bytes.fromhex("72052400 00000028 061E000000000000 B0103030 00000000")
+    refusal += bytes(16) + bytes.fromhex("02060000 C0000800")
+
+    def poorer(command: Command, response: Response) -> Response:
+        if command.cdb[0] == 0x7F and command.cdb[8:10] in optional:
+            return Response(2, refusal)
+        return response
+
+    harness = make_harness(memory=1)
+    t = LogicalUnit(Faulty(harness.transport, poorer), residuals=False)
+    tests = [test for test in TESTS if test.condition not in ("not OSD-2", "known")]
+    found = Runner(t).run(tests)
+    failed = [each.test.name for each in found.failures if not each.test.name.endswith(OPEN)]
+    assert not failed and not found.complaints
+    outcomes = {each.outcome for each in found.results if each.test.row.name == "CREATE COLLECTION"}
+    assert outcomes <= {Outcome.NOT_SUPPORTED, Outcome.NOT_APPLICABLE}
+
+
+def test_capabilities_are_tested_where_a_method_is_announced(make_harness: MakeHarness) -> None:
+    """A target that announces CMDRSP and checks nothing fails every such test, each in order."""
+
+    def announcing(command: Command, response: Response) -> Response:
+        if bytes.fromhex("90000005 00000001") in bytes(command.data_out):
+            changed = bytearray(response.data_in)
+            changed[24] = 2
+            return replace(response, data_in=memoryview(changed))
+        return response
+
+    harness = make_harness(memory=1)
+    t = LogicalUnit(Faulty(harness.transport, announcing), residuals=False, working_key=bytes(20))
+    about = {name for (_, name), reason in cells.reasons().items() if reason.unless}
+    tests = [test for test in TESTS if test.condition in about]
+    found = Runner(t).run(tests)
+    assert found.security_method == 2
+    assert {"SET KEY", "SET MASTER KEY"} <= found.required
+    tried = [each for each in found.results if each.outcome is not Outcome.NOT_SUPPORTED]
+    assert {each.outcome for each in tried} == {Outcome.FAILED}
+    assert all(each.message.startswith("expected:") for each in tried)
+
+
+def test_private_commands_of_osc_compat(make_harness: MakeHarness) -> None:
+    """Our target has them behind a switch; these rows are run with it on."""
+    harness = make_harness(memory=1, osc_compat=1)
+    t = LogicalUnit(harness.transport, residuals=False)
+    tests = [test for test in TESTS if test.row.level == PRIVATE]
+    found = Runner(t).run(tests)
+    assert [each.message for each in found.failures] == []
+    assert Outcome.NOT_SUPPORTED not in {each.outcome for each in found.results}

@@ -94,6 +94,7 @@ class Request:
     cut_out: bytes missing at the end of Data-Out.  surplus: bytes nobody asked for behind it.
     gets_first: the list of attributes to retrieve before the other.  gap: bytes of no meaning before
     every list.  expect_in: what the transport is told to expect, None: what the CDB says.
+    cdb_length: the CDB is cut to that.
     """
 
     action: int
@@ -124,6 +125,7 @@ class Request:
     gets_first: bool = False
     gap: int = 0
     expect_in: int | None = None
+    cdb_length: int = CDB_LENGTH
 
     def but(self, **changes: Any) -> Request:
         """The same with other fields."""
@@ -151,7 +153,9 @@ class Request:
         if self.cut_out:
             del out[-self.cut_out :]
         expected = room if self.expect_in is None else self.expect_in
-        return Built(bytes(cdb), bytes(out) + self.surplus, expected, self._retrieved_at())
+        return Built(
+            bytes(cdb[: self.cdb_length]), bytes(out) + self.surplus, expected, self._retrieved_at()
+        )
 
     def _retrieved_at(self) -> int:
         wanted = self.data_in if self.retrieved_at is None else self.retrieved_at

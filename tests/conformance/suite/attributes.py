@@ -179,12 +179,17 @@ def undefined_attributes_have_length_0(t: LogicalUnit, row: Row) -> None:
 @each(listed(), "current command", "osd2-wire 5.19 in list form")
 def current_command_attributes(t: LogicalUnit, row: Row) -> None:
     request = MAKE[row.name](t)
-    numbers = (2, 3, 4, 1, 6)
+    numbers = (2, 3, 4, 1, 6, 0, 5)
     answer = t.good(request.but(gets=tuple((CURRENT_COMMAND, each) for each in numbers)))
     values = answer.values
     t.same(values[:3], list(kind_and_ids(row, request)), "type, partition, object", answer)
     t.same(len(values[3]), 32, "length of the response integrity check value", answer)
     t.same(len(values[4]), 8, "length of the change in used capacity", answer)
+    name = b"INCITS  T10 Current Command"
+    t.same(values[5].rstrip(b"\0 "), name, "page identification", answer)
+    t.same(len(values[5]), 40, "length of the page identification", answer)
+    if row.name != "APPEND":
+        t.same(values[6], bytes(8), "starting byte address of other commands than APPEND", answer)
 
 
 # ---- what is refused ----

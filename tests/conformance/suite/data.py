@@ -50,6 +50,16 @@ def returns_what_there_is_and_says_how_much(t: LogicalUnit) -> None:
     t.same(answer.data[4:].strip(b"\0"), b"", "nothing but zeros behind them", answer)
 
 
+@cell("READ", "Data-In short", "osd2-wire 8.4, 3.3 a length beyond any transport")
+def reads_as_much_as_there_is_and_room_for(t: LogicalUnit) -> None:
+    oid = user_object(t)
+    request = Request(0x8885, t.pid, oid, 1 << 40, expect_in=80)
+    answer = t.refused(request, READ_PAST_END, key=RECOVERED)
+    assert answer.sense is not None
+    t.same(answer.sense.information, 64, "bytes read, in descriptor 01h", answer)
+    t.same(answer.data[:64], CONTENT, "the bytes before the end", answer)
+
+
 @cell("READ", "beyond end", "osd2-wire 9-23 READ starting at or past the end")
 def starting_at_or_past_the_end(t: LogicalUnit) -> None:
     oid = user_object(t)
@@ -275,6 +285,18 @@ def any_scope_in_either_place(t: LogicalUnit, row: Row) -> None:
 def byte_10_is_no_isolation(t: LogicalUnit, row: Row) -> None:
     for bits in (1, 2):
         t.good(MAKE[row.name](t).but(byte10=bits))
+
+
+@each(
+    [BY_NAME[name] for name in FLUSHES if name != "FLUSH OSD"],
+    "zero length",
+    "osd2-wire 3.6 nothing to flush",
+)
+def nothing_to_flush(t: LogicalUnit, row: Row) -> None:
+    if row.name == "FLUSH PARTITION":
+        t.good(Request(row.code, t.partition()))
+    else:
+        t.good(Request(row.code, t.pid, t.object() if row.name == "FLUSH" else t.collection()))
 
 
 @cell("FLUSH PARTITION", "own fields", "osd2-wire 9-25 bytes 24-31 are ignored")

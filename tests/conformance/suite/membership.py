@@ -108,6 +108,16 @@ def created_as_a_member(t: LogicalUnit) -> None:
     t.same(t.members(cid), [oid], "members")
 
 
+@cell("CREATE", "all or nothing", "osd2-wire 3.2, 5.14 membership that cannot be")
+def no_object_without_its_membership(t: LogicalUnit) -> None:
+    oid, name = t.free_oid(), (COLLECTIONS_PAGE, 1)
+    answer = t.send(Request(0x8882, t.pid, oid, sets=((*name, struct.pack(">Q", ABSENT)),)))
+    code = answer.sense.code if answer.sense else 0
+    allowed = (INVALID_FIELD_IN_LIST, INVALID_FIELD_IN_CDB)
+    t.is_refused(answer, code if code in allowed else allowed[0], attribute=name)
+    t.check(not t.exists(oid), None, "no object of that id afterwards")
+
+
 @cell("SET ATTRIBUTES", "quota", "osd2-wire 5.12, 5.14 collections per user object")
 def more_collections_than_an_object_may_be_in(t: LogicalUnit) -> None:
     pid = t.partition()
@@ -133,6 +143,10 @@ def listing(t: LogicalUnit, row: Row, count: int = 5) -> tuple[Request, list[int
 
 
 LISTS = [BY_NAME["LIST"], BY_NAME["LIST COLLECTION"]]
+
+
+def blocks_of(answer: Answer) -> list[w.ObjectBlock]:
+    return w.object_blocks(read_list(answer).body)
 
 
 def read_list(answer: Answer) -> w.ObjectList:
@@ -172,6 +186,13 @@ def collection_ids(t: LogicalUnit) -> None:
     t.same(answer.data[23] & 0xFD, 0x44, "byte 23: format 11h", answer)
 
 
+@each(LISTS, "zero length", "osd2-wire 3.8 nothing to list")
+def nothing_to_list(t: LogicalUnit, row: Row) -> None:
+    request, _ = listing(t, row, 0)
+    answer = t.good(request)
+    t.same(answer.data, struct.pack(">QQIHBB", 16, 0, 0, 0, 0, 0x84), "the header alone", answer)
+
+
 @each(LISTS, "ok", "osd2-wire 3.8 INITIAL OBJECT_ID")
 def from_an_id_on(t: LogicalUnit, row: Row) -> None:
     request, ids = listing(t, row)
@@ -203,6 +224,21 @@ def continued_where_it_was_cut(t: LogicalUnit, row: Row) -> None:
         t.same(part.additional, 16 + 8 * len(left), "ADDITIONAL LENGTH, untruncated", answer)
         start, identifier = part.continuation, part.identifier
     t.same(found, ids, "all ids, once")
+
+
+@each(LISTS, "truncated", "osd2-wire 3.8 LSTCHG")
+def change_between_two_parts_of_a_list(t: LogicalUnit, row: Row) -> None:
+    request, ids = listing(t, row, 5)
+    first = t.good(request.but(length=40, data_in=40))
+    part = read_list(first)
+    t.check(not part.changed, first, "LSTCHG 0 in the first part")
+    again = request.but(address=part.continuation, word48=part.identifier)
+    same = t.good(again)
+    t.same((read_list(same).ids(), read_list(same).changed), (ids[2:], False), "unchanged", same)
+    t.good(Request(0x888A, request.pid, ids[4]))
+    changed = t.good(again)
+    t.same(read_list(changed).ids(), ids[2:4], "ids after a REMOVE", changed)
+    t.check(read_list(changed).changed, changed, "LSTCHG 1 after a REMOVE")
 
 
 @each(LISTS, "own fields", "osd2-wire 3.8 sort order")
@@ -247,6 +283,31 @@ def attributes_of_the_container_beside_them(t: LogicalUnit, row: Row) -> None:
     blocks = w.object_blocks(read_list(answer).body)
     t.same([each.attributes for each in blocks], [[(APPLICATION, 1, b"")]] * 2, "each", answer)
     t.same(answer.values, [b"whole"], "retrieved attributes", answer)
+
+
+@cell("LIST COLLECTION", "multi-object", "osd2-wire 3.8 collections with attributes")
+def attributes_of_collections(t: LogicalUnit) -> None:
+    pid, name = t.partition(), (0x6000_0001, 9)
+    cid = t.collection(pid=pid)
+    t.set(cid, *name, b"name", pid)
+    request = Request(0x8897, pid, 0, 4096, 0x1_0000, byte11=0x40, gets=(name,), data_in=4096)
+    answer = t.good(request)
+    t.same(answer.data[23] & 0xFD, 0x48, "byte 23: format 12h", answer)
+    found = [(each.oid, each.kind, each.attributes) for each in blocks_of(answer)]
+    t.same(found, [(cid, w.COLLECTION, [(*name, b"name")])], "blocks", answer)
+
+
+@each(LISTS, "own fields", "osd2-wire 3.8 LIST_ATTR needs list format")
+def attributes_in_page_format(t: LogicalUnit, row: Row) -> None:
+    request, _ = listing(t, row, 1)
+    t.bad_field(request.but(byte11=0x40, form=2, page=w.CURRENT_COMMAND), (11, 52))
+
+
+@each(LISTS, "Data-In short", "osd2-wire 8.4, 3.8 ALLOCATION LENGTH")
+def allocation_beyond_any_transport(t: LogicalUnit, row: Row) -> None:
+    request, ids = listing(t, row, 3)
+    answer = t.good(request.but(length=2**64 - 1))
+    t.same(read_list(answer).ids(), ids, "object ids", answer)
 
 
 @cell("LIST", "multi-object", "osd2-wire 3.8 partitions with attributes")
@@ -493,6 +554,15 @@ def tracking_collections_are_not_joined_by_attribute(t: LogicalUnit) -> None:
     number = (TRACKING_PAGE, 0x10)
     page = Request(0x888F, t.pid, cid, sets=((*number, bytes(8)),))
     t.refused(page, INVALID_FIELD_IN_LIST, attribute=number)
+
+
+@cell("CREATE USER TRACKING COLLECTION", "ok", "osd2-wire 3.2 REMOVE drops memberships")
+def removed_objects_leave_tracking_collections(t: LogicalUnit) -> None:
+    gone, stays = t.object(), t.object()
+    cid = tracking(t, t.collection(gone, stays))
+    t.good(Request(0x888A, t.pid, gone))
+    t.same(t.members(cid), [stays], "members")
+    t.same(t.number(cid, TRACKING_PAGE, 0x10), 1, "number of members")
 
 
 @cell("REMOVE COLLECTION", "not empty", "osd2-wire 3.2 FCR on a tracking collection")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 
 from tests.conformance.cells import cell, each
-from tests.conformance.commands import BY_NAME, Row
+from tests.conformance.commands import BY_NAME, COLLECTIONS, PARTITIONS, Row
 from tests.conformance.lu import GOOD, LogicalUnit
 from tests.conformance.sense import INVALID_FIELD_IN_CDB
 from tests.conformance.suite.instances import (
@@ -14,8 +14,8 @@ from tests.conformance.suite.instances import (
     FLUSHES,
     KEEPS,
     MAKE,
+    MEMBERS,
     copy,
-    listed,
     standard,
 )
 from tests.conformance.wire import CURRENT_COMMAND, DPO, FUA, Request
@@ -42,20 +42,32 @@ def caching_bits(t: LogicalUnit, row: Row) -> None:
         t.good(MAKE[row.name](t).but(byte10=bits))
 
 
-SURVIVING = [
-    row
-    for row in listed(*KEEPS, "GET ATTRIBUTES")
-    if row.addresses in ("object", "any", "collection")
-]
+def watched(t: LogicalUnit, row: Row, request: Request) -> tuple[int, int]:
+    """An object the command touches and leaves there, and the base of its pages."""
+    if row.name in MEMBERS:
+        return t.members(request.oid)[0], 0
+    if row.addresses in ("object", "any") and row.name not in KEEPS:
+        return request.oid, 0
+    if row.addresses == "collection" and row.name not in KEEPS:
+        return request.oid, COLLECTIONS
+    return 0, PARTITIONS  # what is made or removed leaves its partition
 
 
-@each(SURVIVING, "timestamps kept", "osd2-wire 2.4, 9-4 7Fh")
+@each(
+    [
+        row
+        for row in standard("GET ATTRIBUTES", "REMOVE PARTITION")
+        if row.addresses not in ("root", "new partition")
+    ],
+    "timestamps kept",
+    "osd2-wire 2.4, 9-4 7Fh",
+)
 def no_timestamp_moves(t: LogicalUnit, row: Row) -> None:
     request = MAKE[row.name](t).but(byte12=0x7F)
-    page = (0x6000_0000 if row.addresses == "collection" else 0) + 3
+    oid, base = watched(t, row, request)
 
-    def stamps() -> list[bytes]:
-        return [t.get(request.oid, page, number) for number in (1, 2, 3, 4, 5)]
+    def stamps() -> list[str]:
+        return [t.get(oid, base + 3, number).hex() for number in (1, 2, 3, 4, 5)]
 
     before, start = stamps(), t.number(0, 0x9000_0001, 0x100, 0)
     t.until(lambda: t.number(0, 0x9000_0001, 0x100, 0) > start + 1, "a clock that moves on")

@@ -9,7 +9,7 @@ from tests.conformance import wire as w
 from tests.conformance.cells import cell, each
 from tests.conformance.commands import BY_NAME, COLLECTIONS, PARTITIONS, ROOT, USER, Row
 from tests.conformance.lu import LogicalUnit
-from tests.conformance.sense import INVALID_FIELD_IN_LIST
+from tests.conformance.sense import INVALID_FIELD_IN_CDB, INVALID_FIELD_IN_LIST
 from tests.conformance.suite.instances import CONTENT, user_object
 from tests.conformance.wire import PAGE, Request
 
@@ -183,6 +183,62 @@ def fields_of_the_timestamps_page(t: LogicalUnit) -> None:
     t.same(fields, b"".join(t.get(oid, 3, number) for number in (1, 2, 3, 4, 5)), "fields")
 
 
+@cell("GET ATTRIBUTES", "page format", "osd2-wire 5.14 Collections page")
+def collections_page_in_page_format(t: LogicalUnit) -> None:
+    oid, first, second = t.object(), t.collection(), t.collection()
+    t.set(oid, 0x4, 1, struct.pack(">Q", first))
+    t.set(oid, 0x4, 5, struct.pack(">Q", second))
+    answer = t.good(Request(0x888E, t.pid, oid, form=PAGE, page=0x4))
+    found = w.page_fields(answer.retrieved)
+    t.same(found, (0x4, 16, struct.pack(">QQ", first, second)), "number, length, values", answer)
+
+
+@cell("GET ATTRIBUTES", "page format", "osd2-wire 5.6, 9-16 pages without a page form")
+def information_pages_have_no_page_form(t: LogicalUnit) -> None:
+    for page in (0x1, 0x0001_0000):
+        answer = t.send(Request(0x888E, t.pid, user_object(t), form=PAGE, page=page))
+        if answer.status:  # refused, or a null page
+            t.is_refused(answer, INVALID_FIELD_IN_CDB, 52)
+        else:
+            t.same(answer.retrieved[:8], struct.pack(">II", page, 0), "a null page", answer)
+
+
+@cell("GET ATTRIBUTES", "ok", "osd2-wire 5.17 policy/security pages")
+def policy_pages_and_their_lengths(t: LogicalUnit) -> None:
+    lengths: dict[int, dict[int, set[int]]] = {
+        ROOT: {1: {1}, 2: {6}, 3: {6}, 6: {1}, 7: {2}, 9: {6}, 0x7FFD: {0, 7}, 0x7FFE: {0, 7}},
+        PARTITIONS: {1: {1}, 2: {6}, 3: {6}, 4: {2}, 5: {2}, 0x7FFF: {0, 7}, 0x4000_0001: {4}},
+        COLLECTIONS: {0x4000_0001: {4}},
+        USER: {0x4000_0001: {4}},
+    }
+    for base, place in places(t).items():
+        names = [(base + 5, number) for number in lengths[base]]
+        for name, value in zip(names, values(t, place, *names), strict=True):
+            allowed = lengths[base][name[1]]
+            t.check(len(value) in allowed, None, f"{name[0]:X}h #{name[1]:X}h of {allowed}", value)
+
+
+@cell("SET ATTRIBUTES", "ok", "osd2-wire 5.13 timestamp bypass")
+def timestamp_bypass_of_a_partition(t: LogicalUnit) -> None:
+    pid, name = t.partition(), (0x3000_0003, 0xFFFF_FFFE)
+    t.good(Request(0x888F, pid, sets=((*name, b"\x7f"),)))
+    t.same(t.get(0, *name, pid), b"\x7f", "the attribute")
+    wrong = Request(0x888F, pid, sets=((*name, b"\x01"),))
+    t.refused(wrong, INVALID_FIELD_IN_LIST, attribute=name)
+
+
+@cell("APPEND", "current command", "osd2-wire 5.19 #6 change in used capacity")
+def used_capacity_changes_as_said(t: LogicalUnit) -> None:
+    oid, used = t.object(), (0x1, 0x81)
+    before = t.number(oid, *used)
+    data = bytes(range(256)) * 512
+    gets = ((w.CURRENT_COMMAND, 6),)
+    answer = t.good(Request(0x8887, t.pid, oid, len(data), data=data, gets=gets))
+    said = int.from_bytes(answer.values[0], "big", signed=True)
+    t.same(said, t.number(oid, *used) - before, "change in used capacity", answer)
+    t.check(said > 0, answer, "an increase", said)
+
+
 @cell("GET ATTRIBUTES", "ok", "osd2-wire 5.13 timestamps of a new object")
 def timestamps_are_milliseconds(t: LogicalUnit) -> None:
     before = t.number(0, 0x9000_0001, 0x100, 0)
@@ -287,6 +343,31 @@ def application_page_is_named(t: LogicalUnit) -> None:
     t.same(t.get(oid, 0x1_0000, 0), name, "page identification")
     request = Request(0x888F, t.pid, oid, sets=((0x1_0000, 0, bytes(41)),))
     t.refused(request, INVALID_FIELD_IN_LIST, attribute=(0x1_0000, 0))
+
+
+@cell("GET ATTRIBUTES", "ok", "osd2-wire 5.2 undefined page name")
+def page_without_a_name(t: LogicalUnit) -> None:
+    oid, page = t.object(), 0x1_0000
+    t.set(oid, page, 1, b"x")
+    name = t.get(oid, page, 0)
+    t.same(name.rstrip(b"\0 "), b" " * 8 + b"unidentified attributes page", "page identification")
+    t.same(len(name), 40, "its length")
+
+
+@cell("GET ATTRIBUTES", "ok", "osd2-wire 5.7 directory")
+def named_pages_are_in_the_directory(t: LogicalUnit) -> None:
+    oid, page = t.object(), 0x1_2345
+    name = b"ACME    Somewhere".ljust(40, b"\0")
+    t.set(oid, page, 0, name)
+    t.same(t.get(oid, 0, page), name, f"directory #{page:X}h")
+
+
+@cell("SET ATTRIBUTES", "own fields", "osd2-wire 5.2 maximum length FFFEh")
+def value_longer_than_an_attribute(t: LogicalUnit) -> None:
+    oid, name = t.object(), (0x1_0000, 1)
+    answer = t.send(Request(0x888F, t.pid, oid, sets=((*name, bytes(0xFFFF)),)))
+    t.is_refused(answer, INVALID_FIELD_IN_LIST, attribute=name)
+    t.same(t.get(oid, *name), b"", "the attribute")
 
 
 @cell("SET ATTRIBUTES", "read-only", "osd2-wire 5.11-5.13 what clients cannot set")

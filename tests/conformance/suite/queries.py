@@ -141,6 +141,15 @@ def runs_on_in_the_tracking_collection(t: LogicalUnit) -> None:
     t.same(t.number(matches, page, 0x10), 3, "number of members")
 
 
+@cell("QUERY", "ok", "osd2-wire 5.16 Command Tracking page after a QUERY")
+def tracking_page_says_how_it_ended(t: LogicalUnit) -> None:
+    cid, _ = numbered(t, 1, 2)
+    matches = tracking(t)
+    t.good(query(t, cid, query_list(), EXTENSION, matches=matches))
+    found = [t.get(matches, 0x6000_0004, number) for number in (1, 2, 3)]
+    t.same(found, [b"\x64", b"\0\0", b"\0\0"], "percent, active and ended command status")
+
+
 @cell("QUERY", "zero length", "osd2-wire 3.9 an empty collection")
 def nothing_to_search(t: LogicalUnit) -> None:
     t.same(matching(t, t.collection()), [], "no matches")

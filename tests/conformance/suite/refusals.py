@@ -46,6 +46,12 @@ def additional_length_of_another_version(t: LogicalUnit, row: Row) -> None:
         t.refused(request.patched(7, bytes([length])), INVALID_OPCODE)
 
 
+@each(rows_but(*PRIVATES, "EXEC"), "not OSD-2", "osd2-wire 9-39 a CDB of 200 bytes")
+def shorter_than_byte_7_says(t: LogicalUnit, row: Row) -> None:
+    request = Request(row.code, t.pid, ABSENT, byte10=3, form=0)
+    t.refused(request.but(cdb_length=200), INVALID_OPCODE)
+
+
 @each(
     rows_but(*PRIVATES, "EXEC", "FORMAT OSD", having=lambda row: row.code & 0xFF00 == 0x8800),
     "not OSD-2",
@@ -89,6 +95,21 @@ def reserved_partition(t: LogicalUnit, row: Row) -> None:
     request = MAKE[row.name](t)
     for pid in (1, 0xFFFF):
         t.bad_field(request.but(pid=pid), 16)
+
+
+@each(
+    known(
+        "EXEC",
+        having=lambda row: (
+            row.addresses in ("new object", "object", "collection")
+            or row.name in ("REMOVE PARTITION", "FLUSH PARTITION")
+        ),
+    ),
+    "reserved partition",
+    "osd2-wire 1.1 partition id 0",
+)
+def root_where_a_partition_is_wanted(t: LogicalUnit, row: Row) -> None:
+    t.bad_field(MAKE[row.name](t).but(pid=0), 16)
 
 
 def names_object(row: Row) -> bool:
