@@ -151,7 +151,10 @@ class CollectionCommands(Caller):
             collection, attributes=AttributeLists(ids, (), allocation_length)
         )
         retrieved = self.call(request).retrieved
+        room = allocation_length
         while not retrieved.complete:
+            if retrieved.needed <= room:
+                raise ProtocolError("the target left out attributes that there was room for")
             room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
             request = requests.get_member_attributes(
                 collection, attributes=AttributeLists(ids, (), room)
@@ -209,6 +212,8 @@ class CollectionCommands(Caller):
                 return result.ids
             if result.total_count > _QUERY_IDS_MAX:
                 raise ProtocolError(f"{result.total_count} matches: query into a collection")
+            if result.total_count <= count:
+                raise ProtocolError("the target left out ids that there was room for")
             count = result.total_count + result.total_count // 8
 
     def query_into(

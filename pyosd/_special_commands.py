@@ -78,6 +78,8 @@ class SpecialCommands(Caller):
                 found = decode_map(reply.data)
             except ValueError as error:
                 raise ProtocolError(str(error)) from None
+            if found.extents and found.extents[-1].end <= start:
+                raise ProtocolError("the target's map goes backwards")
             yield from found.extents
             if not found.more or not found.extents:
                 return

@@ -35,6 +35,7 @@ from pyosd.transport import Command, Response
 
 T = TypeVar("T")
 _REJECT = 0x3F
+TASK_ABORTED = 0x40  # SAM status
 _LOGOUT_TIMEOUT = 2.0
 _TASKS_MOST = _core.TASKS_MAX - 16  # some are kept for logout and task management
 _OPCODE_MASK = 0x3F
@@ -179,6 +180,14 @@ class Connection:
         request = task_management_request(function, lun, tag, number or 0)
         header, _ = self.plain_answer(self.request(request), time.monotonic() + timeout)
         return header[2]
+
+    def settle_aborted(self, task: Task) -> None:
+        """Call a task aborted, if it has no answer."""
+        with self._lock:
+            if not task.done:
+                task.answer = (TASK_ABORTED, b"", b"", 0, 0, 0)
+                task.done = True
+                self._changed.notify_all()
 
     def converse(self, dialogue: Generator[PduRequest, Answer, T], deadline: float) -> T:
         """Carry a dialogue of _login.py to its end.  Raises: what it raises; SessionLost."""

@@ -148,8 +148,11 @@ class PendingCommand:
 
     def abort(self, timeout: float = 5.0) -> int:
         """ABORT TASK.  Returns: the response code, 0: done, 1: there is no such task (any more)."""
-        lun = self._transport.address.lun
-        return self._connection.task_management(TaskFunction.ABORT_TASK, lun, self._task, timeout)
+        lun, function = self._transport.address.lun, TaskFunction.ABORT_TASK
+        response = self._connection.task_management(function, lun, self._task, timeout)
+        if response == TaskResponse.COMPLETE:  # of an aborted task no status comes (SAM, TAS 0)
+            self._connection.settle_aborted(self._task)
+        return response
 
 
 class IscsiTransport:

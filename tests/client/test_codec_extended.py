@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from pyosd import requests
 from pyosd.cdb import Duplication, Request, ServiceAction, decode_data_in, encode
+from pyosd.commands import Commands
+from pyosd.errors import ProtocolError
 from pyosd.list_data import (
     Extent,
     MapType,
@@ -23,6 +26,7 @@ from pyosd.list_data import (
 from pyosd.osd._errors import Invalid
 from pyosd.osd._query import TERMS_MAX, Condition, Criterion, Query, attr, encode_query_list
 from pyosd.tracking import CommandTracking, TaskManagementReply
+from pyosd.transport import Command, Pending, Response
 from pyosd.types import ROOT, AttributeId, AttributeValue, TaskManagement, ref
 
 COLLECTION = ref(0x10000, 0x10002)
@@ -433,3 +437,78 @@ def test_query_answers_cut_anywhere(ids: list[int], cut: int) -> None:
 def test_tracking_pages_of_any_bytes(pages: list[tuple[int, int, bytes]]) -> None:
     values_ = [AttributeValue(0x6000_0004, number % 0x20, data) for _, number, data in pages]
     CommandTracking.of(values_)
+
+
+@given(criteria, st.booleans())
+def test_query_lists_are_read_again(wanted: list[Criterion], match_all: bool) -> None:
+    query = Query(tuple(wanted), match_all)
+    assert Query.decode(query.encode()) == query
+
+
+@given(st.binary(max_size=100))
+def test_query_lists_of_any_bytes(data: bytes) -> None:
+    try:
+        Query.decode(data)
+    except Invalid:
+        pass
+
+
+class Lying:
+    """A transport whose target gives the same answer to whatever it is asked."""
+
+    def __init__(self, answer: bytes, status: int = 0, sense: bytes = b"") -> None:
+        self.response = (status, sense, answer)
+        self.asked = 0
+
+    def submit(self, command: Command) -> Pending:
+        raise AssertionError("nothing here is submitted")
+
+    def execute(self, command: Command, timeout: float | None = None) -> Response:
+        self.asked += 1
+        assert self.asked < 100, "it is asked for ever"
+        status, sense, answer = self.response
+        return Response(status, sense, memoryview(answer)[: command.data_in_length])
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def entry(page: int, number: int, length: int) -> bytes:
+    return struct.pack(">II6xH", page, number, length)
+
+
+ENDLESS_MAP = struct.pack(">QHHIQ", 1 << 40, 0, 1, 4096, 0)
+LISTED = b"\x09\0\0\0" + (24).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize(
+    ("answer", "ask"),
+    [
+        (ENDLESS_MAP, lambda osd: osd.read_map(OBJECT)),
+        (bytes(7), lambda osd: osd.read_map(OBJECT)),
+        (struct.pack(">QxxxB", 4 + 800, 0x84), lambda osd: osd.query(OBJECT)),
+        (struct.pack(">QxxxB", 4 + (8 << 40), 0x84), lambda osd: osd.query(OBJECT)),
+        (b"", lambda osd: osd.query(OBJECT, age == 1)),
+        (b"", lambda osd: osd.fetch_and_add(OBJECT, 1)),
+        (bytes(7), lambda osd: osd.compare_and_swap(OBJECT, 1, 2)),
+        (b"", lambda osd: osd.swap_attribute(OBJECT, AttributeId(9, 9), b"", b"x")),
+        (
+            LISTED + entry(8, 8, 0),
+            lambda osd: osd.swap_attribute(OBJECT, AttributeId(9, 9), b"", b"x"),
+        ),
+        (b"", lambda osd: osd.perform_task_management(1)),
+        (b"", lambda osd: osd.create_tracking_collection(0x10000)),
+        (b"", lambda osd: osd.copy(OBJECT, 0x10000)),
+        (
+            b"\x0e\0\0\0" + (1 << 17).to_bytes(4, "big"),
+            lambda osd: osd.get_member_attributes(OBJECT, [AttributeId(9, 9)]),
+        ),
+    ],
+)
+def test_answers_that_lie(answer: bytes, ask: Callable[[Commands], object]) -> None:
+    with pytest.raises(ProtocolError):
+        ask(Commands(Lying(answer)))
+
+
+def test_tracking_of_a_target_that_says_nothing() -> None:
+    assert Commands(Lying(b"")).tracking(COLLECTION).ended_well

@@ -14,7 +14,16 @@ from collections.abc import Callable
 
 import pytest
 
-from pyosd import ProtocolError, Target, Unreachable, connect
+from pyosd import (
+    ROOT,
+    ProtocolError,
+    Target,
+    TaskAborted,
+    TaskResponse,
+    Unreachable,
+    connect,
+    requests,
+)
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost
 from pyosd.transport import Command
 from tests.client.fake_target import NO_TAG, FakeTarget, Pdu, Peer
@@ -482,3 +491,20 @@ def test_nobody_listens() -> None:
         pass
     with pytest.raises(Unreachable, match="cannot connect"):
         open_target(fake)
+
+
+def test_no_status_of_an_aborted_command() -> None:
+    """SAM lets a target say nothing of a task it has aborted; the client is told all the same."""
+    aborted = threading.Event()
+
+    def act(peer: Peer, pdu: Pdu) -> None:
+        if pdu.opcode == 0x02:
+            peer.send(peer.header(0x22, 0x80, pdu.tag, b2=0))
+            peer.stat_sn += 1
+            aborted.set()
+
+    with FakeTarget(answering(act)) as fake, open_target(fake) as target:
+        pending = target.submit(requests.get_attributes(ROOT))
+        assert target.abort(pending) == TaskResponse.COMPLETE
+        assert aborted.is_set()
+        assert isinstance(pending.reply().error, TaskAborted)

@@ -20,6 +20,7 @@ from pyosd import (
     OSDError,
     Page,
     Target,
+    TaskAborted,
     TaskFunction,
     TaskManagement,
     TaskResponse,
@@ -219,6 +220,35 @@ def test_perform(target: Target) -> None:
     with pytest.raises(OSDError):
         target.perform_scsi_command(b"\x28" + bytes(9), b"", 512)
     assert target.perform_task_management(TaskManagement.QUERY_TASK, 0x7777).response in (0, 5)
+
+
+def test_abort_of_a_command_that_waits(target: Target, zone: ObjectRef) -> None:
+    forever = b"import time\nwhile True: time.sleep(60)"
+    pending = target.submit(requests.execute(zone, forever, synchronous=True))
+    while not target.jobs(zone.partition_id):
+        pass
+    assert target.abort(pending) in (TaskResponse.COMPLETE, TaskResponse.NO_TASK)
+    assert isinstance(pending.reply().error, TaskAborted)
+    (job,) = target.jobs(zone.partition_id)
+    target.job(job.id).kill()
+
+
+MANY = """
+import osd
+found = list(osd.query(osd.attr(0x10000, 3) == "found"))
+ids = [u.object_id for u in found]
+print(len(found), ids == sorted(ids))
+"""
+
+
+def test_a_long_query_is_many_calls(target: Target, zone: ObjectRef) -> None:
+    target.create_many(zone.partition_id, 3000)
+    everything = ref(zone.partition_id, OBJECTS_COLLECTION)
+    target.set_member_attributes(everything, [AttributeValue(Page.APPLICATION, 3, b"found")])
+    job = target.exec(MANY, zone=zone)
+    status = job.wait(60)
+    assert bytes(target.read(job.id, 0, 100)) == b"3000 True\n"
+    assert 3000 / 1024 < status.calls < 100
 
 
 def test_task_management(target: Target, osd_url: str, zone: ObjectRef) -> None:
