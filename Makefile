@@ -23,7 +23,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash faults bench install uninstall clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -66,6 +66,9 @@ lint: build     ## format, lint, types, warnings as errors
 
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
+
+faults: build   ## every n-th system call and allocation fails, or is the last
+	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py
 
 bench: build    ## the table of benchmarks, into bench/results/latest.json
 	@$(bin)/python -m bench

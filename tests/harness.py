@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,9 +39,16 @@ class Harness:
 
     Args:
         build: the program.  options: of the option string.  log: where its messages go.
+        variables: added to its environment.
     """
 
-    def __init__(self, build: Path, options: Mapping[str, object], log: Path) -> None:
+    def __init__(
+        self,
+        build: Path,
+        options: Mapping[str, object],
+        log: Path,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         settings = {"cache": SMALL_CACHE} | dict(options)
         folder = settings.get("dir")
         if isinstance(folder, Path) and folder.parent.exists() and not folder.exists():
@@ -48,6 +56,7 @@ class Harness:
         self.options = ";".join(f"{name}={value}" for name, value in settings.items())
         self.build = build
         self.log = log
+        self.environment = os.environ | dict(variables or {})
         self.killed = False
         self.start()
 
@@ -58,7 +67,8 @@ class Harness:
         """
         before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as stderr:
-            self.transport = HarnessTransport([str(self.build), self.options], stderr)
+            argv = [str(self.build), self.options]
+            self.transport = HarnessTransport(argv, stderr, self.environment)
         self.pid = self.transport.process.pid
         self.osd = Commands(self.transport)
         self.killed = False

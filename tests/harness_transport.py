@@ -14,7 +14,7 @@ import itertools
 import struct
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import IO
@@ -48,9 +48,15 @@ class HarnessTransport:
     Thread-safe.  process: for tests that kill it; stderr: its log goes there.
     """
 
-    def __init__(self, argv: Sequence[str], stderr: IO[bytes] | int | None = None) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        stderr: IO[bytes] | int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+            argv, stdin=pipe, stdout=pipe, stderr=stderr, env=environment
         )
         self._tags = itertools.count(1)
         self._lock = threading.Lock()

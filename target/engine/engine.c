@@ -466,8 +466,10 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	if (status != OSD_OK)
 		return status;
 	status = open_dispatcher(engine, config);
-	if (status != OSD_OK)
+	if (status != OSD_OK) {
+		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);
 		return status;
+	}
 	status = osd_dispatch_recover(engine->dispatcher);
 	if (status != OSD_OK) {
 		snprintf(message, 256, "cannot take up the commands of the last run: %s",

@@ -11,8 +11,8 @@
  * Request frame: be32 4F534451h "OSDQ", be64 tag, be32 CDB length, be32 Data-Out length, be32
  * Data-In capacity, then CDB and Data-Out.  Answer frame: be32 4F534441h "OSDA", be64 tag, SAM
  * status, 3 zero bytes, be32 sense length, be32 Data-In length, then sense data and Data-In.
- * Many requests may be outstanding; answers come in any order.  A frame that is no frame ends
- * the harness with exit 2.
+ * Many requests may be outstanding; answers come in any order.  A request there is no memory for
+ * is answered BUSY; a frame that is no frame ends the harness with exit 2.
  *
  * Every buffer is allocated at its exact size, so that a sanitizer sees one byte too far. */
 #include <errno.h>
@@ -83,9 +83,9 @@ static void write_all(struct iovec *iov, int count)
 	}
 }
 
-static void answer(struct osd_request *request)
+static void send_answer(struct harness_request *item)
 {
-	struct harness_request *item = request->front_end;
+	struct osd_request *request = &item->request;
 	uint8_t header[ANSWER_HEADER];
 	struct osd_wr w = osd_wr_init(header, sizeof(header));
 	struct iovec iov[3] = {{header, sizeof(header)},
@@ -101,7 +101,12 @@ static void answer(struct osd_request *request)
 	pthread_mutex_lock(&output_lock);
 	write_all(iov, OSD_ARRAY_SIZE(iov));
 	pthread_mutex_unlock(&output_lock);
-	harness_request_free(item);
+}
+
+static void answer(struct osd_request *request)
+{
+	send_answer(request->front_end);
+	harness_request_free(request->front_end);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -124,51 +129,101 @@ static int read_all(void *buffer, size_t length)
 	return 1;
 }
 
-/* A buffer of exactly length bytes with content from stdin; length 0 gives one of size 0. */
-static bool read_buffer(size_t length, uint8_t **ret_buffer)
+/* Reads length bytes past. */
+static bool skip(size_t length)
 {
-	uint8_t *buffer = malloc(length);
+	uint8_t bytes[4096];
 
-	if ((!buffer && length) || (length && read_all(buffer, length) != 1)) {
-		free(buffer);
-		return false;
+	while (length) {
+		size_t piece = OSD_MIN(length, sizeof(bytes));
+
+		if (read_all(bytes, piece) != 1)
+			return false;
+		length -= piece;
 	}
-	*ret_buffer = buffer;
 	return true;
 }
 
-/* 1: *ret_item is the next request; 0: end of input; -1: not a frame. */
-static int read_request(struct harness_request **ret_item)
+struct request_header {
+	uint64_t tag;
+	size_t cdb_length, data_out_length, data_in_capacity;
+};
+
+/* 1, 0 or -1, as read_all; -1 also for what is no frame. */
+static int read_header(struct request_header *ret_header)
 {
-	OSD_CLEANUP(harness_request_freep) struct harness_request *item = calloc(1, sizeof(*item));
-	uint8_t header[REQUEST_HEADER];
-	struct osd_rd r = osd_rd_init(header, sizeof(header));
-	int got = read_all(header, sizeof(header));
-	size_t capacity;
+	uint8_t bytes[REQUEST_HEADER];
+	struct osd_rd r = osd_rd_init(bytes, sizeof(bytes));
+	int got = read_all(bytes, sizeof(bytes));
 	uint32_t magic;
 
-	if (!item || got <= 0)
-		return got <= 0 ? got : -1;
-	magic = (uint32_t)osd_rd_be(&r, 4);		  /* 0-3 */
-	item->tag = osd_rd_be(&r, 8);			  /* 4-11 */
-	item->request.cdb_length = osd_rd_be(&r, 4);	  /* 12-15 */
-	item->request.data_out_length = osd_rd_be(&r, 4); /* 16-19 */
-	capacity = osd_rd_be(&r, 4);			  /* 20-23 */
-	if (magic != REQUEST_MAGIC || item->request.cdb_length > CDB_MAX ||
-	    item->request.data_out_length > OSD_TRANSFER_MAX || capacity > OSD_TRANSFER_MAX)
-		return -1;
-	item->data_in = malloc(capacity);
-	if ((!item->data_in && capacity) || !read_buffer(item->request.cdb_length, &item->cdb) ||
-	    !read_buffer(item->request.data_out_length, &item->data_out))
-		return -1;
+	if (got <= 0)
+		return got;
+	magic = (uint32_t)osd_rd_be(&r, 4);		 /* 0-3 */
+	ret_header->tag = osd_rd_be(&r, 8);		 /* 4-11 */
+	ret_header->cdb_length = osd_rd_be(&r, 4);	 /* 12-15 */
+	ret_header->data_out_length = osd_rd_be(&r, 4);	 /* 16-19 */
+	ret_header->data_in_capacity = osd_rd_be(&r, 4); /* 20-23 */
+	return magic == REQUEST_MAGIC && ret_header->cdb_length <= CDB_MAX &&
+			       ret_header->data_out_length <= OSD_TRANSFER_MAX &&
+			       ret_header->data_in_capacity <= OSD_TRANSFER_MAX
+		       ? 1
+		       : -1;
+}
+
+/* NULL: no memory. */
+static struct harness_request *new_request(const struct request_header *header)
+{
+	struct harness_request *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->tag = header->tag;
+	item->cdb = malloc(header->cdb_length);
+	item->data_out = malloc(header->data_out_length);
+	item->data_in = malloc(header->data_in_capacity);
+	if ((!item->cdb && header->cdb_length) || (!item->data_out && header->data_out_length) ||
+	    (!item->data_in && header->data_in_capacity)) {
+		harness_request_free(item);
+		return NULL;
+	}
 	item->request.cdb = item->cdb;
+	item->request.cdb_length = header->cdb_length;
 	item->request.data_out = item->data_out;
+	item->request.data_out_length = header->data_out_length;
 	item->request.data_in = item->data_in;
-	item->request.data_in_capacity = capacity;
+	item->request.data_in_capacity = header->data_in_capacity;
 	item->request.nexus = (struct osd_nexus){.id = 1, .initiator_name = "", .address = ""};
 	item->request.task_tag = item->tag;
 	item->request.done = answer;
 	item->request.front_end = item;
+	return item;
+}
+
+/* 1: *ret_item is the next request, or NULL when there was no memory for it and BUSY has been
+ * answered; 0: end of input; -1: not a frame. */
+static int read_request(struct harness_request **ret_item)
+{
+	OSD_CLEANUP(harness_request_freep) struct harness_request *item = NULL;
+	struct request_header header;
+	int got = read_header(&header);
+
+	*ret_item = NULL;
+	if (got <= 0)
+		return got;
+	item = new_request(&header);
+	if (!item) {
+		struct harness_request busy = {.tag = header.tag,
+					       .request.sam_status = OSD_SAM_BUSY};
+
+		if (!skip(header.cdb_length + header.data_out_length))
+			return -1;
+		send_answer(&busy);
+		return 1;
+	}
+	if (read_all(item->cdb, header.cdb_length) != 1 ||
+	    read_all(item->data_out, header.data_out_length) != 1)
+		return -1;
 	*ret_item = OSD_STEAL(item);
 	return 1;
 }
@@ -179,6 +234,8 @@ static int serve(struct osd_engine *engine)
 	int got;
 
 	while ((got = read_request(&item)) > 0) {
+		if (!item)
+			continue;
 		if (osd_engine_try(engine, &item->request))
 			answer(&item->request);
 		else

@@ -19,15 +19,23 @@ from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
-from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeValue, ObjectRef
 from tests.conftest import MakeHarness, unavailable
 from tests.expect import QUOTA, check
-from tests.harness import Harness, StartFailed, program
+from tests.fault.history import (
+    GREEN,
+    SENSE_KEYS,
+    STEPS,
+    acknowledged,
+    consistent,
+    history,
+    run_history,
+)
+from tests.harness import StartFailed, program
 
 NOBODY = 65534
 DISK_MIB = 768
 LARGE = 16 << 20
-GREEN = AttributeValue(Page.APPLICATION, 1, b"green")
 
 
 def says(error: pytest.ExceptionInfo[StartFailed], *words: str) -> None:
@@ -248,63 +256,12 @@ def test_recovery_when_others_filled_the_disk(small_disk: Path, make_harness: Ma
 # ---- the n-th call of the store fails ----
 
 
-STEPS = 12
-
-
-def history(osd: Commands) -> Iterator[None]:
-    """One of every kind of change; yields after each so that the caller sees where it failed."""
-    pid = osd.create_partition(0x5_0000)
-    yield
-    collection = osd.create_collection(pid, 0x9_0000)
-    yield
-    obj = osd.create(pid, 0x1_0000, attributes=[GREEN])
-    yield
-    osd.write(obj, 0, b"w" * 100_000)
-    yield
-    joined = AttributeValue(Page.USER_COLLECTIONS, 1, collection.object_id.to_bytes(8, "big"))
-    osd.set_attributes(obj, [joined, AttributeValue(Page.APPLICATION, 2, b"two")])
-    yield
-    osd.append(obj, b"a" * 5000)
-    yield
-    osd.clear(obj, 10, 4096)
-    yield
-    osd.punch(obj, 50_000, 1000)
-    yield
-    osd.create_and_write(pid, b"second", requested_id=0x1_0001)
-    yield
-    osd.remove(ref(pid, 0x1_0001))
-    yield
-    osd.remove_collection(collection, with_members=True)
-    yield
-    osd.flush_partition(pid)
-    yield
-
-
-def consistent(osd: Commands) -> None:
-    """Whatever happened: lists, counts and attributes agree, and everything can be read."""
-    for pid in osd.list_partitions():
-        objects, collections = osd.list_objects(pid), osd.list_collections(pid)
-        count = osd.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0xC1)
-        assert int.from_bytes(count, "big") == len(objects) + len(collections)
-        members = {each: osd.list_members(each) for each in collections}
-        for obj in objects:
-            length = int.from_bytes(osd.get_attribute(obj, Page.USER_INFORMATION, 0x82), "big")
-            assert len(osd.read(obj, 0, length + 1)) == length
-            cid = osd.get_attribute(obj, Page.USER_COLLECTIONS, 1)
-            inside = [c.object_id.to_bytes(8, "big") for c, who in members.items() if obj in who]
-            assert inside == ([cid] if cid else [])
-
-
-SENSE_KEYS = {0x3, 0x4, 0x7}
-"""MEDIUM ERROR, HARDWARE ERROR, DATA PROTECT: what a failing store may be reported as."""
-
-
 SPENT = 20
 """Calls of the store that looking at it makes, before and after the history; about."""
 
 
-STRIDE = 4
-"""On disk, where each n opens the store twice, a run tries every fourth; which, the seed says."""
+STRIDE = 9
+"""On disk, where each n opens the store twice, a run tries every ninth; which, the seed says."""
 
 
 def numbers(seed: int, stride: int) -> Iterator[int]:
@@ -363,38 +320,3 @@ def test_killed_at_nth_call(make_harness: MakeHarness, tmp_path: Path, seed: int
         if done == STEPS:
             break
     assert n > 50
-
-
-def acknowledged(osd: Commands, done: int) -> None:
-    """After so many steps of the history."""
-    pid, obj = 0x5_0000, ref(0x5_0000, 0x1_0000)
-    assert done < 1 or pid in osd.list_partitions()
-    if 2 <= done < 11:
-        assert ref(pid, 0x9_0000) in osd.list_collections(pid)
-    if done >= 3:
-        assert osd.get_attribute(obj, GREEN.page, GREEN.number) == b"green"
-    if done >= 4:
-        length = int.from_bytes(osd.get_attribute(obj, Page.USER_INFORMATION, 0x82), "big")
-        assert length in {
-            4: (100_000, 105_000),
-            5: (100_000, 105_000),
-            6: (105_000,),
-            7: (105_000, 104_000),
-        }.get(done, (104_000,))
-    if done >= 5:
-        assert osd.get_attribute(obj, GREEN.page, 2) == b"two"
-    if done >= 10:
-        assert ref(pid, 0x1_0001) not in osd.list_objects(pid)
-
-
-def run_history(harness: Harness) -> bool:
-    """Run the history; returns whether a command failed, which must be told in the right words."""
-    try:
-        for _ in history(harness.osd):
-            pass
-    except Unreachable:
-        raise AssertionError(f"the harness died:\n{harness.log.read_text()}") from None
-    except OSDError as error:
-        assert error.sense_key in SENSE_KEYS, error
-        return True
-    return False

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* interpose.c -- preloaded into a program under test: its n-th call of one kind fails, or is the
+ * last thing the process does.
+ *
+ * IOSD_FAULT=KIND:PHASE:N:ACTION
+ *   KIND    disk: calls that change a file or a directory; memory: allocations
+ *   PHASE   start: counted from the beginning; serve: from the first read of standard input
+ *   N       from 1
+ *   ACTION  kill: SIGKILL instead of the call; late: after it; short: a write does its first half
+ *           (of other calls: nothing happens); a number: the call fails with that errno
+ * IOSD_FAULT_COUNT names a file whose first 8 bytes are kept at the calls counted so far, in the
+ * machine's order.
+ *
+ * Calls go to the kernel by syscall(2), allocations to the C library's own names, so nothing here
+ * allocates or looks symbols up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The names of glibc 2.36 (Debian 12); no header declares them. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+enum kind { DISK, MEMORY };
+enum verdict { PASS, FAIL, HALF, LATE };
+
+static struct {
+	enum kind kind;
+	uint64_t at;
+	int error; /* errno; 0: see the next three */
+	bool kill, late, half;
+	_Atomic bool counts; /* in this phase */
+	_Atomic uint64_t *calls;
+} plan;
+static _Atomic uint64_t own_calls;
+
+__attribute__((constructor)) static void read_plan(void)
+{
+	const char *text = getenv("IOSD_FAULT"), *file = getenv("IOSD_FAULT_COUNT");
+	char kind[16], phase[16], action[16];
+	unsigned long long at;
+	int fd;
+
+	plan.calls = &own_calls;
+	if (!text || sscanf(text, "%15[^:]:%15[^:]:%llu:%15s", kind, phase, &at, action) != 4)
+		return;
+	plan.kind = strcmp(kind, "memory") == 0 ? MEMORY : DISK;
+	plan.at = at;
+	plan.kill = strcmp(action, "kill") == 0;
+	plan.late = strcmp(action, "late") == 0;
+	plan.half = strcmp(action, "short") == 0;
+	plan.error = atoi(action);
+	fd = file ? (int)syscall(SYS_open, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	if (fd >= 0 && syscall(SYS_ftruncate, fd, (long)sizeof(uint64_t)) == 0) {
+		void *page =
+			mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+		if (page != MAP_FAILED)
+			plan.calls = page;
+	}
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	plan.counts = strcmp(phase, "start") == 0;
+}
+
+static void die(void)
+{
+	syscall(SYS_kill, (long)getpid(), (long)SIGKILL);
+	for (;;)
+		pause();
+}
+
+static enum verdict judge(enum kind kind)
+{
+	if (plan.kind != kind || !plan.at || !atomic_load(&plan.counts))
+		return PASS;
+	if (atomic_fetch_add(plan.calls, 1) + 1 != plan.at)
+		return PASS;
+	if (plan.kill)
+		die();
+	if (plan.late)
+		return LATE;
+	if (plan.half)
+		return HALF;
+	errno = plan.error;
+	return FAIL;
+}
+
+/* ---- files ------------------------------------------------------------------------------------ */
+
+static enum verdict judge_file(int fd)
+{
+	struct stat status;
+
+	if (plan.kind != DISK || fd <= 2 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return PASS;
+	return judge(DISK);
+}
+
+static long done(enum verdict verdict, long result)
+{
+	if (verdict == LATE)
+		die();
+	return result;
+}
+
+/* One system call as a change of the disk; `short` has no meaning for most and lets them be. */
+#define CHANGE(verdict_, call_)                                                                    \
+	do {                                                                                       \
+		enum verdict verdict = (verdict_);                                                 \
+		return verdict == FAIL ? -1 : (int)done(verdict, call_);                           \
+	} while (0)
+
+ssize_t write(int fd, const void *bytes, size_t length)
+{
+	enum verdict verdict = judge_file(fd);
+
+	if (verdict == FAIL)
+		return -1;
+	if (verdict == HALF && length > 1)
+		length /= 2;
+	return done(verdict, syscall(SYS_write, fd, bytes, length));
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset)
+{
+	enum verdict verdict = judge_file(fd);
+
+	if (verdict == FAIL)
+		return -1;
+	if (verdict == HALF && length > 1)
+		length /= 2;
+	return done(verdict, syscall(SYS_pwrite64, fd, bytes, length, offset));
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+	return pwrite64(fd, bytes, length, offset);
+}
+
+int fsync(int fd)
+{
+	CHANGE(judge_file(fd), syscall(SYS_fsync, fd));
+}
+
+int fdatasync(int fd)
+{
+	CHANGE(judge_file(fd), syscall(SYS_fdatasync, fd));
+}
+
+int syncfs(int fd)
+{
+	CHANGE(judge(DISK), syscall(SYS_syncfs, fd));
+}
+
+int ftruncate64(int fd, off64_t length)
+{
+	CHANGE(judge_file(fd), syscall(SYS_ftruncate, fd, length));
+}
+
+int ftruncate(int fd, off_t length)
+{
+	return ftruncate64(fd, length);
+}
+
+int fallocate64(int fd, int mode, off64_t offset, off64_t length)
+{
+	CHANGE(judge_file(fd), syscall(SYS_fallocate, fd, mode, offset, length));
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	return fallocate64(fd, mode, offset, length);
+}
+
+int futimens(int fd, const struct timespec times[2])
+{
+	CHANGE(judge_file(fd), syscall(SYS_utimensat, fd, NULL, times, 0));
+}
+
+ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t length,
+			unsigned flags)
+{
+	enum verdict verdict = judge_file(out);
+
+	if (verdict == FAIL)
+		return -1;
+	if (verdict == HALF && length > 1)
+		length /= 2;
+	return done(verdict, syscall(SYS_copy_file_range, in, in_at, out, out_at, length, flags));
+}
+
+int rename(const char *from, const char *to)
+{
+	CHANGE(judge(DISK), syscall(SYS_rename, from, to));
+}
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	CHANGE(judge(DISK), syscall(SYS_renameat, from_fd, from, to_fd, to));
+}
+
+int unlink(const char *path)
+{
+	CHANGE(judge(DISK), syscall(SYS_unlink, path));
+}
+
+int unlinkat(int fd, const char *path, int flags)
+{
+	CHANGE(judge(DISK), syscall(SYS_unlinkat, fd, path, flags));
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	CHANGE(judge(DISK), syscall(SYS_mkdir, path, mode));
+}
+
+int mkdirat(int fd, const char *path, mode_t mode)
+{
+	CHANGE(judge(DISK), syscall(SYS_mkdirat, fd, path, mode));
+}
+
+int openat64(int fd, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	if (flags & O_CREAT) {
+		va_list list;
+
+		va_start(list, flags);
+		mode = va_arg(list, mode_t);
+		va_end(list);
+	}
+	CHANGE(flags & O_CREAT ? judge(DISK) : PASS, syscall(SYS_openat, fd, path, flags, mode));
+}
+
+int openat(int fd, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	if (flags & O_CREAT) {
+		va_list list;
+
+		va_start(list, flags);
+		mode = va_arg(list, mode_t);
+		va_end(list);
+	}
+	return openat64(fd, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	if (flags & O_CREAT) {
+		va_list list;
+
+		va_start(list, flags);
+		mode = va_arg(list, mode_t);
+		va_end(list);
+	}
+	return openat64(AT_FDCWD, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	if (flags & O_CREAT) {
+		va_list list;
+
+		va_start(list, flags);
+		mode = va_arg(list, mode_t);
+		va_end(list);
+	}
+	return openat64(AT_FDCWD, path, flags, mode);
+}
+
+/* ---- the phase -------------------------------------------------------------------------------- */
+
+ssize_t read(int fd, void *bytes, size_t length)
+{
+	if (fd == 0)
+		atomic_store(&plan.counts, true);
+	return syscall(SYS_read, fd, bytes, length);
+}
+
+ssize_t readv(int fd, const struct iovec *pieces, int count)
+{
+	if (fd == 0)
+		atomic_store(&plan.counts, true);
+	return syscall(SYS_readv, fd, pieces, count);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static bool refused(void)
+{
+	enum verdict verdict = judge(MEMORY);
+
+	if (verdict == PASS)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return refused() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+	return refused() ? NULL : __libc_realloc(old, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	return refused() ? NULL : __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+	void *made = refused() ? NULL : __libc_memalign(alignment, size);
+
+	if (!made)
+		return ENOMEM;
+	*ret = made;
+	return 0;
+}
