@@ -9,7 +9,7 @@
 #include "wire/list_data.h"
 
 #define ENTRIES_MAX  65536u /* ids or id blocks in one command (design D26) */
-#define MEASURED_MAX 4096u  /* blocks that do not fit, looked at for ADDITIONAL LENGTH */
+#define MEASURED_MAX 256u   /* blocks that do not fit, looked at for ADDITIONAL LENGTH */
 
 enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
 

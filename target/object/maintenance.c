@@ -214,6 +214,7 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 {
 	enum osd_status status;
 	size_t count;
+	bool more;
 
 	do {
 		struct osd_key_list list;
@@ -223,7 +224,10 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 		if (status == OSD_OK && count > 0)
 			status = remove_keys(objects, table, &list);
 		osd_key_list_release(&list);
-	} while ((status == OSD_OK && count == REAP_BATCH) || status == OSD_E_RETRY);
+		more = (status == OSD_OK && count == REAP_BATCH) || status == OSD_E_RETRY;
+		if (more && osd_should_stop(objects))
+			return OSD_E_BUSY; /* the next opening goes on */
+	} while (more);
 	return status;
 }
 
