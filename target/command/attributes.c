@@ -73,6 +73,16 @@ static void look_through_gets(struct osd_attr_params *params)
 	}
 }
 
+/* A value longer than any may be, which is all that the list opened has then. */
+static enum osd_status name_too_long(struct osd_request *request, struct osd_attr_list list)
+{
+	struct osd_attr attr;
+
+	if (!list.at || !osd_attr_list_next(&list, &attr))
+		return OSD_E_PARAM_FIELD; /* no such list at all */
+	return osd_command_fail_attribute(request, OSD_E_PARAM_FIELD, attr.page, attr.number);
+}
+
 static enum osd_status load_list_format(struct osd_request *request, struct osd_attr_params *params,
 					const uint8_t *set, const uint8_t *get)
 {
@@ -81,6 +91,8 @@ static enum osd_status load_list_format(struct osd_request *request, struct osd_
 
 	if (params->sets)
 		status = osd_attr_list_open(set, cdb->set_length, OSD_LIST_SET, &params->set_list);
+	if (status == OSD_E_PARAM_FIELD)
+		return name_too_long(request, params->set_list);
 	if (status == OSD_OK && params->gets)
 		status = osd_attr_list_open(get, cdb->get_list_length, OSD_LIST_GET,
 					    &params->get_list);

@@ -16,7 +16,7 @@ static const uint8_t golden_record[OSD_RECORD_BYTES] = {
 	0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x07,				/* 64: generation */
 	0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x09,				/* 72: spare */
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,				/* 80: quota */
-	0x00, 0x00, 0x00, 0x0c, 0x00, 0x00, 0x00, 0x00,				/* 88 */
+	0x00, 0x00, 0x00, 0x0c, 0x0a, 0x0b, 0x0c, 0x0d,				/* 88: count, tag */
 };
 
 static const struct osd_record record = {
@@ -31,6 +31,7 @@ static const struct osd_record record = {
 	.spare_generation = UINT64_C(0x100000009),
 	.max_length = UINT64_MAX,
 	.attribute_count = 12,
+	.policy_tag = 0x0a0b0c0d,
 };
 
 static void test_object_record(void)
@@ -44,6 +45,7 @@ static void test_object_record(void)
 	CHECK_EQ(back.length, record.length);
 	CHECK_EQ(back.times[OSD_T_DATA_MODIFIED], record.times[OSD_T_DATA_MODIFIED]);
 	CHECK_EQ(back.attribute_count, 12);
+	CHECK_EQ(back.policy_tag, 0x0a0b0c0d);
 	for (size_t length = 0; length < sizeof(bytes); length++)
 		CHECK_EQ(osd_record_decode(bytes, length, &back), OSD_E_MEDIUM);
 	bytes[0] = 2;
@@ -58,12 +60,16 @@ static void test_root_record(void)
 	struct osd_root_record root = {.epoch = 3,
 				       .next_incarnation = 9,
 				       .next_partition_id = 0x10005,
-				       .capacity = 77},
+				       .capacity = 77,
+				       .isolation = 2},
 			       back;
 	uint8_t bytes[OSD_ROOT_RECORD_BYTES];
 
 	root.common.quotas = (struct osd_quotas){1, 2, 3, 4, 5};
+	root.common.user_tag = 0x01020304;
 	osd_root_record_encode(&root, bytes);
+	CHECK_BYTES(bytes + 76, 8, "\1\2\3\4\0\0\0\0", 8);
+	CHECK_BYTES(bytes + 108, 4, "\2\0\0\0", 4);
 	CHECK_BYTES(bytes + 64, 12, "\0\0\0\x04\0\0\0\0\0\0\0\x05", 12);
 	CHECK_BYTES(bytes + 84, 8, "\0\0\0\x03\0\0\0\x09", 8);
 	CHECK_BYTES(bytes + 92, 8, "\0\0\0\0\0\x01\0\x05", 8);

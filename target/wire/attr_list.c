@@ -45,8 +45,10 @@ enum osd_status osd_attr_entries_open(const uint8_t *bytes, size_t length, uint8
 
 		if (!entry || ++count > osd_exec_limits[OSD_LIMIT_LIST_ENTRIES].maximum)
 			return OSD_E_PARAM_LENGTH;
-		if (type == OSD_LIST_SET && osd_get_be(at + LENGTH_AT, 2) > OSD_ATTRIBUTE_MAX)
+		if (type == OSD_LIST_SET && osd_get_be(at + LENGTH_AT, 2) > OSD_ATTRIBUTE_MAX) {
+			*ret_list = (struct osd_attr_list){at, at + entry, type};
 			return OSD_E_PARAM_FIELD;
+		}
 		at += entry;
 	}
 	*ret_list = (struct osd_attr_list){bytes, end, type};

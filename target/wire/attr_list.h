@@ -42,7 +42,8 @@ struct osd_attr_list {
  * leave it 0).
  * type: OSD_LIST_GET or OSD_LIST_SET.  OSD_E_PARAM_LENGTH: too short, not a multiple of 8, an
  * entry runs past the end, or more entries than one command may have (exec_limits.h);
- * OSD_E_PARAM_FIELD: other list type, or a value longer than OSD_ATTRIBUTE_MAX. */
+ * OSD_E_PARAM_FIELD: other list type, or a value longer than OSD_ATTRIBUTE_MAX; then the list has
+ * just that entry. */
 enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t type,
 				   struct osd_attr_list *ret_list);
 /* The same for entries without a list header. */

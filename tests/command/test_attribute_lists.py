@@ -158,6 +158,18 @@ def test_one_bad_entry_undoes_all(
         )
 
 
+def test_a_value_longer_than_any(osd: Commands, obj: ObjectRef) -> None:
+    """FFFEh bytes are the most; FFFFh is a bad value, not a bad list."""
+    longest = mine(1, b"x" * 0xFFFE)
+    check(send_list(osd, obj, [longest]), OK)
+    assert osd.get_attribute(obj, APPLICATION, 1) == longest.value
+    head = struct.pack(">BxxxI", 9, 0) + struct.pack(">II6xH", APPLICATION, 2, 0xFFFF)
+    body = head + b"x" * 0xFFFF + b"\0"
+    request = rq.set_attributes(obj, attributes=AttributeLists((), (mine(1),)))
+    reply = mangled(osd, request, {68: len(body).to_bytes(4, "big")}, data_out=body)
+    check(reply, LIST_FIELD, AttributeId(APPLICATION, 2))
+
+
 # ---- about many objects ----
 
 
