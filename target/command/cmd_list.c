@@ -144,6 +144,8 @@ static enum osd_status put_blocks(struct osd_command_context *ctx, const struct 
 	for (*offered = 0; status == OSD_OK && *offered < count; ++*offered) {
 		if (writer->first_left_out && ++measured > MEASURED_MAX)
 			break;
+		if (osd_command_aborted(ctx->request))
+			return OSD_E_TASK_ABORTED;
 		status = put_block(&blocks, ids[*offered], length);
 	}
 	return status;

@@ -113,6 +113,7 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 	reading->ctx = ctx;
 	reading->writer = &writer;
 	do {
+		osd_command_hold(ctx);
 		if (osd_command_aborted(ctx->request))
 			return OSD_E_TASK_ABORTED;
 		reading->before = writer;

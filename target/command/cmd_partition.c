@@ -18,6 +18,7 @@ static enum osd_status check_format(struct osd_command_context *ctx, uint64_t ca
 		return osd_command_fail(ctx->request, status, FIELD_CAPACITY);
 	if (status == OSD_OK)
 		status = osd_phase_rehearse(ctx->objects, ctx->request);
+	osd_command_hold(ctx);
 	if (status == OSD_OK && osd_command_aborted(ctx->request)) /* while others ended */
 		status = OSD_E_TASK_ABORTED;
 	return status;

@@ -179,6 +179,9 @@ static enum osd_status list_matches(struct osd_command_context *ctx, const struc
 	ids = listing.ids = malloc((listing.capacity + 1) * sizeof(*ids));
 	if (!ids)
 		return OSD_E_NO_MEMORY;
+	osd_command_hold(ctx);
+	if (osd_command_aborted(ctx->request))
+		return OSD_E_TASK_ABORTED;
 	status = osd_transact(ctx->objects, osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
 			      OSD_COMMIT_PROCESS, list_in, &listing);
 	if (status != OSD_OK)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -40,6 +41,14 @@ enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd
 bool osd_command_aborted(const struct osd_request *request)
 {
 	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
+}
+
+void osd_command_hold(const struct osd_command_context *ctx)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+
+	while (ctx->hold && !osd_command_aborted(ctx->request) && access(ctx->hold, F_OK) == 0)
+		nanosleep(&pause, NULL);
 }
 
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)

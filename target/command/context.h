@@ -85,6 +85,7 @@ struct osd_command_context {
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
+	const char *hold;		     /* osd_command_hold */
 };
 
 /* How the command's changes are committed: FUA is durable. */

@@ -204,6 +204,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
+		.hold = dispatcher->config.hold,
 	};
 	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
 		ctx->command_data = request->data_out + request->decoded.continuation_length;

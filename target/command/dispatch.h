@@ -19,8 +19,9 @@ struct osd_dispatcher_config {
 	struct osd_objects *objects;   /* borrowed */
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
-	bool osc_compat; /* request->osc_compat of all */
-	bool osc_list_e; /* request->osc_list_e */
+	const char *hold; /* tests only (tasks.h); borrowed; NULL: none */
+	bool osc_compat;  /* request->osc_compat of all */
+	bool osc_list_e;  /* request->osc_list_e */
 	osd_manage_tasks_fn *manage_tasks;	     /* the same; NULL: no task management */
 };
 

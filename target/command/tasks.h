@@ -46,4 +46,9 @@ typedef enum osd_status osd_manage_tasks_fn(struct osd_request *asker, uint8_t f
  * and return OSD_E_TASK_ABORTED. */
 bool osd_command_aborted(const struct osd_request *request);
 
+/* For tests: where a long command (but LIST, by which tests look around) looks, it also waits as long
+ * as the file of the option hold exists and nobody aborts it. */
+struct osd_command_context;
+void osd_command_hold(const struct osd_command_context *ctx);
+
 #endif

@@ -234,6 +234,10 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked)
 {
 	enum osd_status status = OSD_OK;
 
+	if (tracked->begun && !tracked->unstoppable)
+		osd_command_hold(tracked->ctx);
+	if (tracked->begun && !tracked->unstoppable && osd_command_aborted(tracked->ctx->request))
+		return OSD_E_TASK_ABORTED;
 	if (tracked->def->prepare && !tracked->prepared)
 		status = tracked->def->prepare(tracked);
 	if (status != OSD_OK)
@@ -317,9 +321,6 @@ static enum osd_status run_here(struct osd_tracked *tracked)
 
 	do {
 		status = osd_tracked_step(tracked);
-		if (status == OSD_OK && !tracked->state.done &&
-		    osd_command_aborted(tracked->ctx->request))
-			status = OSD_E_TASK_ABORTED;
 	} while (status == OSD_OK && !tracked->state.done);
 	if (status != OSD_OK && tracked->begun)
 		osd_tracked_fail(tracked, status);

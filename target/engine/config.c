@@ -57,6 +57,8 @@ static const struct option options[] = {
 	 "the N-th store call fails, for tests"},
 	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0",
 	 "the process dies there instead, for tests"},
+	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
+	 "long commands stop at their next step while this file exists, for tests"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9, for tests"},
 };

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "command/dispatch.h"
 #include "engine/tasks.h"
 #include "exec/exec.h"
+#include "wire/cursor.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
 #define INLINE_BUDGET_NS UINT64_C(50000)
@@ -49,8 +51,12 @@ struct osd_engine {
 	unsigned queued;    /* changed under lock; atomic, read without it */
 	size_t outstanding; /* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
-	pthread_t background;
-	bool background_runs; /* by open, for close */
+	char *hold; /* owned */
+	pthread_t background, urgent;
+	bool background_runs, urgent_runs; /* by open, for close */
+	pthread_cond_t urgent_ready;	   /* urgent_head is not NULL, or stop */
+	struct osd_request *urgent_head, **urgent_tail; /* under lock */
+	bool stop_urgent;				/* under lock */
 	unsigned wanted;    /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
 
@@ -273,6 +279,37 @@ static void stop_workers(struct osd_engine *engine)
 	}
 }
 
+/* Task management has a thread of its own: it must get through when every worker is busy with what it
+ * shall end. */
+static bool is_urgent(const struct osd_request *request)
+{
+	return request->cdb_length == OSD_CDB_LENGTH &&
+	       osd_get_be(request->cdb + 8, 2) == OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION;
+}
+
+static void *urgent_main(void *argument)
+{
+	struct osd_engine *engine = argument;
+
+	pthread_mutex_lock(&engine->lock);
+	while (engine->urgent_head || !engine->stop_urgent) {
+		struct osd_request *request = engine->urgent_head;
+
+		if (!request) {
+			pthread_cond_wait(&engine->urgent_ready, &engine->lock);
+			continue;
+		}
+		engine->urgent_head = request->next;
+		if (!engine->urgent_head)
+			engine->urgent_tail = &engine->urgent_head;
+		pthread_mutex_unlock(&engine->lock);
+		run(engine, request);
+		pthread_mutex_lock(&engine->lock);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return NULL;
+}
+
 static void *background_main(void *argument)
 {
 	struct osd_engine *engine = argument;
@@ -282,19 +319,27 @@ static void *background_main(void *argument)
 	return NULL;
 }
 
-static bool start_background(struct osd_engine *engine)
+static bool start_others(struct osd_engine *engine)
 {
 	engine->background_runs =
 		start_thread(&engine->background, background_main, engine);
-	return engine->background_runs;
+	engine->urgent_runs = start_thread(&engine->urgent, urgent_main, engine);
+	return engine->background_runs && engine->urgent_runs;
 }
 
-static void stop_background(struct osd_engine *engine)
+static void stop_others(struct osd_engine *engine)
 {
-	if (!engine->background_runs)
+	if (engine->background_runs) {
+		osd_dispatch_stop_background(engine->dispatcher);
+		pthread_join(engine->background, NULL);
+	}
+	if (!engine->urgent_runs)
 		return;
-	osd_dispatch_stop_background(engine->dispatcher);
-	pthread_join(engine->background, NULL);
+	pthread_mutex_lock(&engine->lock);
+	engine->stop_urgent = true;
+	pthread_cond_signal(&engine->urgent_ready);
+	pthread_mutex_unlock(&engine->lock);
+	pthread_join(engine->urgent, NULL);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -308,7 +353,14 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 	pthread_mutex_lock(&engine->lock);
 	osd_tasks_add(&engine->tasks, request);
 	engine->outstanding++;
-	push(engine, request);
+	if (is_urgent(request)) {
+		request->next = NULL;
+		*engine->urgent_tail = request;
+		engine->urgent_tail = &request->next;
+		pthread_cond_signal(&engine->urgent_ready);
+	} else {
+		push(engine, request);
+	}
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -428,6 +480,7 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.osc_compat = config->osc_compat,
 		.osc_list_e = config->osc_list_e,
 		.manage_tasks = osd_engine_manage_tasks,
+		.hold = engine->hold,
 	};
 
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
@@ -442,7 +495,9 @@ static struct osd_engine *engine_create(void)
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_cond_init(&engine->ready, NULL);
 	pthread_cond_init(&engine->idle, NULL);
+	pthread_cond_init(&engine->urgent_ready, NULL);
 	engine->tail = &engine->head;
+	engine->urgent_tail = &engine->urgent_head;
 	return engine;
 }
 
@@ -460,6 +515,7 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	snprintf(message, 256, "out of memory");
 	if (!engine)
 		return OSD_E_NO_MEMORY;
+	engine->hold = config->hold ? strdup(config->hold) : NULL;
 	status = open_objects(engine, config, message);
 	if (status == OSD_OK)
 		status = open_exec(engine, config, message);
@@ -476,7 +532,7 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 			 osd_status_info(status)->meaning);
 		return status;
 	}
-	if (!start_background(engine) ||
+	if (!start_others(engine) ||
 	    osd_engine_set_workers(engine, (unsigned)config->workers) == 0) {
 		snprintf(message, 256, "cannot start worker threads");
 		return OSD_E_NO_MEMORY;
@@ -497,10 +553,12 @@ void osd_engine_close(struct osd_engine *engine)
 		pthread_cond_wait(&engine->idle, &engine->lock);
 	pthread_mutex_unlock(&engine->lock);
 	stop_workers(engine);
-	stop_background(engine);
+	stop_others(engine);
 	osd_dispatcher_free(engine->dispatcher);
 	osd_exec_close(engine->exec);
 	osd_objects_close(engine->objects);
+	free(engine->hold);
+	pthread_cond_destroy(&engine->urgent_ready);
 	pthread_cond_destroy(&engine->idle);
 	pthread_cond_destroy(&engine->ready);
 	pthread_mutex_destroy(&engine->lock);
