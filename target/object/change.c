@@ -162,6 +162,8 @@ static enum osd_status write_pieces(struct change_run *run)
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; status == OSD_OK && i < change->piece_count; i++) {
+		if (change->pieces[i].length == 0)
+			continue;
 		status = osd_tier_write(&run->object->file, change->pieces[i].offset, data,
 					(size_t)change->pieces[i].length);
 		data += change->pieces[i].length;

@@ -206,7 +206,8 @@ static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, 
 				     OSD_KEY_PARTITION_PART, take_first, &id);
 		if (status != OSD_OK || id == 0 || id > last)
 			return status;
-		if (!is_in(ids, id)) {
+		/* The collection of all objects has attributes and no record. */
+		if (!is_in(ids, id) && id != OSD_OBJECTS_COLLECTION) {
 			do
 				status = is_orphan(walk, table, id, &orphan);
 			while (status == OSD_E_RETRY);

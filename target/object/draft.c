@@ -172,6 +172,8 @@ enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece 
 	}
 	status = extend(draft, length);
 	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		if (pieces[i].length == 0)
+			continue; /* and there may be no bytes at all */
 		status = osd_tier_write(&draft->file, pieces[i].offset, bytes,
 					(size_t)pieces[i].length);
 		bytes += pieces[i].length;

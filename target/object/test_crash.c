@@ -83,7 +83,7 @@ static void mark_uncertain(struct model *model, uint64_t seed, uint64_t number)
 {
 	struct model_op op = model_op(seed, number);
 
-	model->objects[op.object].uncertain = true;
+	model_mark_uncertain(model, &op);
 }
 
 /* After a check, what is there is taken as certain again: later rounds build on it. */
@@ -97,7 +97,7 @@ static void make_certain(struct osd_objects *objects, struct model *model, uint6
 		CHECK(model_is_expected(model_run(objects, &op)));
 		model->objects[i].exists = true;
 		model_apply(model, &op);
-		model->objects[i].uncertain = false;
+		model->objects[i].uncertain = model->objects[i].may_be_made = false;
 	}
 }
 
@@ -178,7 +178,7 @@ static void test_nosync_loses(void)
 		struct model_op op = model_op(seed, i);
 		struct osd_object *object;
 
-		if (op.kind != MODEL_CREATE)
+		if (!model_makes(&op))
 			continue;
 		if (osd_object_get(store.objects, model_id(&op), &object) == OSD_OK)
 			osd_object_put(object);
