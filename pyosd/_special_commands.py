@@ -21,6 +21,7 @@ _EXTENTS_PER_MAP = 4096
 _MAP_HEADER, _EXTENT_BYTES = 8, 16
 _OPERAND_BYTES = 8
 _FIELD_CONTINUATION = 48
+_DAMAGED = (0x44, 0x00)
 
 
 class SpecialCommands(Caller):
@@ -91,13 +92,19 @@ class SpecialCommands(Caller):
         """As iter_map(): at most so many extents, at once."""
         return list(islice(self.iter_map(obj, start, map_type), most))
 
-    def object_structure_check(self, partition_id: int = 0, timeout: float | None = None) -> None:
+    def object_structure_check(self, partition_id: int = 0, timeout: float | None = None) -> int:
         """Have the target check a partition, or everything (OBJECT STRUCTURE CHECK, 8880h).
 
-        Returns: nothing is wrong.
-        Raises: NotFound; OSDError: what is, with the object's name; the target's log has the rest.
+        Returns: how many objects, and partitions themselves, are damaged; which: the damaged ones'
+        Error Recovery pages (relative 6) and the target's log.
         """
-        self.call(requests.object_structure_check(partition_id), timeout)
+        reply = self.reply(requests.object_structure_check(partition_id), timeout)
+        if reply.error is None:
+            return 0
+        sense = reply.sense
+        if sense and (sense.asc, sense.ascq) == _DAMAGED and sense.command_information:
+            return sense.command_information
+        raise reply.error
 
     # ---- atomics ------------------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import click
 
 from pyosd.attributes import Information, Page, Timestamp
+from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
-from pyosd.cli.verb import Listing, Settings, Verb
+from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, ObjectRef, ref
 
@@ -28,6 +29,11 @@ COLUMNS = (
     Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True),
     Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+CHECK_COLUMNS = (
+    Column("CHECKED", lambda row: row["id"]),
+    Column("DAMAGED", lambda row: str(row["damaged"]), right=True),
 )
 
 
@@ -102,7 +108,7 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool) -> 
             target.remove_partition(address.partition_id, contents)
 
 
-@part.command(cls=Verb)
+@part.command(cls=Listing)
 @click.argument("addresses", metavar="PID|root...", type=ADDRESS, nargs=-1, required=True)
 @click.option("--timeout", type=DURATION, default=600, help="How long to wait.  [600s]")
 @click.pass_obj
@@ -118,6 +124,22 @@ def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) 
         if address.object_id:
             raise click.UsageError(f"'{address}' is neither a partition nor root")
     with settings.connect() as target:
-        for address in addresses:
-            target.object_structure_check(address.partition_id, timeout)
-            settings.say(f"{address}: nothing is wrong")
+        damaged = {
+            address: target.object_structure_check(address.partition_id, timeout)
+            for address in addresses
+        }
+    records: list[Record] = [
+        {"schema": "iosd.structure/1", "id": str(address), "damaged": count}
+        for address, count in damaged.items()
+    ]
+    print_records(
+        records,
+        CHECK_COLUMNS,
+        output=settings.output,
+        schema="iosd.structures/1",
+        name="checked",
+        header=settings.header,
+        colour=settings.colour_on_stdout,
+    )
+    if any(damaged.values()):
+        raise Failure(Exit.FAILED, "there is damage; the target's log names the objects")

@@ -13,6 +13,7 @@ from pyosd.cli.criteria import CRITERION, condition_of, parse
 from pyosd.osd._query import Query
 from pyosd.types import ObjectRef
 from tests.cli.conftest import Run
+from tests.client.fake_target import FakeTarget, Peer
 
 
 def be(number: int) -> bytes:
@@ -144,6 +145,27 @@ def test_map(osd: Run, obj: ObjectRef) -> None:
     assert holes == shown[1:2]
     assert "hole" in osd("obj", "map", obj, "-o", "wide").stdout
     osd("obj", "map", obj, "--offset", "1GiB", code=1)
+
+
+@pytest.mark.tgtd
+def test_part_check(osd: Run, pid: str, herd: list[str]) -> None:
+    shown = json.loads(osd("part", "check", pid, "root", "-o", "json").stdout)
+    assert [(row["id"], row["damaged"]) for row in shown["checked"]] == [(pid, 0), ("root", 0)]
+    osd("part", "check", "0x7777777", code=66)
+    osd("part", "check", herd[0], code=2)
+
+
+def test_part_check_finds_damage(osd: Run) -> None:
+    three = bytes.fromhex("72 04 44 00 00 00 00 0c 01 0a 80 00 0000000000000003")
+
+    def damaged(peer: Peer) -> None:
+        while (pdu := peer.receive()).opcode == 0x01:
+            peer.status(pdu.tag, 2, three)
+        peer.send(peer.header(0x26, 0x80, pdu.tag))
+
+    with FakeTarget(damaged) as fake:
+        done = osd("part", "check", "0x10000", "--target", fake.url, code=1)
+    assert done.stdout.split()[-2:] == ["0x10000", "3"]
 
 
 @pytest.mark.tgtd

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyosd import requests
 from pyosd.cdb import Duplication, Request, ServiceAction, decode_data_in, encode
 from pyosd.commands import Commands
-from pyosd.errors import ProtocolError
+from pyosd.errors import OSDError, ProtocolError
 from pyosd.list_data import (
     Extent,
     MapType,
@@ -512,3 +512,11 @@ def test_answers_that_lie(answer: bytes, ask: Callable[[Commands], object]) -> N
 
 def test_tracking_of_a_target_that_says_nothing() -> None:
     assert Commands(Lying(b"")).tracking(COLLECTION).ended_well
+
+
+def test_damage_is_counted() -> None:
+    sense = bytes.fromhex("72 04 44 00 00 00 00 0c 01 0a 80 00 0000000000000003")
+    assert Commands(Lying(b"", 2, sense)).object_structure_check() == 3
+    with pytest.raises(OSDError):
+        Commands(Lying(b"", 2, sense[:8])).object_structure_check()
+    assert Commands(Lying(b"")).object_structure_check(0x10000) == 0

@@ -144,6 +144,14 @@ def test_map(target: Target, zone: ObjectRef, monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.field_pointer == 40
 
 
+def test_structure_check(target: Target, zone: ObjectRef, herd: list[ObjectRef]) -> None:
+    assert target.object_structure_check(zone.partition_id) == 0
+    assert target.object_structure_check() == 0
+    with pytest.raises(NotFound):
+        target.object_structure_check(0x7777777)
+    assert target.list_objects(zone.partition_id) == herd
+
+
 def test_words(target: Target, zone: ObjectRef) -> None:
     obj = target.create(zone.partition_id)
     assert [target.fetch_and_add(obj, 5), target.fetch_and_add(obj, 1)] == [0, 5]
