@@ -83,20 +83,12 @@ def our_target() -> Iterator[str]:
         yield served.url
 
 
-def run(
-    url: str, *, destructive: bool, require: set[str], only: tuple[str, ...], key: bytes | None
-) -> Report:
-    """The suite against a URL.  Raises: what connecting raises."""
-    with pyosd.connect(url) as session:
-        t = LogicalUnit(session.transport, destructive=destructive, working_key=key)
-        return Runner(t, require=require, told=tell).run(chosen(only))
-
-
 @click.command()
 @click.argument("url", required=False)
 @click.option("--require", default="", help="Commands that must be supported: names, or 'all'.")
 @click.option("--destructive", is_flag=True, help="Allow FORMAT OSD: ERASES THE LOGICAL UNIT.")
 @click.option("--only", multiple=True, metavar="WORD", help="Only tests whose name has the word.")
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds one command may take.")
 @click.option("--working-key", metavar="HEX", help="For targets that check capabilities.")
 @click.option(
     "--output",
@@ -111,6 +103,7 @@ def main(
     require: str,
     destructive: bool,
     only: tuple[str, ...],
+    timeout: float,
     working_key: str | None,
     output: Path,
     quiet: bool,
@@ -124,9 +117,13 @@ def main(
     key = bytes.fromhex(working_key) if working_key else None
     needed = required(require) | (documented() if ours else set())
     try:
-        with our_target() if url is None else contextlib.nullcontext(url) as place:
+        with (
+            our_target() if url is None else contextlib.nullcontext(url) as place,
+            pyosd.connect(place, timeout=timeout) as session,
+        ):
             click.echo(f"conformance of {urlsplit(place).path.strip('/')}", err=True)
-            report = run(place, destructive=destructive or ours, require=needed, only=only, key=key)
+            t = LogicalUnit(session.transport, destructive=destructive or ours, working_key=key)
+            report = Runner(t, require=needed, told=tell).run(chosen(only))
     except (OSDError, Failed, ValueError) as error:
         click.echo(f"the target cannot be tested: {error}", err=True)
         sys.exit(UNUSABLE)

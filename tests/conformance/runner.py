@@ -75,7 +75,9 @@ class Report:
                 if each.outcome is outcome:
                     return outcome, each.message
         reason = reasons().get(key)
-        return Outcome.NOT_APPLICABLE, reason.text if reason else "no test"
+        if reason is None:
+            return Outcome.SKIPPED, "not among the tests chosen"
+        return Outcome.NOT_APPLICABLE, reason.text
 
     def count(self, outcome: Outcome) -> int:
         """Cells of an outcome."""
@@ -156,7 +158,8 @@ class Runner:
                 self._enter(test)
         except (Failed, Unreachable) as error:
             self.report.complaints.append(f"the run ended early: {error}")
-        self._clean_up()
+        finally:  # somebody's interrupt leaves nothing behind either
+            self._clean_up()
         return self.report
 
     def _enter(self, test: Test) -> None:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 import pytest
 
+import pyosd
 from pyosd.transport import Command, Pending, Response, Transport
-from tests.conformance import cells, program, report
+from tests.conformance import cells, program, report, sense, wire
 from tests.conformance.cells import CONDITIONS, TESTS, reasons
 from tests.conformance.commands import MANDATORY, PRIVATE, ROWS
 from tests.conformance.conftest import OPEN, Run, run_program
@@ -64,6 +66,70 @@ def test_rows_are_the_service_actions_docs_list() -> None:
             assert f"| {row.code:04X} | {row.name} |" in page
 
 
+# ---- the suite's own reading and writing ----
+
+
+@pytest.mark.parametrize(
+    ("wanted", "coded", "real"),
+    [
+        (0, 0x0000_0000, 0),
+        (1, 0xB000_0001, 8),
+        (8, 0xB000_0001, 8),
+        (256, 0xB000_0020, 256),
+        (4096, 0xB000_0200, 4096),
+        (4100, 0xB000_0201, 4104),
+        (0x1_0000, 0xB000_2000, 0x1_0000),
+        (0x7FFF_FFF8, 0xBFFF_FFFF, 0x7FFF_FFF8),
+        (0x8000_0000, 0xC800_0000, 0x8000_0000),
+        (0x8000_0001, 0xC800_0001, 0x8000_0010),
+        (0x1_0000_0000, 0xD800_0000, 0x1_0000_0000),
+        (1 << 40, 0x5800_0000, 1 << 40),
+        ((1 << 43) - (1 << 15), 0x7FFF_FFFF, (1 << 43) - (1 << 15)),
+    ],
+)
+def test_offsets_of_the_reference(wanted: int, coded: int, real: int) -> None:
+    """The table of osd2-wire 2.10."""
+    assert wire.offset(wanted) == (coded, real)
+
+
+MISSING = bytes.fromhex(
+    "72052400 00000028 061E000000000000 B0103030 00000000 0000000000010000 0000000000012345"
+    "02060000 C0001800"
+)
+
+
+def test_sense_data_of_the_reference() -> None:
+    """osd2-wire A.4."""
+    found = sense.decode(MISSING)
+    assert (found.key, found.code, found.pointer) == (5, 0x2400, 24)
+    assert found.identified == (0x1_0000, 0x1_2345)
+    assert (found.not_initiated, found.completed) == (0xB010_3030, 0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        MISSING[:7],
+        b"\x70" + MISSING[1:],
+        MISSING[:-1],
+        MISSING[:7] + b"\x29" + MISSING[8:],
+        MISSING[:9] + b"\x1f" + MISSING[10:],
+        MISSING[:8] + MISSING[40:] + MISSING[40:],
+    ],
+    ids=["header", "fixed format", "cut", "length", "descriptor length", "twice"],
+)
+def test_malformed_sense_data_are_told(broken: bytes) -> None:
+    with pytest.raises(sense.Malformed):
+        sense.decode(broken)
+
+
+def test_names_of_required_commands() -> None:
+    assert program.required("query, Read Map") == {"QUERY", "READ MAP"}
+    assert program.required("all") == {row.name for row in ROWS}
+    with pytest.raises(click.BadParameter):
+        program.required("QUERRY")
+
+
 # ---- our target over iSCSI, by the very program people run ----
 
 
@@ -78,8 +144,10 @@ def test_enough_cells_run_and_the_exit_code_says_so(over_iscsi: Run) -> None:
 
 
 @pytest.mark.tgtd
-def test_nothing_is_left_on_the_target(over_iscsi: Run) -> None:
+def test_nothing_is_left_on_the_target(over_iscsi: Run, throwaway: str) -> None:
     assert over_iscsi.found["complaints"] == []
+    with pyosd.connect(throwaway) as target:
+        assert target.list_partitions() == []
 
 
 @pytest.mark.tgtd

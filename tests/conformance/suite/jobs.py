@@ -14,13 +14,13 @@ from tests.conformance.commands import BY_NAME, Row
 from tests.conformance.lu import LogicalUnit
 from tests.conformance.sense import JOB_IN_WAY
 from tests.conformance.suite.instances import MAKE, held_job
-from tests.conformance.wire import CURRENT_COMMAND, USER_OBJECT, Request
+from tests.conformance.wire import CURRENT_COMMAND, USER_OBJECT, Request, object_blocks
 
 STATE = (0x2000_0001, 3)
 CONTROL = (0x2000_0003, 1)
+JOBS = 0x1001
 CANCEL = b"\x01"
 HELD, CANCELLED = 0x02, 0x12
-READS = ("READ", "GET ATTRIBUTES", "READ MAP")
 CHANGES = ("PUNCH", "WRITE", "APPEND", "CLEAR", "REMOVE", "SET ATTRIBUTES")
 
 
@@ -77,6 +77,33 @@ def reading_is_allowed(t: LogicalUnit, row: Row) -> None:
     with unfinished(t) as job:
         t.same(t.read(job), b"", "output so far")
         t.same(t.number(job, *STATE), HELD, "state")
+
+
+@each(
+    [BY_NAME["SET MEMBER ATTRIBUTES"], BY_NAME["REMOVE MEMBER OBJECTS"]],
+    "unfinished job",
+    "docs/commands.md unfinished surrogates are skipped",
+)
+def members_that_are_unfinished_jobs_are_skipped(t: LogicalUnit, row: Row) -> None:
+    with unfinished(t) as job:
+        sets = ((0x1_0000, 1, b"x"),) if row.name == "SET MEMBER ATTRIBUTES" else ()
+        t.good(Request(row.code, t.pid, JOBS, sets=sets))
+        t.same((t.exists(job), t.get(job, 0x1_0000, 1)), (True, b""), "the job, its attribute")
+
+
+@each(
+    [BY_NAME["GET MEMBER ATTRIBUTES"], BY_NAME["LIST COLLECTION"]],
+    "unfinished job",
+    "docs/jobs.md the partition's jobs collection",
+)
+def jobs_are_found_in_their_collection(t: LogicalUnit, row: Row) -> None:
+    with unfinished(t) as job:
+        if row.name == "LIST COLLECTION":
+            t.check(job in t.members(JOBS), None, "the job among the members of 1001h")
+        else:
+            answer = t.good(Request(row.code, t.pid, JOBS, gets=(STATE,), allocation=65536))
+            found = {each.oid: each.attributes for each in object_blocks(answer.retrieved[8:])}
+            t.same(found.get(job), [(*STATE, bytes([HELD]))], "state of the job", answer)
 
 
 @cell("REMOVE PARTITION", "unfinished job", "docs/commands.md 80/11")
