@@ -133,5 +133,6 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 	if (status != OSD_OK)
 		return status;
 	return place_form(txn, page, osd_std_page(osd_txn_type(txn), relative),
-			  memberships + joined, count - joined, buffer, capacity, ret_length);
+			  count ? memberships + joined : NULL, count - joined, buffer, capacity,
+			  ret_length);
 }

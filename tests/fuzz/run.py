@@ -137,7 +137,51 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
         for action in (*range(0x8881, 0x88A4), 0x8F81)
         for base in ("cdb.write", "cdb.get_attributes", "cdb.list")
     ]
-    return [*golden, *every, b"".join(golden), b"".join(every[: 3 * 5])]
+    asked = attribute_seeds(frames["cdb.get_attributes"])
+    return [*golden, *every, b"".join(golden), b"".join(every[: 3 * 5]), *asked]
+
+
+def attribute_seeds(base: bytes) -> list[bytes]:
+    """Each standard page of each kind of object: its form, all of it, and what is settable."""
+    everything = 0xFFFF_FFFF
+    kinds = {0x9000_0000: (0, 0), 0x3000_0000: (0x10000, 0)}
+    kinds |= {0x6000_0000: (0x10000, 0x10002), 0: (0x10000, 0x10001)}
+    seeds = []
+    for first, ids in kinds.items():
+        cdb = with_bytes(base, 16, struct.pack(">QQ", *ids))
+        forms = [
+            with_bytes(with_bytes(cdb, 11, b"\x20"), 52, struct.pack(">III16x", page, 512, 0))
+            for page in (*range(first, first + 8), 0xFFFF_FFFE)
+        ]
+        values = [
+            (first + 1, 9, b"name"),
+            (first + 1, 0x82, bytes(7) + b"\x10"),
+            (first + 1, 0x110, b"\4"),
+            (first + 2, 1, b"\xff" * 8),
+            (first + 3, 0xFFFF_FFFE, b"\x7f"),
+            (first + 4, 1, struct.pack(">Q", 0x10002)),
+            (first + 5, 1, b"\0"),
+            (first + 5, 0x4000_0001, b"tags"),
+            (first + 0x1_0000, 0, b"IOSD    page\0"),
+            (first + 0x1_0000, 1, b"x" * 20),
+        ]
+        entries = [
+            struct.pack(">II6xH", page, number, len(value)) + value + bytes(-len(value) % 8)
+            for page, number, value in values
+        ]
+        wanted = [(first + page, everything) for page in range(7)]
+        wanted += [(everything, everything), (everything, 0), (first + 5, 0x4000_0001)]
+        gets = b"\1" + bytes(7) + b"".join(struct.pack(">II", *each) for each in wanted)
+        requests = [request_input(form, b"") for form in forms]
+        for entry in (*entries, b"".join(entries)):
+            sets = b"\x09" + bytes(7) + entry
+            where = struct.pack(
+                ">IIIIIII", len(gets), 0xB000_0000 | len(sets) // 8, 8192, 0, len(sets), 0, 0
+            )
+            changed = with_bytes(with_bytes(cdb, 8, b"\x88\x8f"), 11, b"\x30")
+            requests.append(request_input(with_bytes(changed, 52, where), sets + gets))
+        seeds += [*requests, b"".join(requests[:12])]
+    return seeds
 
 
 def call(
