@@ -169,6 +169,86 @@ static void test_refusals(void)
 	}
 }
 
+static struct osd_cdb decode_changed(const char *base, bool osc_compat, uint16_t service_action,
+				     uint8_t options)
+{
+	struct golden frame = golden(base);
+	struct osd_cdb cdb;
+	uint16_t field;
+
+	osd_put_be(frame.bytes + 8, service_action, 2);
+	frame.bytes[10] = options;
+	CHECK_EQ(osd_cdb_decode(frame.bytes, frame.length, osc_compat, &cdb, &field), OSD_OK);
+	return cdb;
+}
+
+/* OSC's codes and byte 10, and what they are without the switch. */
+static void test_osc(void)
+{
+	static const struct {
+		uint16_t code, meaning;
+	} codes[] = {{0x888d, OSD_SA_COMPARE_AND_SWAP},
+		     {0x8890, OSD_SA_FETCH_AND_ADD},
+		     {0x8891, OSD_SA_CONDITIONAL_SET_ATTRIBUTES},
+		     {0x88a5, OSD_SA_GENERIC_COMPARE_AND_SWAP}};
+	struct golden frame = golden("cdb.write");
+	struct osd_cdb cdb;
+	uint16_t field;
+
+	osd_put_be(frame.bytes + 32, 16, 8);
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		osd_put_be(frame.bytes + 8, codes[i].code, 2);
+		CHECK_EQ(osd_cdb_decode(frame.bytes, frame.length, true, &cdb, &field), OSD_OK);
+		CHECK_EQ(cdb.service_action, codes[i].meaning);
+		CHECK_EQ(osd_cdb_decode(frame.bytes, frame.length, false, &cdb, &field),
+			 OSD_E_CDB_FIELD);
+		CHECK_EQ(field, 8);
+	}
+	cdb = decode_changed("cdb.write", true, OSD_SA_WRITE, OSD_DDT_VEC);
+	CHECK(cdb.data_distribution == OSD_DDT_VEC && cdb.isolation == 0);
+	cdb = decode_changed("cdb.write", false, OSD_SA_WRITE, 2);
+	CHECK(cdb.data_distribution == 0 && cdb.isolation == 2);
+	cdb = decode_changed("cdb.write", true, OSD_SA_APPEND, 1);
+	CHECK(cdb.data_distribution == 0 && cdb.isolation == 1);
+	cdb = decode_changed("cdb.create", true, OSD_SA_CREATE, 0);
+	CHECK_EQ(cdb.timestamps_control, 0);
+}
+
+/* Fields of the commands about the unit and of the atomic ones, there and back. */
+static void test_special_fields(void)
+{
+	static const uint8_t inquiry[OSD_EMBEDDED_CDB] = {0x12, 0, 0, 1, 2};
+	struct osd_cdb cdb = {.service_action = OSD_SA_PERFORM_SCSI_COMMAND}, back;
+	uint8_t bytes[OSD_CDB_LENGTH];
+
+	cdb.attributes.format = OSD_CDBFMT_LIST;
+	memcpy(cdb.embedded, inquiry, sizeof(inquiry));
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	CHECK_BYTES(bytes + 32, 16, inquiry, 16);
+	back = decode_ok(bytes);
+	CHECK(!memcmp(back.embedded, inquiry, sizeof(inquiry)) && back.length == 0);
+	CHECK_EQ(osd_cdb_command_data_in(&back), 0x102);
+
+	cdb = (struct osd_cdb){.service_action = OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION};
+	cdb.attributes.format = OSD_CDBFMT_LIST;
+	cdb.allocation_length = 8;
+	cdb.task_function = 0x81;
+	cdb.task_tag = UINT64_C(0x1122334455667788);
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	CHECK_BYTES(bytes + 32, 16, "\0\x08\0\0\0\0\0\x81\x11\x22\x33\x44\x55\x66\x77\x88", 16);
+	back = decode_ok(bytes);
+	CHECK(back.task_function == 0x81 && back.task_tag == cdb.task_tag);
+	CHECK_EQ(osd_cdb_command_data_in(&back), 8);
+
+	cdb = (struct osd_cdb){.service_action = OSD_SA_COMPARE_AND_SWAP, .length = 16};
+	cdb.attributes.format = OSD_CDBFMT_LIST;
+	cdb.result_offset = 24;
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	back = decode_ok(bytes);
+	CHECK_EQ(osd_cdb_command_data_in(&back), 32);
+	CHECK_EQ(osd_cdb_command_data_out(&back), 16);
+}
+
 static void test_lengths(void)
 {
 	struct golden frame = golden("cdb.write");
@@ -319,6 +399,8 @@ int main(void)
 	test_attribute_formats();
 	test_other_commands();
 	test_refusals();
+	test_osc();
+	test_special_fields();
 	test_lengths();
 	test_tolerance();
 	test_data_out();

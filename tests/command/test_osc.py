@@ -14,7 +14,7 @@ from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands, Reply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
-from tests.command.test_atomic import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
+from tests.command.test_atomic_commands import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, NO_PARTITION, OK, PAST_END, UNSUPPORTED, check, mangled
 from tests.harness import Harness
@@ -244,3 +244,39 @@ def test_members_of_a_collection(unit: Commands, part: int) -> None:
     for at, each in zip((8, 40), members, strict=True):
         assert struct.unpack_from(">Q", data, at) == (each.object_id,)
         assert struct.unpack_from(">Q", data, at + 24) == (each.object_id,)
+
+
+# ---- QUERY ----
+
+
+@pytest.mark.parametrize("pad", [0, 1, 4])
+def test_plain_query_list(unit: Commands, part: int, pad: int) -> None:
+    """The list plain in Data-Out, of any length, the answer behind a header of 13 bytes (9-6, 9-6b)."""
+    ids = [unit.create(part).object_id for _ in range(3)]
+    for number, oid in enumerate(ids):
+        unit.set_attributes(ref(part, oid), [AttributeValue(Page.APPLICATION, 1, bytes([number]))])
+    criterion = struct.pack(">HHIIHBHB", 0, 14, Page.APPLICATION, 1, 1, 1, 1, 2)
+    plain = b"\1\0\0\0" + criterion + bytes(pad)
+    request = rq.query(ref(part, 0x1000), (), 256, plain=True)
+    word48 = {48: len(plain).to_bytes(4, "big")}
+    reply = check(mangled(unit, request, word48, data_out=plain), OK)
+    data = bytes(reply.response.data_in)
+    assert data[:13] == struct.pack(">Q4xB", 5 + 8 * 2, 0x84)
+    assert sorted(struct.unpack(">QQ", data[13:29])) == ids[1:]
+    segment = b"\1\0\x88\xa0" + bytes(36) + struct.pack(">HxxI", 2, 24) + plain[:22] + bytes(2)
+    same = {48: len(segment).to_bytes(4, "big")}
+    reply = check(mangled(unit, request, same, data_out=segment), OK)
+    assert bytes(reply.response.data_in) == data
+
+
+def test_plain_query_list_is_not_standard(
+    osd: Commands, pid: int, unit: Commands, part: int
+) -> None:
+    """Without the switch it is a continuation segment that is none; nor is every content a list."""
+    for target, partition, bad in ((osd, pid, b"\1\0\0\0"), (unit, part, b"\1\2\0\0")):
+        request = rq.query(ref(partition, 0x1000), (), 256, plain=True)
+        for content in (bad, bad.ljust(48, b"\0"), b"\1"):
+            word48 = {48: len(content).to_bytes(4, "big")}
+            check(mangled(target, request, word48, data_out=content), CDB_FIELD.at(48))
+    every = rq.query(ref(part, 0x1000), (), 256, plain=True)
+    check(mangled(unit, every, {48: b"\0\0\0\4"}, data_out=bytes(4)), OK)

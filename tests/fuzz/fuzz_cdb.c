@@ -63,7 +63,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct osd_cdb cdb;
 	uint16_t field;
-	enum osd_status status = osd_cdb_decode(data, size, false, &cdb, &field);
+	enum osd_status status = osd_cdb_decode(data, size, true, &cdb, &field);
+
+	HOLDS(field < OSD_CDB_LENGTH || field == OSD_NO_FIELD);
+	HOLDS(status != OSD_OK || cdb.data_distribution <= OSD_DDT_VEC);
+	status = osd_cdb_decode(data, size, false, &cdb, &field);
+	HOLDS(!cdb.data_distribution);
 
 	if (status != OSD_OK) {
 		HOLDS(field < OSD_CDB_LENGTH || field == OSD_NO_FIELD);

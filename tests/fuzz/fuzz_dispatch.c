@@ -23,6 +23,7 @@
  * different patterns show which reported bytes nobody wrote. */
 struct pass {
 	struct osd_dispatcher *dispatcher;
+	bool osc_compat;
 	uint8_t pattern;
 	uint8_t *answers; /* all Data-In back to back, ANSWERS_MAX bytes */
 	size_t used;
@@ -80,13 +81,13 @@ static uint8_t run(struct pass *pass, const uint8_t *cdb, const uint8_t *data_ou
 
 /* Data-In as large as the CDB asks for, within reason; the CDB's last byte decides whether it is
  * cut. */
-static size_t data_in_for(const uint8_t *cdb)
+static size_t data_in_for(const uint8_t *cdb, bool osc_compat)
 {
 	struct osd_cdb decoded;
 	uint64_t needed;
 	uint16_t field;
 
-	if (osd_cdb_decode(cdb, OSD_CDB_LENGTH, false, &decoded, &field) != OSD_OK)
+	if (osd_cdb_decode(cdb, OSD_CDB_LENGTH, osc_compat, &decoded, &field) != OSD_OK)
 		return 0;
 	needed = osd_cdb_data_in_needed(&decoded);
 	if (needed > DATA_IN_MAX)
@@ -128,7 +129,7 @@ static void run_all(struct pass *pass, struct osd_rd r)
 		HOLDS(!length || copy);
 		if (length)
 			memcpy(copy, data_out, length);
-		run(pass, cdb, copy, length, data_in_for(cdb));
+		run(pass, cdb, copy, length, data_in_for(cdb, pass->osc_compat));
 		free(copy);
 	}
 }
@@ -137,7 +138,7 @@ static void run_all(struct pass *pass, struct osd_rd r)
 static void run_pass(struct pass *pass, const uint8_t *data, size_t size)
 {
 	struct osd_objects_config config = {.create = true, .capacity_bytes = CAPACITY};
-	struct osd_dispatcher_config dispatcher = {0};
+	struct osd_dispatcher_config dispatcher = {.osc_compat = pass->osc_compat};
 	char message[256];
 
 	HOLDS(osd_objects_open(&config, message, &dispatcher.objects) == OSD_OK);
@@ -152,8 +153,10 @@ static void run_pass(struct pass *pass, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t answers[2][ANSWERS_MAX];
-	struct pass first = {.pattern = 0xa5, .answers = answers[0]};
-	struct pass second = {.pattern = 0x5a, .answers = answers[1]};
+	/* The first CDB's last byte decides. */
+	bool osc_compat = size >= 2 + OSD_CDB_LENGTH && data[1 + OSD_CDB_LENGTH] & 2;
+	struct pass first = {.pattern = 0xa5, .answers = answers[0], .osc_compat = osc_compat};
+	struct pass second = {.pattern = 0x5a, .answers = answers[1], .osc_compat = osc_compat};
 
 	osd_log_init(-1, "fuzz", OSD_LOG_ERROR);
 	run_pass(&first, data, size);

@@ -134,10 +134,10 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
     ]
     every = [
         request_input(with_bytes(frames[base], 8, action.to_bytes(2, "big")), data_out[base])
-        for action in (*range(0x8881, 0x88A4), 0x8F81)
+        for action in (*range(0x8881, 0x88A4), 0x8F7C, 0x8F7D, 0x8F81, *range(0x8F84, 0x8F88))
         for base in ("cdb.write", "cdb.get_attributes", "cdb.list")
     ]
-    asked = attribute_seeds(frames["cdb.get_attributes"])
+    asked = [*attribute_seeds(frames["cdb.get_attributes"]), *osc_seeds(frames)]
     return [*golden, *every, b"".join(golden), b"".join(every[: 3 * 5]), *asked]
 
 
@@ -182,6 +182,31 @@ def attribute_seeds(base: bytes) -> list[bytes]:
             requests.append(request_input(with_bytes(changed, 52, where), sets + gets))
         seeds += [*requests, b"".join(requests[:12])]
     return seeds
+
+
+def osc_seeds(frames: dict[str, bytes]) -> list[bytes]:
+    """OSC's dialect, which the last byte of the CDB asks for: data distributions, a plain query."""
+    plain = bytes.fromhex("01000000000000140001000000000001000400000004000400000050")
+    scattered = struct.pack(">Q4Q", 2, 4096, 3, 0, 2)
+    strided = struct.pack(">QQ", 512, 2)
+    ask = with_bytes(frames["cdb.write"], 235, b"\2")
+    write = with_bytes(ask, 68, bytes(4))
+
+    def perform(action: int, kind: int, data: bytes, length: int) -> bytes:
+        head = action.to_bytes(2, "big") + bytes([kind])
+        cdb = with_bytes(with_bytes(write, 8, head), 32, length.to_bytes(8, "big"))
+        return request_input(cdb, data)
+
+    query = with_bytes(with_bytes(write, 8, b"\x88\xa0"), 40, bytes(8))
+    query = with_bytes(query, 48, len(plain).to_bytes(4, "big"))
+    return [
+        perform(0x8886, 1, scattered + b"hello", 45),
+        perform(0x8885, 1, scattered, 5),
+        perform(0x8886, 2, strided + b"hello", 21),
+        perform(0x8885, 2, strided, 5),
+        *(perform(code, 0, bytes(16), 16) for code in (0x888D, 0x8890, 0x8891, 0x88A5)),
+        request_input(query, plain),
+    ]
 
 
 def call(
