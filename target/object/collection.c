@@ -228,18 +228,26 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 	return OSD_OK;
 }
 
+struct counting {
+	const struct osd_txn *txn;
+	uint64_t count;
+};
+
 static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
+	struct counting *counting = arg;
+
 	(void)key;
 	(void)value;
-	++*(uint64_t *)arg;
-	return true;
+	counting->count++;
+	return !osd_txn_stopped(counting->txn);
 }
 
 enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
 				 uint64_t *ret_count)
 {
-	uint64_t of = collection->object_id, count = 0;
+	struct counting counting = {txn, 0};
+	uint64_t of = collection->object_id;
 	uint64_t begun = osd_tally_begin(txn->partition);
 	struct osd_key first = osd_key_member(collection, 1);
 	enum osd_status status;
@@ -250,11 +258,17 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 		*ret_count += osd_tally_noted(txn, of);
 		return OSD_OK;
 	}
-	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
-			     OSD_KEY_OBJECT_PART, count_one, &count);
+	do {
+		counting.count = 0;
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS,
+				     osd_key_bytes(&first), OSD_KEY_OBJECT_PART, count_one,
+				     &counting);
+	} while (status == OSD_E_RETRY && !txn->kv);
+	if (status == OSD_OK && osd_txn_stopped(txn))
+		status = OSD_E_TASK_ABORTED;
 	if (status != OSD_OK)
 		return status;
-	osd_tally_end(txn->partition, begun, of, count);
-	*ret_count = count;
+	osd_tally_end(txn->partition, begun, of, counting.count);
+	*ret_count = counting.count;
 	return OSD_OK;
 }

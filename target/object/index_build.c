@@ -200,6 +200,8 @@ static enum osd_status run_stage(struct build *build, enum osd_index_stage stage
 	while (status == OSD_OK && !over) {
 		if (osd_should_stop(build->objects))
 			return OSD_E_BUSY;
+		if (stage == OSD_INDEX_FILL && atomic_load(&build->objects->disk_full))
+			return OSD_E_NO_SPACE; /* it is tried again every second */
 		status = advance(build, stage, &over);
 		if (status == OSD_OK)
 			retries = 0;
