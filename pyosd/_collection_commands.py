@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from pyosd import requests
 from pyosd._caller import Caller, lists_of
 from pyosd.attributes import ALL, CURRENT_OBJECT_ID, Page
-from pyosd.cdb import LIST_HEADER_LENGTH, AttributeLists
+from pyosd.cdb import LIST_HEADER_LENGTH, AttributeLists, Request
 from pyosd.errors import ProtocolError
 from pyosd.list_data import QUERY_HEADER_MAX, decode_list, decode_query_result
 from pyosd.osd._query import Condition, Criterion, Query
+from pyosd.reply import Reply
 from pyosd.tracking import CommandTracking
 from pyosd.types import (
     OBJECTS_COLLECTION,
@@ -25,7 +26,7 @@ from pyosd.types import (
     ref,
 )
 
-__all__ = ["CollectionCommands"]
+__all__ = ["CollectionCommands", "queries_of", "query_dialogue"]
 
 _IDS_PER_LIST = 8192
 _QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
@@ -180,41 +181,33 @@ class CollectionCommands(Caller):
         where: ObjectRef,
         condition: Condition | Iterable[Criterion] | None = None,
         match_all: bool = True,
+        timeout: float | None = None,
     ) -> list[ObjectRef]:
         """User objects whose attributes match (QUERY, 88A0h), ascending.
 
         Args: where: a collection, or a partition: all its user objects.
             condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria
             of one QUERY; None: whatever there is.  match_all: of criteria: all of them, else any.
+            timeout: seconds one QUERY may take; without an index the target reads every member.
         Raises: NotFound; ValueError: nothing a target can answer.
         """
-        if isinstance(condition, Condition):
-            queries = condition.queries()
-        else:
-            queries = [Query(tuple(condition or ()), match_all)]
         found: set[int] = set()
-        for each in queries:
-            found.update(self.query_ids(where, each))
+        for each in queries_of(condition, match_all):
+            found.update(self.query_ids(where, each, timeout))
         return [ref(where.partition_id, each) for each in sorted(found)]
 
-    def query_ids(self, where: ObjectRef, query: Query) -> tuple[ObjectId, ...]:
-        """The ids one QUERY finds; asked again with more room where there were more than fit."""
-        collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
-        count = _IDS_PER_LIST
-        while True:
-            room = QUERY_HEADER_MAX + 8 * count
-            request = requests.query(collection, query.criteria, room, query.match_all)
-            try:
-                result = decode_query_result(self.call(request).data)
-            except ValueError as error:
-                raise ProtocolError(str(error)) from None
-            if len(result.ids) >= result.total_count:
-                return result.ids
-            if result.total_count > _QUERY_IDS_MAX:
-                raise ProtocolError(f"{result.total_count} matches: query into a collection")
-            if result.total_count <= count:
-                raise ProtocolError("the target left out ids that there was room for")
-            count = result.total_count + result.total_count // 8
+    def query_ids(
+        self, where: ObjectRef, query: Query, timeout: float | None = None
+    ) -> tuple[ObjectId, ...]:
+        """The ids one QUERY finds."""
+        dialogue = query_dialogue(where, query)
+        try:
+            request = next(dialogue)
+            while True:
+                request = dialogue.send(self.call(request, timeout))
+        except StopIteration as stop:
+            ids: tuple[ObjectId, ...] = stop.value
+            return ids
 
     def query_into(
         self,
@@ -233,3 +226,34 @@ class CollectionCommands(Caller):
         collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
         request = requests.query_into(collection, criteria, matches.object_id, match_all, immediate)
         self.call(request)
+
+
+def queries_of(
+    condition: Condition | Iterable[Criterion] | None, match_all: bool = True
+) -> list[Query]:
+    """What to ask for a condition, or for criteria."""
+    if isinstance(condition, Condition):
+        return condition.queries()
+    return [Query(tuple(condition or ()), match_all)]
+
+
+def query_dialogue(
+    where: ObjectRef, query: Query
+) -> Generator[Request, Reply, tuple[ObjectId, ...]]:
+    """One QUERY without I/O: asked again with more room where there were more ids than fit."""
+    collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
+    count = _IDS_PER_LIST
+    while True:
+        room = QUERY_HEADER_MAX + 8 * count
+        reply = yield requests.query(collection, query.criteria, room, query.match_all)
+        try:
+            result = decode_query_result(reply.data)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+        if len(result.ids) >= result.total_count:
+            return result.ids
+        if result.total_count > _QUERY_IDS_MAX:
+            raise ProtocolError(f"{result.total_count} matches: query into a collection")
+        if result.total_count <= count:
+            raise ProtocolError("the target left out ids that there was room for")
+        count = result.total_count + result.total_count // 8

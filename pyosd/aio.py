@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar, Unpack
 
 from pyosd import _core, jobs, requests
+from pyosd._collection_commands import queries_of, query_dialogue
 from pyosd._login import (
     Answer,
     Chap,
@@ -45,6 +46,7 @@ from pyosd.errors import (
 )
 from pyosd.job_status import STATUS_IDS, JobState, JobStatus, decode_status
 from pyosd.jobs import RESULT, TRACEBACK
+from pyosd.osd._query import Condition
 from pyosd.reply import Reply, decode_exec, decode_reply
 from pyosd.sense import is_unit_attention
 from pyosd.session import (
@@ -55,7 +57,7 @@ from pyosd.session import (
     default_initiator_name,
 )
 from pyosd.transport import Command, Response
-from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, ref
 
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
@@ -267,6 +269,21 @@ class AsyncTarget:
                 await self.call(requests.write(obj, start + at, view[at : at + CHUNK]))
 
         await asyncio.gather(*(piece(at) for at in range(0, len(view), CHUNK)))
+
+    async def query(self, where: ObjectRef, condition: Condition | None = None) -> list[ObjectRef]:
+        """User objects of a partition or collection whose attributes match, ascending; see
+        pyosd.commands.
+        """
+        found: set[int] = set()
+        for each in queries_of(condition):
+            dialogue = query_dialogue(where, each)
+            try:
+                request = next(dialogue)
+                while True:
+                    request = dialogue.send(await self.call(request))
+            except StopIteration as stop:
+                found.update(stop.value)
+        return [ref(where.partition_id, each) for each in sorted(found)]
 
     async def exec(
         self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]

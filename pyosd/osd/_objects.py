@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["OSDObject", "collection", "object_of_type", "partition", "root", "userobject"]
 
 PAGE_ALL = 0xFFFFFFFF
+INDEX_PAGE = 0x50000001
+INDEX_READY = 2
 ID_BYTES = 8
 
 
@@ -227,6 +229,16 @@ class partition(Searchable):  # noqa: N801
         return (collection(self.partition_id, oid) for oid in self._ids(ListKind.COLLECTIONS))
 
     __iter__ = userobjects
+
+    def index(self, page: int, keep: bool = True) -> None:
+        """Have the target keep an index of an attribute page, for queries; or drop it."""
+        self.setattr([(INDEX_PAGE, page, b"\x01" if keep else b"")])
+
+    def indexes(self) -> dict[int, bool]:
+        """Pages with an index: whether it is ready; one that is building is not used yet."""
+        return {
+            page: value.int == INDEX_READY for _, page, value in self.attributes(INDEX_PAGE) if page
+        }
 
     def create_many(self, count: int) -> list[userobject]:
         """Make count user objects with consecutive ids, all or none."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -24,6 +25,7 @@ from pyosd import (
     TaskFunction,
     TaskManagement,
     TaskResponse,
+    aio,
     attr,
     connect,
     ref,
@@ -70,6 +72,16 @@ def test_query(target: Target, zone: ObjectRef, herd: list[ObjectRef]) -> None:
     assert target.query(whole, number >= 15) == herd[15:] == target.list_members(whole)[15:]
     with pytest.raises(NotFound):
         target.query(ref(0x7777777), number >= 1)
+
+
+def test_query_by_coroutines(osd_url: str, zone: ObjectRef, herd: list[ObjectRef]) -> None:
+    async def ask() -> tuple[list[ObjectRef], list[ObjectRef]]:
+        async with aio.connect(osd_url) as target:
+            mixed = (number == 3) & (word == "odd") | (number >= 18)
+            found = await asyncio.gather(target.query(zone, mixed), target.query(zone))
+            return found[0], found[1]
+
+    assert asyncio.run(ask()) == ([herd[3], *herd[18:]], herd)
 
 
 def astuple(wanted: AttributeId) -> tuple[int, int]:

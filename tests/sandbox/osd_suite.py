@@ -128,6 +128,8 @@ def queries():
     def found(condition=None, where=p):
         return [made.index(u) for u in where.query(condition)]
 
+    p.index(10)
+    assert list(p.indexes()) == [10]
     assert found() == list(range(12))
     assert found(age >= 5) == [5, 6, 7, 8, 9, 10] == found(age > 4)
     assert found((age >= 3) & (age <= 6)) == [3, 4, 5, 6] == found((age > 2) & (age < 7))
@@ -157,6 +159,8 @@ def queries():
     raises(osd.NotFound, list, osd.collection(p.partition_id, 0x7FFFFFFF).query())
     raises(osd.Invalid, lambda: age < "red")
     raises(TypeError, lambda: 1 <= age <= 5)
+    p.index(10, keep=False)
+    assert p.indexes() == {}
     p.remove(contents=True)
 
 
