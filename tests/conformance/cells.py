@@ -170,10 +170,14 @@ def each(rows: Iterable[Row], condition: str, clause: str) -> Callable[[RowTest]
 
     def enter(run: RowTest) -> RowTest:
         for row in chosen:
-            _enter(row, condition, clause, run.__name__, lambda t, row=row: run(t, row))  # type: ignore[misc]
+            _enter(row, condition, clause, run.__name__, _about(run, row))
         return run
 
     return enter
+
+
+def _about(run: RowTest, row: Row) -> Callable[[LogicalUnit], None]:
+    return lambda t: run(t, row)
 
 
 def rows_but(*names: str, having: Callable[[Row], bool] = lambda row: True) -> list[Row]:

@@ -26,6 +26,8 @@ from tests.conformance.wire import CURRENT_COMMAND, PAGE, SET_ONE, Request
 
 VALUE = b"conform!"
 GET_FIRST = ("GET ATTRIBUTES",)
+COMMAND = 0x1000_0000
+"""Function bit of descriptor 06h."""
 
 
 def number(t: LogicalUnit) -> int:
@@ -33,7 +35,7 @@ def number(t: LogicalUnit) -> int:
     return t.free_oid() & 0x7FFF_FFFF
 
 
-def forget(t: LogicalUnit, row: Row, request: Request, *numbers: int) -> None:
+def forget(t: LogicalUnit, row: Row, *numbers: int) -> None:
     """Take back what a test set on the root."""
     if pages(row) == ROOT:
         sets = tuple((application(row), each, b"") for each in numbers)
@@ -61,7 +63,7 @@ def sets_and_gets_in_the_order_asked_for(t: LogicalUnit, row: Row) -> None:
     before = row.name in GET_FIRST
     t.same(found.values()[:2], [b"", b""] if before else [b"x", VALUE], "values", answer)
     t.same(answer.retrieved[1:4], bytes(3), "reserved bytes of the list header", answer)
-    forget(t, row, request, first, first + 1)
+    forget(t, row, first, first + 1)
 
 
 @each(listed(), "list format", "osd2-wire 9-16 LIST LENGTH on input")
@@ -72,7 +74,7 @@ def list_length_of_the_header_is_ignored(t: LogicalUnit, row: Row) -> None:
     t.good(request.but(raw_sets=wrong))
     if row.name not in KEEPS:
         t.same(read_back(t, row, request, name), VALUE, "the attribute afterwards")
-    forget(t, row, request, name)
+    forget(t, row, name)
 
 
 @each(listed(), "set/get order", "osd2-wire 3.7 order of work")
@@ -87,7 +89,7 @@ def order_of_set_and_get(t: LogicalUnit, row: Row) -> None:
     t.same(answer.values, [expected], "value retrieved with the set of 'new'", answer)
     if row.name not in KEEPS:
         t.same(read_back(t, row, request, name), b"new", "value afterwards")
-    forget(t, row, request, name)
+    forget(t, row, name)
 
 
 @each(listed(), "page format", "osd2-wire 2.5, 5.6, 5.19 Current Command page")
@@ -109,7 +111,7 @@ def sets_a_value_in_page_format(t: LogicalUnit, row: Row) -> None:
     t.good(request.but(form=PAGE, set_one=(page, name, VALUE * 4)))
     if row.name not in KEEPS:
         t.same(read_back(t, row, request, name), VALUE * 4, "the attribute afterwards")
-    forget(t, row, request, name)
+    forget(t, row, name)
 
 
 @each(listed(), "set-one format", "osd2-wire 2.7")
@@ -119,7 +121,7 @@ def sets_one_from_the_cdb(t: LogicalUnit, row: Row) -> None:
     t.good(request.but(form=SET_ONE, set_one=(page, name, full)))
     if row.name not in KEEPS:
         t.same(read_back(t, row, request, name), full, "18 bytes from the CDB")
-    forget(t, row, request, name)
+    forget(t, row, name)
 
 
 @each(
@@ -163,7 +165,7 @@ def all_attributes_of_a_page_and_of_all_pages(t: LogicalUnit, row: Row) -> None:
         answer,
         "the information page among all pages",
     )
-    forget(t, row, request, name)
+    forget(t, row, name)
 
 
 @each(listed(), "undefined", "osd2-wire 5.4, 9-9, 9-10 undefined attributes")
@@ -350,9 +352,6 @@ def no_attribute_of_a_refused_list_is_set(t: LogicalUnit, row: Row) -> None:
     bad = ((page, 1, VALUE), (pages(row) + 1, 0x81, bytes(8)))
     t.refused(request.but(sets=bad), INVALID_FIELD_IN_LIST, attribute=bad[1][:2])
     t.same(t.get(request.oid, page, 1), b"", "the attribute before the bad one")
-
-
-COMMAND = 0x1000_0000
 
 
 @each(

@@ -107,7 +107,7 @@ def get_list_before_set_list_with_gaps(t: LogicalUnit, row: Row) -> None:
     t.check(len(answer.retrieved) >= 8, answer, "retrieved attributes")
     if row in listed() and row.name not in KEEPS:
         t.same(read_back(t, row, request, name), VALUE, "the attribute afterwards")
-        forget(t, row, request, name)
+        forget(t, row, name)
 
 
 @each(listed(), "allocation 0", "osd2-wire 2.5, 5.4 allocation length 0")

@@ -228,13 +228,14 @@ def continued_where_it_was_cut(t: LogicalUnit, row: Row) -> None:
 
 @each(LISTS, "truncated", "osd2-wire 3.8 LSTCHG")
 def change_between_two_parts_of_a_list(t: LogicalUnit, row: Row) -> None:
+    """LSTCHG must be told of a change; a target may think that more has changed than has."""
     request, ids = listing(t, row, 5)
     first = t.good(request.but(length=40, data_in=40))
     part = read_list(first)
     t.check(not part.changed, first, "LSTCHG 0 in the first part")
     again = request.but(address=part.continuation, word48=part.identifier)
     same = t.good(again)
-    t.same((read_list(same).ids(), read_list(same).changed), (ids[2:], False), "unchanged", same)
+    t.same(read_list(same).ids(), ids[2:], "the rest of the ids", same)
     t.good(Request(0x888A, request.pid, ids[4]))
     changed = t.good(again)
     t.same(read_list(changed).ids(), ids[2:4], "ids after a REMOVE", changed)
