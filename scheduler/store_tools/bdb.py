@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from scheduler.paths import find_program
 
 try:
     import bsddb3.db as bdb  # type: ignore[import-untyped]
@@ -33,7 +36,8 @@ __all__ = [
     "text_of",
 ]
 
-CACHE_BYTES = 128 << 20
+CACHE_MAX = 128 << 20
+CACHE_MIN = 4 << 20
 PAGE_BYTES = 8192
 LOG_FILE_MAX = 64 << 20
 LOG_FILE_MIN = 4 << 20
@@ -102,7 +106,7 @@ class Database:
         # waited for by the one thread there is.
         self._transaction: Any = None
         self._env = bdb.DBEnv()
-        self._env.set_cachesize(0, CACHE_BYTES, 1)
+        self._env.set_cachesize(0, cache_bytes(folder), 1)
         self._env.set_lg_max(log_file_bytes(folder))
         self._env.set_lg_bsize(LOG_BUFFER_BYTES)
         self._env.log_set_config(bdb.DB_LOG_AUTO_REMOVE, 1)
@@ -224,6 +228,12 @@ class Database:
             self._transaction = None
 
 
+def cache_bytes(folder: Path) -> int:
+    """No more than the tables have: all of it is memory to be made."""
+    size = sum(each.stat().st_size for each in folder.glob("*.db"))
+    return max(CACHE_MIN, min(CACHE_MAX, size))
+
+
 def text_of(error: BaseException) -> str:
     """What Berkeley DB said, without the number."""
     return str(error.args[-1]) if error.args else str(error)
@@ -239,7 +249,7 @@ def log_file_bytes(folder: Path) -> int:
 def _plain_environment(folder: Path) -> Iterator[Any]:
     """Without log and transactions: for what is done to files that nobody has open."""
     environment = bdb.DBEnv()
-    environment.set_cachesize(0, CACHE_BYTES, 1)
+    environment.set_cachesize(0, cache_bytes(folder), 1)
     try:
         flags = bdb.DB_CREATE | bdb.DB_PRIVATE | bdb.DB_INIT_MPOOL
         environment.open(str(folder), flags, 0o600)
@@ -249,17 +259,27 @@ def _plain_environment(folder: Path) -> Iterator[Any]:
             environment.close()
 
 
+def _utility(name: str, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """A program of Berkeley DB: its way through damaged pages cannot take us along.
+
+    Raises: MissingComponent: it is not installed.
+    """
+    program = find_program(name, "db5.3-util")
+    return subprocess.run([program, *words], capture_output=True, check=False)
+
+
 def damage_of(folder: Path, table: Table) -> str | None:
     """What Berkeley DB's own verification says against a table; None: nothing.
 
     Recovery has been done, and nobody has the folder open.
     """
-    try:
-        with _plain_environment(folder) as environment:
-            bdb.DB(environment).verify(table.value)
-    except bdb.DBError as error:
-        return text_of(error)
-    return None
+    # Not by bsddb3, whose verify never says that it failed.
+    done = _utility("db5.3_verify", "-q", folder / table.value)
+    if done.returncode == 0:
+        return None
+    if done.returncode < 0:
+        return f"verification ended by signal {-done.returncode}"
+    return f"verification of {table.value} failed"
 
 
 def salvage(folder: Path, table: Table, output: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -268,8 +288,7 @@ def salvage(folder: Path, table: Table, output: Path) -> Iterator[tuple[bytes, b
     Args: output: a file for the dump, made anew.
     """
     # It complains, after it has saved all it could.
-    with contextlib.suppress(bdb.DBError), _plain_environment(folder) as environment:
-        bdb.DB(environment).verify(table.value, None, str(output), bdb.DB_SALVAGE)
+    _utility("db5.3_dump", "-r", "-f", output, folder / table.value)
     if not output.exists():
         return
     with output.open("rb") as lines:

@@ -19,7 +19,16 @@ from pathlib import Path
 
 from scheduler.store_tools.format import ALL, FormatError, Role, Superblock, Unknown
 
-__all__ = ["Refused", "Root", "Roots", "as_owner", "open_roots", "private_copy", "write_superblock"]
+__all__ = [
+    "Refused",
+    "Root",
+    "Roots",
+    "as_owner",
+    "copy_file",
+    "open_roots",
+    "private_copy",
+    "write_superblock",
+]
 
 EXIT_WRONG_STATE = 18
 EXIT_NO_INPUT = 66
@@ -27,6 +36,8 @@ EXIT_NOT_PERMITTED = 77
 EXIT_CONFIG = 78
 EXIT_FAILED = 1
 FICLONE = 0x4004_9409
+PIECE = 256 << 10
+ZEROS = bytes(PIECE)
 ROOM = 64 << 20
 """Recovery of a copy writes log: bytes to have free beyond the copy's own."""
 
@@ -228,13 +239,21 @@ def database_files(folder: Path) -> list[Path]:
     return sorted(each for each in folder.glob("*") if each.is_file() and not each.is_symlink())
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    """Without new blocks where the file system can share them."""
+def copy_file(source: Path, target: Path) -> None:
+    """Without new blocks where the file system can share them, and none for zeros: log files are
+    filled with them."""
     with source.open("rb") as old, target.open("wb") as new:
         try:
             fcntl.ioctl(new, FICLONE, old.fileno())
+            return
         except OSError:
-            shutil.copyfileobj(old, new, 1 << 20)
+            pass
+        while piece := old.read(PIECE):
+            if piece == ZEROS[: len(piece)]:
+                new.seek(len(piece), os.SEEK_CUR)
+            else:
+                new.write(piece)
+        new.truncate()
 
 
 @contextlib.contextmanager
@@ -257,7 +276,7 @@ def private_copy(roots: Roots, work: Path | None) -> Iterator[Path]:
             )
         with tempfile.TemporaryDirectory(prefix="iosd-store.", dir=place) as folder:
             for each in files:
-                _copy_file(each, Path(folder) / each.name)
+                copy_file(each, Path(folder) / each.name)
             yield Path(folder)
     except OSError as error:
         raise refusal(error, place) from None

@@ -160,7 +160,7 @@ class RecordFlag(IntFlag):
 
 
 NO_FLAGS = RecordFlag(0)
-KNOWN_FLAGS = RecordFlag.LENGTH_RULES | RecordFlag.HAS_FILES | RecordFlag.UNFINISHED
+KNOWN_FLAGS = sum(RecordFlag)
 Times = tuple[int, int, int, int, int]
 """Created, attributes accessed and modified, data accessed and modified: ms since 1970."""
 NO_TIMES: Times = (0, 0, 0, 0, 0)

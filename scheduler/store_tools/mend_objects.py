@@ -201,26 +201,30 @@ def refit(mending: Mending, problem: Problem) -> str | None:
         return None
     changed = find_files(store, place, record)
     changed = fit_head(store, place, changed)
+    missing = 0
     if problem.kind is Kind.HEAD_LOST:
+        before = store.files(place, changed).head or 0
         changed = fill_head(store, place, changed)
+        missing = (store.files(place, changed).head or 0) - before
     if not changed.flags & RecordFlag.LENGTH_RULES:
         changed = fit_length(store, place, changed)
     elif changed.reserved_bytes < changed.length:
         changed = replace(changed, reserved_bytes=changed.length)
-    if changed == record:
-        return None
-    put(mending, place, changed)
-    return f"{difference(record, changed)}"
+    if changed != record:
+        put(mending, place, changed)
+    done = [f"{missing} bytes of the head read as zeros"] if missing else []
+    done += difference(record, changed)
+    return ", ".join(done) or None
 
 
-def difference(old: ObjectRecord, new: ObjectRecord) -> str:
+def difference(old: ObjectRecord, new: ObjectRecord) -> list[str]:
     """Which fields changed, from what to what."""
     names = ("flags", "head_on", "generation", "head_bytes", "length", "reserved_bytes")
-    return ", ".join(
+    return [
         f"{name} {getattr(old, name):#x} -> {getattr(new, name):#x}"
         for name in names
         if getattr(old, name) != getattr(new, name)
-    )
+    ]
 
 
 def find_files(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord:
@@ -304,7 +308,7 @@ def files_missing(mending: Mending, problem: Problem) -> str | None:
         changed = find_files(mending.store, place, changed)
         changed = fit_length(mending.store, place, replace(changed, reserved_bytes=changed.length))
         put(mending, place, changed)
-        return difference(record, changed)
+        return ", ".join(difference(record, changed)) or None
     return refit(mending, problem)
 
 

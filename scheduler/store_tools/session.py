@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from scheduler.paths import MissingComponent
 from scheduler.store_tools.bdb import Database, DatabaseError, text_of
 from scheduler.store_tools.folders import (
     EXIT_FAILED,
@@ -58,5 +59,7 @@ def opened(folder: Path, aside: Path, create: bool = False) -> Iterator[tuple[Da
     except DatabaseError as error:
         text = f"the database cannot be opened: {text_of(error)}; restore the store from a backup"
         raise Refused(EXIT_FAILED, text) from None
+    except MissingComponent as error:
+        raise Refused(EXIT_FAILED, str(error)) from None
     with database:
         yield database, health

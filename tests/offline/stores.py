@@ -23,6 +23,7 @@ from pyosd.jobs import submit
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Database, Table
+from scheduler.store_tools.folders import copy_file
 from scheduler.store_tools.format import ObjectRecord, Place
 from tests.harness import Harness, program
 
@@ -45,6 +46,7 @@ class Names:
     member: ObjectRef
     other: ObjectRef
     collection: ObjectRef
+    second: ObjectRef
     queued: ObjectRef
     ended: ObjectRef
 
@@ -82,7 +84,11 @@ class Store:
         return [self.data, *filter(None, [self.ssd])]
 
     def copy(self, folder: Path) -> Store:
-        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        # The ballast is 64 MiB, and made again when the target finds it gone.
+        ignored = shutil.ignore_patterns("ballast")
+        shutil.copytree(
+            self.folder, folder, dirs_exist_ok=True, ignore=ignored, copy_function=copied
+        )
         return Store(folder, self.two_roots, self.names)
 
     @contextlib.contextmanager
@@ -171,6 +177,11 @@ class Store:
         return problems
 
 
+def copied(source: str, target: str) -> None:
+    copy_file(Path(source), Path(target))
+    shutil.copystat(source, target)
+
+
 def self_key(database: Database, obj: ObjectRef) -> bytes:
     for key, _ in database.walk(Table.OBJECTS, int(obj.partition_id).to_bytes(8, "big")):
         if Place.of_object_key(key).object_id == obj.object_id:
@@ -243,6 +254,7 @@ def build(folder: Path, two_roots: bool) -> Store:
         member,
         other,
         collection,
+        second,
         queued.id,
         ended.id,
     )
