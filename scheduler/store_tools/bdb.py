@@ -30,7 +30,7 @@ __all__ = [
     "DatabaseError",
     "Table",
     "Transaction",
-    "damage_of",
+    "damaged_tables",
     "forget_log",
     "salvage",
     "text_of",
@@ -268,18 +268,21 @@ def _utility(name: str, *words: str | Path) -> subprocess.CompletedProcess[bytes
     return subprocess.run([program, *words], capture_output=True, check=False)
 
 
-def damage_of(folder: Path, table: Table) -> str | None:
-    """What Berkeley DB's own verification says against a table; None: nothing.
+def damaged_tables(folder: Path) -> dict[Table, str]:
+    """What Berkeley DB's own verification says against which tables.
 
     Recovery has been done, and nobody has the folder open.
     """
-    # Not by bsddb3, whose verify never says that it failed.
-    done = _utility("db5.3_verify", "-q", folder / table.value)
-    if done.returncode == 0:
-        return None
-    if done.returncode < 0:
-        return f"verification ended by signal {-done.returncode}"
-    return f"verification of {table.value} failed"
+    # Not by bsddb3, whose verify never says that it failed; nor many files by one program, which
+    # finds all after the first in order.
+    there = [table for table in Table if (folder / table.value).exists()]
+    found = {}
+    for table in there:
+        done = _utility("db5.3_verify", folder / table.value)
+        lines = done.stderr.decode("utf-8", "replace").splitlines()
+        if done.returncode:
+            found[table] = lines[0].partition(": ")[2] if lines else "its verification died"
+    return found
 
 
 def salvage(folder: Path, table: Table, output: Path) -> Iterator[tuple[bytes, bytes]]:

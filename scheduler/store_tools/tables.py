@@ -18,7 +18,7 @@ from scheduler.store_tools.bdb import (
     Database,
     DatabaseError,
     Table,
-    damage_of,
+    damaged_tables,
     forget_log,
     salvage,
     text_of,
@@ -70,13 +70,6 @@ def prepare(folder: Path, aside: Path) -> Health:
     for table in health.damaged:
         rebuild(folder, table, aside)
     return health
-
-
-def damaged_tables(folder: Path) -> dict[Table, str]:
-    """What verification says against each that is there."""
-    there = [table for table in Table if (folder / table.value).exists()]
-    found = {table: damage_of(folder, table) for table in there}
-    return {table: text for table, text in found.items() if text is not None}
 
 
 def place_in(aside: Path, name: str) -> Path:

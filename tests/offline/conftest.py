@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,23 @@ import pytest
 from tests.offline.stores import Snapshot, Store, build, look
 
 Template = tuple[Store, Snapshot]
+MEMORY = Path("/dev/shm")
+"""Where nothing waits for a disk: how the tools mend, not what survives power loss, is tested."""
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Template]:
+def quick() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def templates(quick: Path) -> dict[bool, Template]:
     made = {}
     for two_roots in (False, True):
-        store = build(tmp_path_factory.mktemp("offline"), two_roots)
+        folder = quick / f"template {two_roots}"
+        folder.mkdir()
+        store = build(folder, two_roots)
         with store.serve() as osd:
             made[two_roots] = store, look(osd)
     return made
@@ -28,18 +40,18 @@ def template(request: pytest.FixtureRequest, templates: dict[bool, Template]) ->
 
 
 @pytest.fixture
-def store(template: Template, tmp_path: Path) -> Store:
+def folder(quick: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=quick) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def store(template: Template, folder: Path) -> Store:
     """A store to damage."""
-    return template[0].copy(tmp_path / "copy")
+    return template[0].copy(folder)
 
 
 @pytest.fixture
 def before(template: Template) -> Snapshot:
     """What clients see of it, undamaged."""
     return dict(template[1])
-
-
-@pytest.fixture
-def pristine(store: Store) -> Store:
-    """A store that a test leaves as it is."""
-    return store

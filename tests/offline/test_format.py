@@ -30,8 +30,8 @@ from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobS
 from tests.offline.stores import FIRST, HEAD, Store
 
 
-def test_records_of_the_target_come_out_as_they_went_in(pristine: Store) -> None:
-    with pristine.database() as database:
+def test_records_of_the_target_come_out_as_they_went_in(store: Store) -> None:
+    with store.database() as database:
         for key, value in database.walk(Table.OBJECTS):
             assert Place.of_object_key(key).encode() == key
             assert ObjectRecord.decode(value).encode() == value
@@ -52,14 +52,14 @@ def test_records_of_the_target_come_out_as_they_went_in(pristine: Store) -> None
         assert root is not None and RootRecord.decode(root).encode() == root
 
 
-def test_records_say_what_was_stored(pristine: Store) -> None:
-    record = pristine.record(pristine.names.long)
+def test_records_say_what_was_stored(store: Store) -> None:
+    record = store.record(store.names.long)
     assert record.type is RecordType.USER_OBJECT
     assert record.length == record.reserved_bytes == HEAD + 70_000
     assert record.flags == RecordFlag.HAS_FILES
-    assert pristine.record(pristine.names.attributed).attribute_count == 6
-    assert pristine.record(pristine.names.collection).type is RecordType.COLLECTION
-    with pristine.database() as database:
+    assert store.record(store.names.attributed).attribute_count == 6
+    assert store.record(store.names.collection).type is RecordType.COLLECTION
+    with store.database() as database:
         jobs = [
             JobRecord.decode(value)
             for key, value in database.walk(Table.JOBS)
@@ -72,9 +72,9 @@ def test_records_say_what_was_stored(pristine: Store) -> None:
     assert all(each.id.partition_id == FIRST for each in jobs)
 
 
-def test_superblocks(pristine: Store) -> None:
+def test_superblocks(store: Store) -> None:
     blocks = []
-    for root, role in zip(pristine.roots, Role, strict=False):
+    for root, role in zip(store.roots, Role, strict=False):
         data = (root / "superblock").read_bytes()
         blocks.append(Superblock.decode(data))
         assert blocks[-1].encode() == data
@@ -82,10 +82,10 @@ def test_superblocks(pristine: Store) -> None:
     assert len({each.store_id for each in blocks}) == 1
 
 
-def test_files_are_where_their_names_say(pristine: Store) -> None:
+def test_files_are_where_their_names_say(store: Store) -> None:
     found = [
         FileName.parse(str(path.relative_to(root / "data")))
-        for root in pristine.roots
+        for root in store.roots
         for path in (root / "data").rglob("*")
         if path.is_file()
     ]
@@ -94,8 +94,8 @@ def test_files_are_where_their_names_say(pristine: Store) -> None:
         assert FileName.parse(name.path) == name
 
 
-def test_what_is_not_of_the_format_is_said(pristine: Store) -> None:
-    data = bytearray((pristine.data / "superblock").read_bytes())
+def test_what_is_not_of_the_format_is_said(store: Store) -> None:
+    data = bytearray((store.data / "superblock").read_bytes())
     for at in range(len(data)):
         data[at] ^= 0x10
         with pytest.raises(FormatError):
@@ -110,8 +110,8 @@ def test_what_is_not_of_the_format_is_said(pristine: Store) -> None:
             FileName.parse(path)
 
 
-def test_a_later_version_is_not_damage(pristine: Store) -> None:
-    block = Superblock.decode((pristine.data / "superblock").read_bytes())
+def test_a_later_version_is_not_damage(store: Store) -> None:
+    block = Superblock.decode((store.data / "superblock").read_bytes())
     later = bytearray(block.encode())
     later[11] = 2
     later[508:] = zlib.crc32(later[:508]).to_bytes(4, "big")
