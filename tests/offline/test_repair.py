@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Repair when it is interrupted, and of what chance has damaged; what the tools refuse to touch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from scheduler.store_tools import commands
+from scheduler.store_tools.bdb import Table
+from tests.offline.conftest import Template
+from tests.offline.damages import DAMAGES
+from tests.offline.stores import Snapshot, Store, everything, look, lost
+
+ROOT = Path(__file__).resolve().parents[2]
+MANY = (
+    "index entry removed",
+    "record removed everything left",
+    "object record of no type",
+    "file of nobody",
+    "files that are none",
+    "a tail of an object without",
+    "collection record removed",
+    "partition record removed",
+    "payload of no job",
+    "boot counter too low",
+)
+STEPS = (1, 3, 6, 10, 15, 21, 28, 36, 45)
+
+
+def killed_at(step: int, store: Store) -> int:
+    """Run a repair that is killed at this step.  Returns how it ended."""
+    argv = ["--yes", "--json", "--data", str(store.data)]
+    argv += ["--ssd", str(store.ssd)] if store.ssd else []
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.offline.killed_repair", str(step), *argv],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+    return done.returncode
+
+
+@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
+def test_killed_and_run_again(store: Store, before: Snapshot) -> None:
+    for name in MANY:
+        DAMAGES[name].act(store)
+    files = contents(store)
+    ends = [killed_at(step, store) for step in STEPS]
+    assert -signal.SIGKILL in ends
+    store.repair()
+    assert store.check() == []
+    assert_kept(files, store)
+    with store.serve() as osd:
+        after, found = look(osd), lost(osd)
+        moved = {store.names.attributed, store.names.long}
+        assert {obj: seen for obj, seen in before.items() if obj not in moved} == after
+        kept = everything(osd)
+        for obj in moved:
+            assert before[obj].data in kept
+    whole = next(each for name, each in found.items() if name.startswith("lost 10000.10001."))
+    assert whole.attributes[0x10000, 3] == b"value 3", "file and attributes came apart"
+    assert len(found) == len(lost_names(found)), found.keys()
+
+
+def lost_names(found: Mapping[str, object]) -> set[str]:
+    """Without what follows a name twice: nothing was put there a second time."""
+    return {name.rpartition(".")[0] or name for name in found}
+
+
+# ---- chance
+
+
+@dataclass(frozen=True)
+class Blow:
+    """One random damage.  table None: to a data file.  which: modulo how many there are."""
+
+    table: Table | None
+    which: int
+    how: str
+    at: int
+    byte: int
+
+
+blows = st.builds(
+    Blow,
+    st.sampled_from([*Table, None, None, None, Table.OBJECTS, Table.OBJECTS]),
+    st.integers(0, 1000),
+    st.sampled_from(["flip", "flip", "cut", "remove", "grow", "key"]),
+    st.integers(0, 200),
+    st.integers(1, 255),
+)
+
+
+def strike(store: Store, blow: Blow) -> None:
+    if blow.table is not None:
+        strike_record(store, blow.table, blow)
+        return
+    files = data_files(store)
+    if not files:
+        return
+    path = files[blow.which % len(files)]
+    if blow.how == "remove":
+        path.unlink()
+    elif blow.how == "cut":
+        os.truncate(path, path.stat().st_size * blow.at // 200)
+    elif blow.how == "key":
+        path.rename(path.with_name(path.name.replace("0", "a", 1 + blow.at % 5)))
+    else:
+        with path.open("ab") as file:
+            file.write(bytes([blow.byte]) * (blow.at + 1))
+
+
+def strike_record(store: Store, table: Table, blow: Blow) -> None:
+    records = store.records(table)
+    if not records:
+        return
+    key, value = records[blow.which % len(records)]
+    if blow.how == "remove":
+        store.remove(table, key)
+    elif blow.how == "cut":
+        store.put(table, key, value[: len(value) * blow.at // 200])
+    elif blow.how == "grow":
+        store.put(table, key, value + bytes([blow.byte]) * blow.at)
+    elif blow.how == "flip" and value:
+        at = blow.at % len(value)
+        store.put(table, key, value[:at] + bytes([value[at] ^ blow.byte]) + value[at + 1 :])
+    else:
+        at = blow.at % len(key)
+        store.remove(table, key)
+        store.put(table, key[:at] + bytes([key[at] ^ blow.byte]) + key[at + 1 :], value)
+
+
+def data_files(store: Store) -> list[Path]:
+    found = (path for root in store.roots for path in (root / "data").rglob("*"))
+    return sorted(path for path in found if path.is_file())
+
+
+def contents(store: Store) -> list[bytes]:
+    return [path.read_bytes() for path in data_files(store)]
+
+
+def assert_kept(files: list[bytes], store: Store) -> None:
+    """Each file's bytes are the beginning of a file still."""
+    now = contents(store)
+    for data in files:
+        assert any(each.startswith(data) for each in now), f"{len(data)} bytes are gone"
+
+
+@pytest.fixture
+def struck(template: Template, quick: Path) -> Callable[[list[Blow]], None]:
+    def check_all(blows: list[Blow]) -> None:
+        with tempfile.TemporaryDirectory(dir=quick) as folder:
+            store = template[0].copy(Path(folder))
+            for blow in blows:
+                strike(store, blow)
+            survive(store)
+
+    return check_all
+
+
+def survive(store: Store) -> None:
+    files = contents(store)
+    untouched = store.digest()
+    store.check()
+    assert store.digest() == untouched
+    store.repair()
+    assert store.check() == []
+    assert_kept(files, store)
+    with store.serve() as osd:
+        look(osd)
+        lost(osd)
+    assert store.check() == []
+
+
+@pytest.mark.parametrize("template", [False, True], indirect=True, ids=["one root", "two roots"])
+def test_random_damage(struck: Callable[[list[Blow]], None], seed: int) -> None:
+    @hypothesis.seed(seed)
+    @settings(
+        max_examples=int(os.environ.get("OSD_OFFLINE_EXAMPLES", "8")),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[hypothesis.Phase.generate],
+    )
+    @hypothesis.given(st.lists(blows, min_size=1, max_size=6))
+    def run(blows: list[Blow]) -> None:
+        struck(blows)
+
+    run()
+
+
+# ---- what is refused
+
+
+def test_a_live_store_is_refused(store: Store) -> None:
+    with store.serve() as osd:
+        for command in (commands.check, commands.repair, commands.dump):
+            result = store.run(command)
+            assert result.exit_code == 18
+            assert "in use" in result.stderr and "stop" in result.stderr
+        assert len(osd.list_partitions()) == 2
+    assert store.check() == []
+
+
+@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
+def test_directories_that_do_not_fit(store: Store, templates: dict[bool, Template]) -> None:
+    assert store.ssd is not None
+    untouched = store.digest()
+    for data, ssd, code in (
+        (store.data, None, 78),
+        (store.ssd, store.data, 78),
+        (templates[False][0].data, store.ssd, 78),
+        (store.folder / "nothing", None, 66),
+        (store.data / "data", None, 66),
+    ):
+        words = ["--data", str(data)] + (["--ssd", str(ssd)] if ssd else [])
+        for command in (commands.check, commands.repair, commands.dump):
+            assert CliRunner().invoke(command, words).exit_code == code, (data, ssd)
+    assert store.digest() == untouched
+
+
+@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
+def test_the_ssd_directory_of_another_store(store: Store) -> None:
+    """With wrong heads everything looks damaged: nothing is mended."""
+    assert store.ssd is not None
+    shutil.rmtree(store.ssd / "data")
+    (store.ssd / "data").mkdir()
+    DAMAGES["another store id on the ssd"].act(store)
+    untouched = {name: text for name, text in store.digest().items() if "/data" in name}
+    assert store.kinds() == {"store-ids-differ"}
+    result = store.run(commands.repair, "--yes")
+    assert result.exit_code == 65
+    assert "another store" in result.stderr
+    assert {k: v for k, v in store.digest().items() if k in untouched} == untouched
+
+
+def test_a_store_that_was_killed_is_only_looked_at(store: Store) -> None:
+    with store.serve() as osd:
+        made = osd.create(0x10000)
+        osd.write(made, 0, b"just now")
+        shutil.copytree(
+            store.folder, store.folder / "killed", ignore=shutil.ignore_patterns("ballast")
+        )
+    killed = Store(store.folder / "killed", store.two_roots, store.names)
+    untouched = killed.digest()
+    assert killed.check() == []
+    assert killed.digest() == untouched
+    result = killed.run(commands.check, "-v")
+    assert "not-closed" in result.stdout and "open-reservation" in result.stdout
+
+
+def test_dry_run_and_question(store: Store) -> None:
+    DAMAGES["file of nobody"].act(store)
+    untouched = store.digest()
+    result = store.run(commands.repair, "--dry-run")
+    assert result.exit_code == 65 and "moved to lost+found" in result.stdout
+    result = store.run(commands.repair)
+    assert result.exit_code == 1, "asked, and nobody answered"
+    assert store.digest() == untouched
+
+
+def test_the_log_says_what_was_done(store: Store) -> None:
+    DAMAGES["file of nobody"].act(store)
+    store.repair()
+    lines = [json.loads(each) for each in (store.data / "repair.log").read_text().splitlines()]
+    assert lines[0]["event"] == "begin" and lines[-1]["event"] == "end"
+    assert "orphan-file" in {each.get("kind") for each in lines if each["event"] == "mended"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_works_as_the_owner(store: Store) -> None:
+    for path in (store.folder, *store.folder.rglob("*")):
+        os.chown(path, 12345, 12345)
+    for path in store.folder.parents:
+        if path.stat().st_uid == 0 and not path.stat().st_mode & 1:
+            path.chmod(path.stat().st_mode | 0o111)
+    DAMAGES["record removed everything left"].act(store)
+    for path in store.folder.rglob("*"):
+        os.chown(path, 12345, 12345)
+    store.repair()
+    owners = {path.stat().st_uid for root in store.roots for path in root.rglob("*")}
+    assert owners == {12345}
