@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_atomic.c -- read and change one attribute of a user object in one step (osd2-wire 3.19): COMPARE
- * AND SWAP and FETCH AND ADD on the object's two counters, page 0000_0007h; GENERIC COMPARE AND SWAP
- * and CONDITIONAL SET ATTRIBUTES on any attribute.
+/* cmd_atomic.c -- read and change one attribute of a user object in one step (osd2-wire 3.19):
+ * COMPARE AND SWAP and FETCH AND ADD on the object's two counters, page 0000_0007h; GENERIC COMPARE
+ * AND SWAP and CONDITIONAL SET ATTRIBUTES on any attribute.
  *
  * Each holds the object from before it reads to the end of its transaction, so that they, and every
  * other change of the object's attributes, happen one after the other. */

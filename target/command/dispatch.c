@@ -238,7 +238,8 @@ static enum osd_status load_context(const struct osd_dispatcher *dispatcher,
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
 {
-	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
+	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR |
+					  OSD_FN_GET_ATTR);
 	request->command_data_in = 0;
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;

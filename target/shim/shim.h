@@ -58,7 +58,7 @@ void shim_unwatch(struct shim_command *command);
 /* bs_iosd.c */
 extern struct tgt_backing_store shim_backing_store;
 struct shim_lu *shim_lu_find(const struct tgt_lu *lu);
-/* What tgtd answers to INQUIRY now, which tgtadm may change; NULL: no memory.  Owned by the caller. */
+/* What tgtd answers to INQUIRY now, which tgtadm may change; owned by the caller; NULL: no memory. */
 struct osd_identity *shim_identity(const struct tgt_lu *lu);
 
 #endif

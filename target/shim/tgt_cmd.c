@@ -125,7 +125,7 @@ static void fill_request(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
 	struct osd_request *request = &command->request;
-	/* The initiator task tag as tgtd found it in the header, which an initiator reads big-endian. */
+	/* The initiator task tag as it stands in the header: big-endian. */
 	uint32_t tag = (uint32_t)cmd->tag;
 	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
 
