@@ -16,13 +16,14 @@
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
 	struct osd_object *object = effect->arg;
+	unsigned flags = txn->flags & OSD_TXN_NO_TIMESTAMPS ? OSD_DATA_NO_TIMESTAMPS : 0;
 
 	osd_uncharge(txn->objects, effect->partition, effect->generation);
 	if (committed) {
-		osd_object_truncate_after_commit(object, effect->value, object == txn->changing);
-	} else if (
-		effect->id
-			.object_id) { /* its record never was, and its data is charged elsewhere */
+		osd_object_truncate_after_commit(object, effect->value, object == txn->changing,
+						 flags);
+	} else if (effect->id.object_id) {
+		/* Its record never was, and its data is charged elsewhere. */
 		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	}
@@ -63,6 +64,7 @@ enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
 	effect->partition = txn->partition;
 	txn->record.length = txn->record.reserved_bytes = length;
 	txn->record.flags |= OSD_REC_LENGTH_RULES | (length ? OSD_REC_HAS_FILES : 0);
+	osd_note_data_change(txn);
 	txn->length_set = txn->dirty = true;
 	return OSD_OK;
 }

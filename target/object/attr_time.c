@@ -6,16 +6,16 @@
  *   attributes read                     the object's                   attributes accessed
  *   attributes set                      the object's                   attributes modified
  *   user object read                    its own and its partition's    data accessed
- *   user object written, cut            its own and its partition's    data modified
+ *   user object written, cut, extended  its own and its partition's    data modified
  *   objects listed                      the partition's                data accessed
  *   object made or removed              the partition's                data modified
  *   members listed, queried             the collection's               data accessed
  *   member joins, leaves, is removed    the collection's               data modified
  *
  * The times of the collection of all user objects are its partition's.  A partition's bypass holds
- * for everything in it, the root's for the root.  Access times may lag (design D7): they are kept in
- * memory and settled later.  Times of data are in data.c, those of
- * object counts in object.c. */
+ * for everything in it, the root's for the root.  Access times may lag (design D7): they are kept
+ * in memory and settled later.  Reading and writing note theirs in data.c, making and removing in
+ * object.c. */
 #include "object/internal.h"
 
 #include "base/util.h"
@@ -111,6 +111,12 @@ void osd_note_attr_change(struct osd_txn *txn)
 		note_container(txn, OSD_T_ATTR_MODIFIED);
 	else
 		txn->record.times[OSD_T_ATTR_MODIFIED] = txn->now_ms;
+}
+
+void osd_note_data_change(struct osd_txn *txn)
+{
+	if (!times_stand_still(txn))
+		txn->record.times[OSD_T_DATA_MODIFIED] = txn->now_ms;
 }
 
 /* ---- members ----------------------------------------------------------------------------- */

@@ -385,7 +385,8 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
 /* The committed record already has length (with OSD_REC_LENGTH_RULES): do the rest.  locked: the
  * caller has all of the object locked. */
-void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked);
+void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked,
+				      unsigned flags);
 /* Cutting the end off, with the end locked: what the record says, and what follows its commit. */
 void osd_shrink_record(struct osd_record *record, uint64_t length);
 void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length);
@@ -463,6 +464,8 @@ uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which);
 /* Attributes of the object at hand were read; or changed; or what it contains was listed. */
 void osd_note_attr_access(struct osd_txn *txn);
 void osd_note_attr_change(struct osd_txn *txn);
+/* The user object's data changes with the commit. */
+void osd_note_data_change(struct osd_txn *txn);
 void osd_note_list_access(struct osd_txn *txn);
 /* Once committed, a collection has other members. */
 enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_place *collection);

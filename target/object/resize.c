@@ -102,31 +102,33 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 	return status;
 }
 
-static void truncate_committed(struct osd_object *object, uint64_t length)
+static void truncate_committed(struct osd_object *object, uint64_t length, unsigned flags)
 {
 	uint64_t old_length = atomic_load(&object->length);
 
 	if (length <= old_length) {
 		osd_shrink_done(object, old_length, length);
-		return;
+	} else {
+		/* The record's reservation is as committed with the length. */
+		object->reserved_bytes = length;
+		object->length_rules = true;
+		grow(object, length, 0);
 	}
-	/* The record's reservation is as committed with the length. */
-	object->reserved_bytes = length;
-	object->length_rules = true;
-	grow(object, length, 0);
+	osd_object_touch(object, true, flags);
 }
 
-void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked)
+void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked,
+				      unsigned flags)
 {
 	struct osd_range range;
 
 	if (locked) {
-		truncate_committed(object, length);
+		truncate_committed(object, length, flags);
 		return;
 	}
 	if (osd_object_lock(object, &range, length, UINT64_MAX, true) != OSD_OK)
 		return; /* removed */
-	truncate_committed(object, length);
+	truncate_committed(object, length, flags);
 	osd_object_unlock(object, &range);
 }
 

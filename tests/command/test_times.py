@@ -127,12 +127,18 @@ def expectations(
 ) -> list[tuple[str, Request, dict[str, set[int]]]]:
     """A history: what is done, and every time that it moves."""
     mine = AttributeValue(Page.APPLICATION, 1, b"x")
+    length = AttributeValue(Page.USER_INFORMATION, 0x82, (3).to_bytes(8, "big"))
     read = AttributeLists((AttributeId(0xF000_0000, 1),), (), 64)
     return [
         ("READ", rq.read(obj, 0, 1), {"object": {4}, "partition": {4}}),
         ("WRITE", rq.write(obj, 0, b"x"), {"object": {5}, "partition": {5}}),
         ("APPEND", rq.append(obj, b"x"), {"object": {5}, "partition": {5}}),
         ("CLEAR", rq.clear(obj, 0, 1), {"object": {5}, "partition": {5}}),
+        (
+            "set of the length",
+            rq.set_attributes(obj, attributes=lists(length)),
+            {"object": {3, 5}, "partition": {5}},
+        ),
         ("PUNCH", rq.punch(obj, 0, 1), {"object": {5}, "partition": {5}}),
         ("get of the object", rq.get_attributes(obj, attributes=read), {"object": {2}}),
         ("set of the object", rq.set_attributes(obj, attributes=lists(mine)), {"object": {3}}),
@@ -177,7 +183,7 @@ def expectations(
     ]
 
 
-@pytest.mark.parametrize("index", range(21))
+@pytest.mark.parametrize("index", range(22))
 def test_which_times_move(osd: Commands, pid: int, collection: ObjectRef, index: int) -> None:
     obj, other = osd.create(pid), osd.create(pid)
     osd.write(obj, 0, b"12345")
@@ -193,7 +199,7 @@ def test_which_times_move(osd: Commands, pid: int, collection: ObjectRef, index:
     assert {kind: found for kind, found in moved.items() if found} == expected, name
 
 
-@pytest.mark.parametrize("index", range(21))
+@pytest.mark.parametrize("index", range(22))
 def test_none_moves_when_the_cdb_says_so(
     osd: Commands, pid: int, collection: ObjectRef, index: int
 ) -> None:
