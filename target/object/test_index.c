@@ -349,6 +349,26 @@ static void test_older_release(void)
 	test_store_release(&store);
 }
 
+/* The store of an earlier release has no index.db. */
+static void test_absent_database(void)
+{
+	struct test_store store;
+	char path[128];
+	uint64_t pid;
+
+	test_store_init(&store, true);
+	test_store_open(&store);
+	test_fill_indexed(store.objects, &pid, 20);
+	osd_objects_close(store.objects);
+	snprintf(path, sizeof(path), "%s/db/index.db", store.directory);
+	CHECK(unlink(path) == 0);
+	test_store_open(&store);
+	OK(test_declare(store.objects, pid, INDEX_PAGE));
+	test_index_wait(store.objects, pid, INDEX_PAGE);
+	test_check_entries(store.objects, pid);
+	test_store_release(&store);
+}
+
 static void test(bool on_disk)
 {
 	struct test_store store;
@@ -371,5 +391,6 @@ int main(void)
 	test(true);
 	test_failing();
 	test_older_release();
+	test_absent_database();
 	return 0;
 }

@@ -127,6 +127,20 @@ def test_continuation_by_initial_id(osd: Commands, pid: int, ten: list[ObjectRef
     assert seen == [each.object_id for each in ten]
 
 
+def test_begun_far_in_the_middle(osd: Commands, pid: int) -> None:
+    """Nobody counts to the end of a long list: very many are left, unless a page ended there."""
+    made = [each for _ in range(5) for each in osd.create_many(pid, 4096)]
+    middle = made[2].object_id
+    for initial, left in [(0, len(made)), (middle, None), (made[-10].object_id, 10)]:
+        reply = check(osd.reply(rq.list_objects(pid, HEADER + 8, initial)), OK)
+        additional, continuation, _, _ = header(reply)
+        assert additional == (0xFFFF_FFFF_FFFF_FFFF if left is None else 16 + 8 * left)
+        assert continuation == max(initial, made[0].object_id) + 1
+    check(osd.reply(rq.list_objects(pid, HEADER + 16, 0)), OK)
+    reply = check(osd.reply(rq.list_objects(pid, HEADER + 8, middle)), OK)
+    assert header(reply)[0] == 16 + 8 * (len(made) - 2)
+
+
 def test_continuation_with_the_list_identifier(
     osd: Commands, pid: int, ten: list[ObjectRef]
 ) -> None:

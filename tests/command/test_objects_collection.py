@@ -118,5 +118,34 @@ def test_member_attributes(osd: Commands, everything: ObjectRef, obj: ObjectRef)
     assert tracked == (2).to_bytes(8, "big")
 
 
+def test_source_of_a_tracking_collection(
+    osd: Commands, everything: ObjectRef, obj: ObjectRef
+) -> None:
+    second = osd.create(obj.partition_id)
+    made = osd.create_tracking_collection(obj.partition_id, source=everything.object_id)
+    assert osd.list_members(made) == [obj, second]
+    osd.remove(obj)
+    assert osd.list_members(made) == [second]
+    assert osd.get_attribute(made, MEMBERS.page, MEMBERS.number) == (1).to_bytes(8, "big")
+
+
+def test_query_of_everything(osd: Commands, everything: ObjectRef, obj: ObjectRef) -> None:
+    osd.set_attributes(obj, [COLOUR])
+    other = osd.create(obj.partition_id)
+    criterion = rq.Criterion(COLOUR.page, COLOUR.number, b"green", b"green")
+    assert osd.query(everything, [criterion]) == [obj]
+    matches = osd.create_tracking_collection(obj.partition_id)
+    osd.query_into(everything, [], matches)
+    assert osd.list_members(matches) == [obj, other]
+    osd.query_into(everything, [criterion], matches)
+    assert osd.list_members(matches) == [obj], "its old members are let go"
+
+
+def test_is_no_collection_of_matches(osd: Commands, everything: ObjectRef, obj: ObjectRef) -> None:
+    source = osd.create_tracking_collection(obj.partition_id)
+    request = rq.query_into(source, [], everything.object_id)
+    check(osd.reply(request), CDB_FIELD.at(40))
+
+
 def test_other_well_known_ids_are_absent(osd: Commands, pid: int) -> None:
     check(osd.reply(rq.list_collection(ref(pid, 0x1002), 4096)), NO_OBJECT)
