@@ -227,15 +227,11 @@ def grep_across_borders():
     assert [offset for offset, _ in u.find(r"(?<=\0)needle$")] == places
     assert [line for _, line in u.grep("edge")] == [b"edge here"]
     assert [len(line) > 6 for _, line in u.grep("needle")] == [True] * 3
-    rows = b"".join(b"row %06d\n" % n for n in range(300_000))
+    rows = b"".join(b"row %06d\n" % n for n in range(110_000))
     u = fresh(rows)
-    assert [line for _, line in u.grep("row .*77777")] == [
-        b"row 077777",
-        b"row 177777",
-        b"row 277777",
-    ]
-    assert sum(1 for _ in u.grep("row")) == sum(1 for _ in u.find("row")) == 300_000
-    assert [offset // 11 for offset, _ in u.grep(r"00000\Z")] == [0, 100_000, 200_000]
+    assert [line for _, line in u.grep("row .*07777$")] == [b"row 007777", b"row 107777"]
+    assert sum(1 for _ in u.grep("row")) == sum(1 for _ in u.find("row")) == 110_000
+    assert [offset // 11 for offset, _ in u.grep(r"00000\Z")] == [0, 100_000]
 
 
 @check
