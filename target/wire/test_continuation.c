@@ -66,6 +66,30 @@ static void test_exec(void)
 	CHECK_BYTES(buffer, writer.used, frame.bytes, frame.length);
 }
 
+static void test_copy_source(void)
+{
+	struct golden frame = golden("continuation.copy");
+	struct osd_continuation continuation;
+	struct osd_descriptor descriptor;
+	struct osd_copy_source source;
+
+	CHECK_EQ(osd_continuation_open(frame.bytes, frame.length, OSD_SA_COPY_USER_OBJECTS,
+				       &continuation),
+		 OSD_OK);
+	CHECK(osd_continuation_next(&continuation, &descriptor));
+	CHECK_EQ(osd_copy_source_decode(&descriptor, &source), OSD_OK);
+	CHECK_EQ(source.partition_id, 0x10000);
+	CHECK_EQ(source.object_id, 0x10001);
+	CHECK(source.attributes && !source.freeze && source.time_of_duplication == 0);
+	for (uint32_t length = 0; length <= 20; length++) {
+		descriptor.length = length;
+		CHECK_EQ(osd_copy_source_decode(&descriptor, &source),
+			 length == 18 || length == 20 ? OSD_OK : OSD_E_CDB_FIELD);
+	}
+	descriptor.type = OSD_DESC_SG_LIST;
+	CHECK_EQ(osd_copy_source_decode(&descriptor, &source), OSD_E_CDB_FIELD);
+}
+
 static enum osd_status open_with(size_t length, size_t at, size_t width, uint64_t value)
 {
 	struct golden frame = golden("continuation.exec");
@@ -115,6 +139,7 @@ static void test_twice_and_terminated(void)
 int main(void)
 {
 	test_pieces();
+	test_copy_source();
 	test_sum_overflow();
 	test_exec();
 	test_lies();

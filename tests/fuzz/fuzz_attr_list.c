@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "wire/attr_list.h"
 #include "wire/list_data.h"
+#include "wire/map_data.h"
 
 static size_t walk(struct osd_attr_list list)
 {
@@ -82,6 +83,17 @@ static void fuzz_list_data(const uint8_t *data, size_t size)
 		walk(block.attributes);
 }
 
+static void fuzz_map_data(const uint8_t *data, size_t size)
+{
+	struct osd_map_descriptor descriptor;
+	struct osd_map_data map;
+
+	if (osd_map_data_open(data, size, &map) != OSD_OK)
+		return;
+	while (osd_map_data_next(&map, &descriptor))
+		HOLDS(map.at <= data + size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct osd_attr_list list;
@@ -95,5 +107,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_set_list(data, size);
 	fuzz_groups(data, size);
 	fuzz_list_data(data, size);
+	fuzz_map_data(data, size);
 	return 0;
 }

@@ -61,6 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (osd_continuation_open(data, size, service_action, &continuation) != OSD_OK)
 		return 0;
 	while (osd_continuation_next(&continuation, &descriptor)) {
+		struct osd_copy_source source;
+
+		if (osd_copy_source_decode(&descriptor, &source) == OSD_OK)
+			HOLDS(source.time_of_duplication <= 0x0f);
 		touch(descriptor.content, descriptor.length);
 		if (descriptor.type == OSD_DESC_SG_LIST)
 			fuzz_pieces(&descriptor);

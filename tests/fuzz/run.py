@@ -26,7 +26,7 @@ WEIGHTS = {"fuzz_dispatch": 4, "fuzz_session": 4}  # shares of the time; 1 for c
 # Which golden frames a target starts from, by prefix of their names; None: those of all.
 SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_cdb": ("cdb.", "capability."),
-    "fuzz_attr_list": ("attrs.", "list.", "data_out."),
+    "fuzz_attr_list": ("attrs.", "list.", "map.", "data_out."),
     "fuzz_continuation": ("continuation.", "exec_params.", "data_out."),
     "fuzz_sense": ("sense.",),
     "fuzz_query_list": ("query_list.", "attrs."),
@@ -126,6 +126,7 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
         "cdb.read_pieces": frames["continuation.read_pieces"],
         "cdb.list": frames["attrs.get"],
         "cdb.exec": frames["data_out.exec"],
+        "cdb.copy": frames["continuation.copy"],
     }
     golden = [
         request_input(frame, data_out.get(name, bytes(32)))
@@ -134,7 +135,11 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
     ]
     every = [
         request_input(with_bytes(frames[base], 8, action.to_bytes(2, "big")), data_out[base])
-        for action in (*range(0x8881, 0x88A4), 0x8F7C, 0x8F7D, 0x8F81, *range(0x8F84, 0x8F88))
+        for action in (
+            *range(0x8880, 0x88A4),
+            *(0x88B1, 0x8F7C, 0x8F7D, 0x8F81),
+            *range(0x8F84, 0x8F88),
+        )
         for base in ("cdb.write", "cdb.get_attributes", "cdb.list")
     ]
     asked = [*attribute_seeds(frames["cdb.get_attributes"]), *osc_seeds(frames)]

@@ -72,6 +72,8 @@ REQUESTS: dict[str, Request] = {
         attributes=AttributePage(CURRENT_COMMAND, 76),
         options=Options(fua=True, no_timestamps=True),
     ),
+    "cdb.copy": requests.copy_user_object(OBJECT, 0x10000, 0x10005, method=0x81),
+    "cdb.read_map": requests.read_map(OBJECT, 4096, 1024, 1),
     "cdb.set_one": requests.set_attributes(
         OBJECT, attributes=SetOne(AttributeValue(0x10000, 2, b"\xca\xfe"))
     ),
@@ -89,6 +91,7 @@ DATA_OUT = {
     "cdb.write": "data_out.write",
     "cdb.read_pieces": "continuation.read_pieces",
     "cdb.exec": "data_out.exec",
+    "cdb.copy": "continuation.copy",
 }
 
 
