@@ -58,16 +58,17 @@ static enum osd_status check_form(struct osd_request *request)
 	return OSD_OK;
 }
 
-/* The bytes of the list: the content of one descriptor, which extension capabilities may go with where
- * there is a second collection. */
+/* The bytes of the list: the content of one descriptor, which extension capabilities go with where
+ * there is a second collection; OSC's initiator has no second one. */
 static enum osd_status find_list(const struct osd_command_context *ctx, const uint8_t **ret_bytes,
 				 size_t *ret_length)
 {
 	bool matches = ctx->request->decoded.matches_collection_id != 0;
 	struct osd_descriptor descriptor;
+	bool has_capabilities = osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS,
+						      &descriptor);
 
-	if (!matches &&
-	    osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS, &descriptor))
+	if (has_capabilities != matches && !(matches && ctx->request->osc_compat))
 		return OSD_E_CDB_FIELD;
 	if (!osd_continuation_find(&ctx->continuation, OSD_DESC_QUERY_LIST, &descriptor))
 		return OSD_E_CDB_FIELD;
