@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a history of concurrent operations could have happened one after the other.
+
+Wing and Gong's search with Lowe's memory of what was tried: take any operation that began before all
+the others left had ended, if its answer is what the state gives, and go on; a state reached with the
+same operations done is looked at once.  An operation without an answer (its target was killed) may
+have happened at any time between its beginning and its end (the target's), or never.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+State = TypeVar("State", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a history, by a clock that all share.
+
+    answered: answer counts; else it may never have happened.
+    """
+
+    name: str
+    argument: Any
+    answer: Any
+    start: float
+    end: float = math.inf
+    answered: bool = True
+
+
+@dataclass(frozen=True)
+class Machine(Generic[State]):
+    """initial: the state before.  step: the answer an operation gets in a state, and the state it
+    leaves."""
+
+    initial: State
+    step: Callable[[State, Operation], tuple[Any, State]]
+
+
+def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[State]:
+    """The states some order of the history ends in; none: it is not linearizable."""
+    operations = sorted(history, key=lambda each: each.start)
+    answered = sum(1 << n for n, each in enumerate(operations) if each.answered)
+    ends: set[State] = set()
+    tried: set[tuple[int, State]] = set()
+    stack = [(0, machine.initial)]
+    while stack:
+        done, state = stack.pop()
+        if (done, state) in tried:
+            continue
+        tried.add((done, state))
+        if done & answered == answered:
+            ends.add(state)
+        for n in candidates(operations, done):
+            answer, after = machine.step(state, operations[n])
+            if not operations[n].answered or answer == operations[n].answer:
+                stack.append((over(operations, done | 1 << n, operations[n].start), after))
+    return ends
+
+
+def candidates(operations: Sequence[Operation], done: int) -> list[int]:
+    """Which of those left may be the next: nothing answered that is left ended before it began."""
+    found = []
+    soonest = math.inf
+    for n, each in enumerate(operations):
+        if done >> n & 1:
+            continue
+        if each.start > soonest:
+            break
+        found.append(n)
+        if each.answered:
+            soonest = min(soonest, each.end)
+    return found
+
+
+def over(operations: Sequence[Operation], done: int, now: float) -> int:
+    """Those done, and those that can no longer happen because something began after their end."""
+    for n, each in enumerate(operations):
+        if each.start > now:
+            break
+        if not each.answered and each.end < now:
+            done |= 1 << n
+    return done

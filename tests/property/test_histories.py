@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients that work on the same objects at once: every answer fits one order of all commands on an
+object, also across kill -9 of the target.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists, Request
+from pyosd.commands import Commands, Reply
+from pyosd.errors import SessionLost, Unreachable
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from tests.conftest import MakeHarness
+from tests.linearize import Machine, Operation, final_states
+from tests.serving import Serving
+
+CLIENTS = 5
+OBJECTS = 3
+COMMANDS = 60
+"""Of each client in a round."""
+BLOCK = 96 << 10
+NAME = AttributeId(Page.APPLICATION, 5)
+ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A user object as these commands see it: what fills its data, its length, an attribute, the
+    words of the atomics."""
+
+    fill: int = 0
+    length: int = 0
+    name: bytes = b""
+    word: int = 0
+    counter: int = 0
+
+
+def step(state: Thing | None, operation: Operation) -> tuple[Any, Thing | None]:
+    """What a command answers, and what it leaves."""
+    argument = operation.argument
+    if operation.name == "create":
+        return ("taken", state) if state else ("", Thing(name=argument))
+    if state is None:
+        return ABSENT, None
+    match operation.name:
+        case "remove":
+            return "", None
+        case "write":
+            return "", replace(state, fill=argument, length=BLOCK)
+        case "read":
+            return (state.fill, state.length), state
+        case "set":
+            return state.name, replace(state, name=argument)
+        case "swap":
+            compare, swap = argument
+            return state.word, replace(state, word=swap) if state.word == compare else state
+        case "add":
+            return state.counter, replace(state, counter=state.counter + argument)
+        case "swap name":
+            compare, swap = argument
+            return state.name, replace(state, name=swap) if state.name == compare else state
+    raise AssertionError(operation)
+
+
+MACHINE: Machine[Thing | None] = Machine(None, step)
+
+# ---- what is sent --------------------------------------------------------------------------------
+
+
+def request_of(name: str, argument: Any, obj: ObjectRef) -> Request:
+    """The command of an operation.  SET ATTRIBUTES is sent as GET: the value before comes back."""
+    if name == "create":
+        value = AttributeValue(*id_of(NAME), argument)
+        lists = AttributeLists((), (value,))
+        return rq.create(obj.partition_id, obj.object_id, attributes=lists)
+    if name == "set":
+        lists = AttributeLists((NAME,), (AttributeValue(*id_of(NAME), argument),), 4096)
+        return rq.get_attributes(obj, attributes=lists)
+    if name == "swap name":
+        compare, swap = argument
+        expected = AttributeValue(*id_of(NAME), compare)
+        return rq.conditional_set_attributes(obj, expected, swap)
+    simple: dict[str, Callable[[], Request]] = {
+        "remove": lambda: rq.remove(obj),
+        "write": lambda: rq.write(obj, 0, bytes([argument]) * BLOCK),
+        "read": lambda: rq.read(obj, 0, BLOCK + 1),
+        "swap": lambda: rq.compare_and_swap(obj, *argument),
+        "add": lambda: rq.fetch_and_add(obj, argument),
+    }
+    return simple[name]()
+
+
+def id_of(attribute: AttributeId) -> tuple[int, int]:
+    return attribute.page, attribute.number
+
+
+def answer_of(name: str, reply: Reply) -> Any:
+    """The answer as step() words it."""
+    if reply.error:
+        assert reply.error.field_pointer == 24, reply.error
+        return "taken" if name == "create" else ABSENT
+    if name == "read":
+        data = bytes(reply.data)
+        assert data == data[:1] * len(data), "half of one WRITE, half of another"
+        return (data[0] if data else 0), len(data)
+    if name in ("set", "swap name"):
+        return bytes(reply.attributes[0].value)
+    if name in ("swap", "add"):
+        return int.from_bytes(reply.data[:8], "big")
+    return ""
+
+
+def choose(rng: random.Random) -> tuple[str, Any]:
+    name = rng.choices(
+        ["create", "remove", "write", "read", "set", "swap", "add", "swap name"],
+        [4, 1, 4, 5, 3, 3, 3, 3],
+    )[0]
+    names = [b"", b"a", b"b", b"c"]
+    arguments: dict[str, Callable[[], Any]] = {
+        "create": lambda: rng.choice(names[1:]),
+        "write": lambda: rng.randrange(1, 6),
+        "set": lambda: rng.choice(names),
+        "swap": lambda: (rng.randrange(3), rng.randrange(3)),
+        "add": lambda: rng.randrange(1, 4),
+        "swap name": lambda: (rng.choice(names), rng.choice(names)),
+    }
+    return name, arguments[name]() if name in arguments else None
+
+
+# ---- clients -------------------------------------------------------------------------------------
+
+
+class History:
+    """What all clients did, by object."""
+
+    def __init__(self, partition_id: int) -> None:
+        self.objects = [ref(partition_id, 0x20000 + n) for n in range(OBJECTS)]
+        self.operations: dict[ObjectRef, list[Operation]] = {each: [] for each in self.objects}
+        self.failures: list[BaseException] = []
+
+    def client(self, osd: Commands, rng: random.Random, on_answer: Callable[[], None]) -> None:
+        """Send commands one after the other until the target is gone."""
+        try:
+            for _ in range(COMMANDS):
+                obj = rng.choice(self.objects)
+                if not self.send(osd, obj, *choose(rng)):
+                    return
+                on_answer()
+        except BaseException as error:
+            self.failures.append(error)
+
+    def send(self, osd: Commands, obj: ObjectRef, name: str, argument: Any) -> bool:
+        """One command; False: no answer came."""
+        request = request_of(name, argument, obj)
+        start = time.perf_counter()
+        try:
+            reply = osd.reply(request)
+        except (Unreachable, SessionLost):
+            lost = Operation(name, argument, None, start, answered=False)
+            self.operations[obj].append(lost)
+            return False
+        end = time.perf_counter()
+        answer = answer_of(name, reply)
+        self.operations[obj].append(Operation(name, argument, answer, start, end))
+        return True
+
+    def run(
+        self, sessions: list[Commands], rng: random.Random, on_answer: Callable[[], None]
+    ) -> None:
+        """All clients at once, until each is through or the target is gone."""
+        threads = [
+            threading.Thread(target=self.client, args=(osd, random.Random(rng.random()), on_answer))
+            for osd in sessions
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+    def target_is_gone(self) -> None:
+        """What has no answer by now happened before, or never will."""
+        now = time.perf_counter()
+        for operations in self.operations.values():
+            operations[:] = [
+                each if each.answered or each.end < now else replace(each, end=now)
+                for each in operations
+            ]
+
+    def check(self) -> None:
+        for obj, operations in self.operations.items():
+            assert final_states(MACHINE, operations), describe(obj, operations)
+
+
+def describe(obj: ObjectRef, operations: list[Operation]) -> str:
+    lines = [f"no order explains the answers of {obj}:"]
+    for each in sorted(operations, key=lambda each: each.start):
+        lines.append(f"{each.start:.6f}-{each.end:.6f} {each.name} {each.argument} {each.answer}")
+    return "\n".join(lines)
+
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["memory", "bdb"])
+def test_one_order_explains_all_answers(make_harness: MakeHarness, seed: int, backend: str) -> None:
+    rng = random.Random(seed)
+    harness = make_harness(**({"memory": 1} if backend == "memory" else {}))
+    for _ in range(3):
+        history = History(harness.osd.create_partition())
+        history.run([harness.osd] * CLIENTS, rng, lambda: None)
+        history.check()
+
+
+@pytest.mark.tgtd
+def test_over_the_wire(serving: Serving, seed: int) -> None:
+    """Each client in a session of its own."""
+    sessions = [serving.connect() for _ in range(CLIENTS)]
+    try:
+        history = History(sessions[0].create_partition())
+        history.run(list(sessions), random.Random(seed), lambda: None)
+        history.check()
+        sessions[0].remove_partition(history.objects[0].partition_id, contents=True)
+    finally:
+        for each in sessions:
+            each.close()
+
+
+def after(answers: int, do: Callable[[], None]) -> Callable[[], None]:
+    """To be called at each answer; does it at that one."""
+    counter, lock = itertools.count(1), threading.Lock()
+
+    def on_answer() -> None:
+        with lock:
+            if next(counter) == answers:
+                do()
+
+    return on_answer
+
+
+def test_across_kills(make_harness: MakeHarness, seed: int) -> None:
+    """What was under way at a kill may have happened or not; all that was answered has."""
+    rng = random.Random(seed)
+    harness = make_harness()
+    history = History(harness.osd.create_partition())
+    for _ in range(6):
+        kill = after(rng.randrange(20, 150), harness.transport.process.kill)
+        history.run([harness.osd] * CLIENTS, rng, kill)
+        harness.kill()
+        history.target_is_gone()
+        harness.start()
+        for obj in history.objects:
+            for name in ("read", "swap", "add"):
+                assert history.send(harness.osd, obj, name, {"swap": (9, 9), "add": 0}.get(name))
+    history.check()
+
+
+def test_the_checker_can_fail() -> None:
+    born = Operation("create", b"a", "", 0, 1)
+    wrote = Operation("write", 7, "", 2, 5)
+    seen = Operation("read", None, (7, BLOCK), 3, 4)
+    stale = Operation("read", None, (0, 0), 4.5, 6)
+    assert final_states(MACHINE, [born, wrote, seen])
+    assert not final_states(MACHINE, [born, wrote, seen, stale])
+    assert final_states(MACHINE, [born, replace(wrote, answered=False), stale])
+    lost = [Operation("add", 1, 0, 2, 3), Operation("add", 1, 0, 4, 5)]
+    assert not final_states(MACHINE, [born, *lost])
