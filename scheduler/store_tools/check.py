@@ -147,7 +147,7 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
     if kind in (MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT):
         if len(key) != 1:
             raise FormatError(f"a key of {len(key)} bytes instead of 1")
-    elif kind is MetaKind.DEAD_FILES:
+    elif kind in (MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES):
         yield check_dead_files(store, key)
     elif kind is MetaKind.DEAD_PARTITION:
         place = parse_partition_meta(key)
@@ -171,7 +171,7 @@ def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
 
 
 def check_dead_files(store: Store, key: bytes) -> Problem:
-    """An entry D.  Raises: FormatError."""
+    """An entry D or N.  Raises: FormatError."""
     place, generation = parse_dead_files(key)
     try:
         record = store.object(place)
@@ -180,6 +180,8 @@ def check_dead_files(store: Store, key: bytes) -> Problem:
     if record is not None and generation in (record.generation, record.spare_generation):
         detail = f"generation {generation:#x} is the object's own"
         return Problem(Kind.QUEUE_ALIVE, str(place), detail, Table.META, key)
+    if key[0] == MetaKind.DRAFT_FILES:  # its id was never told to anybody
+        return Problem(Kind.QUEUED_FILES, str(place), f"generation {generation:#x}")
     mark = id_mark(store, place)
     given_out = place.object_id < max(mark, store.greatest_id(place) + 1)
     if store.life(place) is Life.LIVE and not given_out and place.object_id < U64_MAX:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import FormatError, Place, RecordFlag, RecordType
+from scheduler.store_tools.format import ALL_OBJECTS, FormatError, Place, RecordFlag, RecordType
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Progress, Store
@@ -142,7 +142,10 @@ def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
     where = f"command of {collection}"
     partition = store.partition(collection.partition_id)
     place = None if partition is None else collection.at(partition.incarnation)
-    if place is None or store.intact(place, RecordType.COLLECTION) is None:
+    there = collection.object_id == ALL_OBJECTS or (
+        place is not None and store.intact(place, RecordType.COLLECTION) is not None
+    )
+    if place is None or not there:
         return where, "no such collection"
     if key[16] == 0 and (len(value) != COMMAND_BYTES or value[0] != 1):
         return where, f"a record of {len(value)} bytes"

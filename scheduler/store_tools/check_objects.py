@@ -16,6 +16,7 @@ from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.folders import Root
 from scheduler.store_tools.format import (
     ALL,
+    ALL_OBJECTS,
     FIRST_ID,
     AttributeKey,
     FileName,
@@ -24,7 +25,6 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
-    dead_files_key,
 )
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Files, Life, Progress, Store
@@ -125,7 +125,7 @@ def orphan_groups(store: Store, groups: AttributeGroups, key: bytes | None) -> I
 def orphan_group(store: Store, place: Place, count: int) -> Iterator[Problem]:
     """Attributes that belong to no object record: a partition's, the root's, or nobody's."""
     life = store.life(place)
-    if life is Life.DEAD or (life is Life.LIVE and place.object_id == 0):
+    if life is Life.DEAD or (life is Life.LIVE and place.object_id in (0, ALL_OBJECTS)):
         return
     if life is Life.UNKNOWN and place.partition_id and place.object_id == 0:
         yield from lost_partition(store, place)
@@ -211,7 +211,8 @@ def file_problem(store: Store, place: Place, record: ObjectRecord, seen: Seen) -
         seen.generation(record.generation)
     found = shape_problem(record, files) or length_problem(record, files)
     if found is not None and found[0] is Kind.FILES_MISSING:
-        others = store.generations(place) - {record.generation, record.spare_generation}
+        others = {each for each in store.generations(place) if not store.are_queued(place, each)}
+        others -= {record.generation, record.spare_generation}
         if len(others) == 1:
             found = Kind.GENERATION_WRONG, f"there are files of {others.pop():#x}"
     if found is not None:
@@ -301,7 +302,7 @@ def check_file(store: Store, root: Root, path: str, odd: str) -> Iterator[Proble
         return
     if store.life(name.place) is Life.DEAD:
         return
-    if store.db.get(Table.META, dead_files_key(name.place, name.generation)) is not None:
+    if store.are_queued(name.place, name.generation):
         return
     lost = Lost(root, path, name)
     try:

@@ -235,7 +235,7 @@ def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
         place, row["page"] = parse_index_stage(key)
         stage = IndexStage.decode(value)
         row |= {"where": str(place), "incarnation": place.incarnation} | dataclasses.asdict(stage)
-    elif kind is MetaKind.DEAD_FILES:
+    elif kind in (MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES):
         place = Place.decode(key[1:])
         row |= {"where": str(place), "incarnation": place.incarnation}
         row["generation"] = int.from_bytes(key[21:], "big")

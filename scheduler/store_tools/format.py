@@ -16,6 +16,7 @@ from enum import IntEnum, IntFlag
 
 __all__ = [
     "ALL",
+    "ALL_OBJECTS",
     "FIRST_ID",
     "JOBS_PARTITION",
     "LOST_PARTITION",
@@ -51,6 +52,8 @@ U64_MAX = (1 << 64) - 1
 ALL = U64_MAX
 """As a head size: all bytes are in the head file.  As a limit: none."""
 FIRST_ID = 0x10000
+ALL_OBJECTS = 0x1000
+"""The collection of all user objects of a partition: it has no record."""
 WELL_KNOWN = range(0x1000, 0x1082)
 """Ids of collections that the target makes itself."""
 JOBS_PARTITION = 0x7FFF_FFFF_0000_0000
@@ -444,6 +447,7 @@ class MetaKind(IntEnum):
     CLEAN = ord("C")
     ID_MARK = ord("I")
     DEAD_FILES = ord("D")
+    DRAFT_FILES = ord("N")
     DEAD_PARTITION = ord("P")
     DEAD_EPOCH = ord("E")
     INDEX = ord("X")
@@ -495,7 +499,7 @@ def dead_files_key(place: Place, generation: int) -> bytes:
 
 
 def parse_dead_files(key: bytes) -> tuple[Place, int]:
-    """Object and generation of a key D.  Raises: FormatError."""
+    """Object and generation of a key D or N.  Raises: FormatError."""
     if len(key) != 1 + Place.BYTES + 8:
         raise FormatError(f"a key of {len(key)} bytes instead of {1 + Place.BYTES + 8}")
     return Place.decode(key[1:]), int.from_bytes(key[-8:], "big")

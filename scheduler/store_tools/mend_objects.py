@@ -25,7 +25,6 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
-    dead_files_key,
     id_mark_key,
 )
 from scheduler.store_tools.mend import Mender, Mending, collection_record
@@ -121,11 +120,7 @@ def decodes(value: bytes) -> bool:
 
 def unqueued(store: Store, place: Place) -> set[int]:
     """Generations of which there are files that do not wait to be removed."""
-    return {
-        each
-        for each in store.generations(place)
-        if store.db.get(Table.META, dead_files_key(place, each)) is None
-    }
+    return {each for each in store.generations(place) if not store.are_queued(place, each)}
 
 
 def newest(store: Store, place: Place) -> int:

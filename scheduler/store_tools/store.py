@@ -28,6 +28,7 @@ from scheduler.store_tools.format import (
     RecordType,
     RootRecord,
     dead_epoch_key,
+    dead_files_key,
     dead_partition_key,
     parse_partition_key,
     partition_key,
@@ -198,6 +199,12 @@ class Store:
         if key is None or key[:12] != partition.encode()[:12] or len(key) < Place.BYTES:
             return 0
         return Place.decode(key).object_id
+
+    def are_queued(self, place: Place, generation: int) -> bool:
+        """Whether files wait to be removed: of an object that is gone, or that was being made."""
+        key = dead_files_key(place, generation)
+        keys = (key, MetaKind.DRAFT_FILES.key + key[1:])
+        return any(self.db.get(Table.META, each) is not None for each in keys)
 
     # ---- data files
 

@@ -504,6 +504,13 @@ def live_files_queued(store: Store) -> None:
     store.put(Table.META, key, b"")
 
 
+@damage("queue-alive")
+def live_files_as_of_an_object_being_made(store: Store) -> None:
+    long = store.names.long
+    key = dead_files_key(store.place(long), store.record(long).generation)
+    store.put(Table.META, MetaKind.DRAFT_FILES.key + key[1:], b"")
+
+
 @damage("queue-damaged")
 def queue_entry_cut(store: Store) -> None:
     store.put(Table.META, b"D123", b"")

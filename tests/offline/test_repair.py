@@ -22,9 +22,17 @@ from hypothesis import strategies as st
 
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.format import (
+    ALL_OBJECTS,
+    AttributeKey,
+    FileName,
+    MetaKind,
+    Place,
+    dead_files_key,
+)
 from tests.offline.conftest import Template
 from tests.offline.damages import DAMAGES
-from tests.offline.stores import Snapshot, Store, everything, look, lost
+from tests.offline.stores import FIRST, Snapshot, Store, everything, look, lost
 
 ROOT = Path(__file__).resolve().parents[2]
 MANY = (
@@ -263,6 +271,20 @@ def test_a_store_that_was_killed_is_only_looked_at(store: Store) -> None:
     assert killed.digest() == untouched
     result = killed.run(commands.check, "-v")
     assert "not-closed" in result.stdout and "open-reservation" in result.stdout
+
+
+def test_what_the_target_removes_itself_is_no_damage(store: Store) -> None:
+    """Files of objects that are gone, or that were being made; the collection of all objects."""
+    for number, kind in enumerate((MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES)):
+        place, generation = Place(FIRST, 1, 0x10001 + number), 0x99
+        path = store.data / "data" / FileName(place, generation, False).path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"to go")
+        store.put(Table.META, kind.key + dead_files_key(place, generation)[1:], b"")
+    tracking = AttributeKey(Place(FIRST, 1, ALL_OBJECTS), 0x6000_0004, 1)
+    store.put(Table.ATTRIBUTES, tracking.encode(), b"\0" * 8)
+    assert store.check() == []
+    assert store.repair() == []
 
 
 def test_dry_run_and_question(store: Store) -> None:
