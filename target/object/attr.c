@@ -139,18 +139,25 @@ static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return true;
 }
 
-/* Records of the root and of partitions hold no count: once in a transaction they are counted. */
-static enum osd_status count_attributes(struct osd_txn *txn)
+/* One more is there now.  Records of the root and of partitions hold no count, so theirs are counted
+ * once in a transaction: after the change, whose lock two such transactions then wait for, instead
+ * of standing in each other's way. */
+static enum osd_status count_added(struct osd_txn *txn)
 {
 	struct osd_key prefix = osd_key_object(&txn->place);
-	enum osd_status status;
+	enum osd_status status = OSD_OK;
 
-	if (txn->place.object_id || txn->attributes_counted)
-		return OSD_OK;
-	txn->record.attribute_count = 0;
-	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&prefix),
-			     prefix.length, count_one, &txn->record.attribute_count);
-	txn->attributes_counted = status == OSD_OK;
+	if (txn->place.object_id || txn->attributes_counted) {
+		txn->record.attribute_count++;
+	} else {
+		txn->record.attribute_count = 0;
+		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+				     osd_key_bytes(&prefix), prefix.length, count_one,
+				     &txn->record.attribute_count);
+		txn->attributes_counted = status == OSD_OK;
+	}
+	if (status == OSD_OK && txn->record.attribute_count > OSD_ATTRIBUTES_MAX)
+		status = OSD_E_QUOTA;
 	return status;
 }
 
@@ -181,15 +188,10 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 		return stored_clear(txn, &key);
 	if (atomic_load(&txn->objects->disk_full) && !(txn->flags & OSD_TXN_INTERNAL))
 		return OSD_E_NO_SPACE;
-	status = count_attributes(txn);
-	if (status != OSD_OK)
-		return status;
 	status = osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, OSD_KV_NEW);
 	if (status == OSD_E_EXISTS)
 		return osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, 0);
-	if (status != OSD_OK)
-		return status;
-	return ++txn->record.attribute_count > OSD_ATTRIBUTES_MAX ? OSD_E_QUOTA : OSD_OK;
+	return status == OSD_OK ? count_added(txn) : status;
 }
 
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number)

@@ -10,7 +10,7 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.attributes import ALL, Page, encode_set_list
-from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne
+from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, encode
 from pyosd.commands import Commands, Reply
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
@@ -292,3 +292,20 @@ def test_root_takes_application_pages(make_harness: MakeHarness) -> None:
     values = [AttributeValue(0x9001_0000, n, b"%d" % n) for n in range(1, 300)]
     osd.set_attributes(ROOT, values)
     assert osd.get_attributes(ROOT, [each.id for each in values]) == tuple(values)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("where", ["root", "partition"])
+def test_many_clients_set_on_one_container(make_harness: MakeHarness, where: str) -> None:
+    """New attributes from many at once: all are there, nobody is turned away."""
+    osd = make_harness().osd
+    target = ROOT if where == "root" else ref(osd.create_partition())
+    page = 0x9001_0000 if where == "root" else 0x3001_0000
+    values = [AttributeValue(page, number, b"%d" % number) for number in range(1, 200)]
+    pending = []
+    for each in values:
+        lists = AttributeLists((), (each,))
+        command, _ = encode(rq.set_attributes(target, attributes=lists))
+        pending.append(osd.transport.submit(command))
+    assert [each.result().status for each in pending] == [0] * len(values)
+    assert osd.get_attributes(target, [each.id for each in values]) == tuple(values)
