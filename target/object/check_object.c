@@ -350,7 +350,8 @@ static enum osd_status check_member(struct osd_txn *txn, const struct osd_place 
 				  &is_joined);
 	if (status == OSD_OK)
 		status = is_object(txn, &member, OSD_USER_OBJECT, &exists);
-	*ret_damaged = is_listed && (!is_joined || !exists);
+	if (status == OSD_OK)
+		*ret_damaged = is_listed && (!is_joined || !exists);
 	return status;
 }
 
@@ -364,9 +365,12 @@ static enum osd_status check_members(struct osd_objects *objects,
 	do {
 		struct osd_key from = osd_key_member(collection, next);
 
-		members.count = 0;
-		status = osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
-				     OSD_KEY_OBJECT_PART, add_member, &members);
+		do {
+			members.count = 0;
+			status =
+				osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
+					    OSD_KEY_OBJECT_PART, add_member, &members);
+		} while (status == OSD_E_RETRY);
 		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < members.count; i++) {
 			struct osd_txn *txn;
 

@@ -22,6 +22,7 @@ struct osd_draft {
 	struct osd_range range;
 	uint64_t charged;
 	bool committed;
+	bool picked; /* the id is ours, and nobody has seen it */
 };
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -47,8 +48,11 @@ static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 	bool taken = false;
 	enum osd_status status;
 
-	if (requested_id == 0)
-		return osd_object_take_ids(draft->partition, 1, &draft->place.object_id);
+	if (requested_id == 0) {
+		status = osd_object_take_ids(draft->partition, 1, &draft->place.object_id);
+		draft->picked = status == OSD_OK;
+		return status;
+	}
 	if (requested_id < OSD_FIRST_ID || requested_id == UINT64_MAX)
 		return OSD_E_EXISTS; /* reserved */
 	draft->place.object_id = requested_id;
@@ -93,6 +97,16 @@ enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_
 	return OSD_OK;
 }
 
+/* The id can be the next one's, unless that has got another already. */
+static void give_id_back(struct osd_draft *draft)
+{
+	uint64_t next = draft->place.object_id + 1;
+
+	if (draft->picked && !draft->committed)
+		atomic_compare_exchange_strong(&draft->partition->next_object_id, &next,
+					       draft->place.object_id);
+}
+
 /* Puts the N record, or takes it away. */
 static enum osd_status note_files(struct osd_draft *draft, bool there)
 {
@@ -128,6 +142,7 @@ void osd_draft_free(struct osd_draft *draft)
 		if (osd_tier_remove(&draft->objects->tier, &draft->file.name) == OSD_OK)
 			note_files(draft, false);
 	}
+	give_id_back(draft);
 	if (!draft->committed && draft->partition)
 		osd_uncharge(draft->objects, draft->partition, draft->charged);
 	osd_partition_put(draft->partition);
@@ -281,6 +296,8 @@ enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint
 		draft->record.times[i] = txn->now_ms;
 	status = osd_object_put_new(txn, draft->partition, draft->place.object_id, 1,
 				    &draft->record, ret_id);
+	if (status == OSD_E_EXISTS)
+		draft->picked = false; /* somebody asked for it */
 	if (status == OSD_OK && (draft->record.flags & OSD_REC_HAS_FILES))
 		status = osd_kv_remove(txn->kv, OSD_KV_META, osd_key_bytes(&key));
 	return status;

@@ -190,6 +190,16 @@ def test_absent(osd: Commands, obj: ObjectRef, collection: ObjectRef) -> None:
     assert osd.list_objects(pid) == [obj]
 
 
+def test_refusals_use_up_no_id(osd: Commands, obj: ObjectRef) -> None:
+    pid = obj.partition_id
+    osd.write(obj, 0, b"data")
+    lists = AttributeLists((), (READ_ONLY,))
+    check(osd.reply(rq.copy_user_object(ref(pid, 0x1_2345), pid)), BAD_CONTINUATION)
+    check(osd.reply(rq.copy_user_object(obj, pid, attributes=lists)), LIST_FIELD)
+    check(osd.reply(rq.create_and_write(pid, 0, 0, b"data", attributes=lists)), LIST_FIELD)
+    assert osd.create(pid).object_id == obj.object_id + 1
+
+
 def test_descriptors(osd: Commands, obj: ObjectRef) -> None:
     pid = obj.partition_id
     request = rq.copy_user_object(obj, pid)
