@@ -3,58 +3,61 @@
  * transactions of bounded size.  Each of them also writes how far it came, so that work goes on
  * where it was after a restart or a crash; value_index.h tells the stages.
  *
- * A transaction of the builder reads attributes first and changes entries last, in order of keys,
- * as all others do.  It holds the partition's record: a partition that is being removed gets no
- * entry after the reaper has cleared them. */
+ * A transaction of the builder reads attributes first, then says how far it came, and changes
+ * entries last, in order of keys: the order in which all others lock these.  It holds the
+ * partition's record: a partition that is being removed gets no entry after the reaper has cleared
+ * them. */
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-#define BATCH_ENTRIES 256u /* made or removed in one transaction */
+#define BATCH_ENTRIES 128u /* made or removed in one transaction */
 #define BATCH_SEEKS   256u /* objects whose attributes are looked for in one */
 
 struct build {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* borrowed */
 	uint32_t page;
-	struct osd_index_record record; /* as read in the transaction under way */
+	struct osd_index_record record; /* FILL: where the next transaction begins */
 	struct osd_index_key keys[BATCH_ENTRIES];
 	size_t count;
-	bool stopped_early; /* a scan: next_object and next_number say where to go on */
+	bool stopped_early; /* a scan: record says where to go on */
 };
 
-/* ---- transactions ------------------------------------------------------------------------ */
+/* ---- the partition and the stage --------------------------------------------------------- */
 
-/* The stage is read for a change; OSD_E_NO_PARTITION, OSD_E_NO_OBJECT: there is nothing to do any
- * more. */
-static enum osd_status begin(struct build *build, struct osd_kv_txn **ret_kv)
+static enum osd_status hold_partition(struct build *build, struct osd_kv_txn *kv)
 {
 	struct osd_objects *objects = build->objects;
 	struct osd_key key = osd_key_partition(atomic_load(&objects->epoch), build->partition->id);
 	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
 	struct osd_partition_record record;
-	struct osd_kv_txn *kv;
 	size_t length;
-	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
+					    0, bytes, sizeof(bytes), &length);
 
-	if (status != OSD_OK)
-		return status;
-	status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, osd_key_bytes(&key), 0, bytes,
-			    sizeof(bytes), &length);
 	if (status == OSD_OK)
 		status =
 			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status == OSD_OK && record.incarnation != build->partition->incarnation)
 		status = OSD_E_NO_OBJECT;
+	return status;
+}
+
+/* The stage, for a change.  OSD_E_NO_OBJECT: there is nothing to do any more. */
+static enum osd_status hold_stage(struct build *build, struct osd_kv_txn *kv,
+				  enum osd_index_stage *ret_stage)
+{
+	struct osd_index_record record;
+	enum osd_status status = hold_partition(build, kv);
+
 	if (status == OSD_OK)
-		status = osd_index_get(objects, kv, build->partition, build->page, true,
-				       &build->record);
+		status = osd_index_get(build->objects, kv, build->partition, build->page, true,
+				       &record);
 	if (status == OSD_OK)
-		*ret_kv = kv;
-	else
-		osd_own_abort(kv);
+		*ret_stage = record.stage;
 	return status;
 }
 
@@ -68,36 +71,56 @@ static enum osd_status end(struct build *build, struct osd_kv_txn *kv, enum osd_
 
 /* ---- clearing ---------------------------------------------------------------------------- */
 
-/* Removes some entries; *ret_empty: there are none left. */
-static enum osd_status clear_some(struct build *build, struct osd_kv_txn *kv, bool *ret_empty)
-{
-	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
-	struct osd_index_key prefix;
-	struct osd_key_list list;
-	struct osd_bytes key;
-	size_t at = 0;
-	enum osd_status status;
-
-	osd_index_key_begin(&place, build->page, 0, &prefix);
-	prefix.length = OSD_INDEX_PAGE_PART;
-	status = osd_key_list_collect(build->objects, kv, OSD_KV_INDEX,
-				      osd_index_key_bytes(&prefix), BATCH_ENTRIES, &list);
-	*ret_empty = list.count == 0;
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
-		status = osd_kv_remove(kv, OSD_KV_INDEX, key);
-	osd_key_list_release(&list);
-	return status;
-}
-
-static enum osd_status leave_clear(struct build *build, struct osd_kv_txn *kv)
+static enum osd_status leave_clear(struct build *build, struct osd_kv_txn *kv,
+				   enum osd_index_stage stage)
 {
 	struct osd_key key = osd_key_index_stage(build->partition->id,
 						 build->partition->incarnation, build->page);
 	struct osd_index_record fill = {.stage = OSD_INDEX_FILL};
 
-	if (build->record.stage == OSD_INDEX_DROP)
+	if (stage == OSD_INDEX_DROP)
 		return osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&key));
 	return osd_index_put(kv, build->partition, build->page, &fill);
+}
+
+/* Removes the entries listed; without any the stage is over. */
+static enum osd_status clear_listed(struct build *build, struct osd_kv_txn *kv,
+				    const struct osd_key_list *list, bool *ret_over)
+{
+	enum osd_index_stage stage;
+	struct osd_bytes key;
+	size_t at = 0;
+	enum osd_status status = hold_stage(build, kv, &stage);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_over = list->count == 0 || (stage != OSD_INDEX_CLEAR && stage != OSD_INDEX_DROP);
+	if (*ret_over)
+		return list->count == 0 ? leave_clear(build, kv, stage) : OSD_OK;
+	while (status == OSD_OK && osd_key_list_next(list, &at, &key))
+		status = osd_kv_remove(kv, OSD_KV_INDEX, key);
+	return status;
+}
+
+/* Nobody but this thread has to do with entries in this stage. */
+static enum osd_status clear_some(struct build *build, bool *ret_over)
+{
+	struct osd_place place = {build->partition->id, build->partition->incarnation, 0};
+	struct osd_index_key prefix;
+	struct osd_key_list list;
+	struct osd_kv_txn *kv;
+	enum osd_status status;
+
+	osd_index_key_begin(&place, build->page, 0, &prefix);
+	prefix.length = OSD_INDEX_PAGE_PART;
+	status = osd_key_list_collect(build->objects, NULL, OSD_KV_INDEX,
+				      osd_index_key_bytes(&prefix), BATCH_ENTRIES, &list);
+	if (status == OSD_OK)
+		status = osd_own_begin(build->objects, OSD_KV_CHANGE, &kv);
+	if (status == OSD_OK)
+		status = end(build, kv, clear_listed(build, kv, &list, ret_over));
+	osd_key_list_release(&list);
+	return status;
 }
 
 /* ---- filling ----------------------------------------------------------------------------- */
@@ -134,8 +157,8 @@ static int by_key(const void *a, const void *b)
 	return osd_index_key_compare(a, b);
 }
 
-/* *ret_done: nothing is left to look at. */
-static enum osd_status fill_some(struct build *build, struct osd_kv_txn *kv, bool *ret_done)
+/* The next attributes' entries; then record says where to go on. */
+static enum osd_status collect_entries(struct build *build, struct osd_kv_txn *kv)
 {
 	enum osd_status status = OSD_OK;
 
@@ -155,42 +178,52 @@ static enum osd_status fill_some(struct build *build, struct osd_kv_txn *kv, boo
 				    OSD_KEY_PARTITION_PART, add_entry, build);
 	}
 	qsort(build->keys, build->count, sizeof(build->keys[0]), by_key);
+	if (!build->stopped_early)
+		build->record = (struct osd_index_record){.stage = OSD_INDEX_DONE};
+	return status;
+}
+
+static enum osd_status put_entries(struct build *build, struct osd_kv_txn *kv)
+{
+	enum osd_status status = osd_index_put(kv, build->partition, build->page, &build->record);
+
 	for (size_t i = 0; status == OSD_OK && i < build->count; i++)
 		status = osd_kv_put(kv, OSD_KV_INDEX, osd_index_key_bytes(&build->keys[i]),
 				    (struct osd_bytes){"", 0}, 0);
-	*ret_done = !build->stopped_early;
-	if (*ret_done)
-		build->record = (struct osd_index_record){.stage = OSD_INDEX_DONE};
+	return status;
+}
+
+static enum osd_status fill_some(struct build *build, bool *ret_over)
+{
+	struct osd_index_record before = build->record;
+	enum osd_index_stage stage = OSD_INDEX_FILL;
+	struct osd_kv_txn *kv;
+	enum osd_status status;
+
+	if (atomic_load(&build->objects->disk_full))
+		return OSD_E_NO_SPACE; /* it is tried again every second */
+	status = osd_own_begin(build->objects, OSD_KV_CHANGE, &kv);
+	if (status != OSD_OK)
+		return status;
+	status = collect_entries(build, kv);
 	if (status == OSD_OK)
-		status = osd_index_put(kv, build->partition, build->page, &build->record);
+		status = hold_stage(build, kv, &stage);
+	if (status == OSD_OK && stage == OSD_INDEX_FILL)
+		status = put_entries(build, kv);
+	status = end(build, kv, status);
+	if (status != OSD_OK)
+		build->record = before;
+	*ret_over = status == OSD_OK &&
+		    (stage != OSD_INDEX_FILL || build->record.stage == OSD_INDEX_DONE);
 	return status;
 }
 
 /* ---- one page ---------------------------------------------------------------------------- */
 
-/* One transaction of the stage; *ret_over: that stage is over. */
-static enum osd_status advance(struct build *build, enum osd_index_stage stage, bool *ret_over)
-{
-	struct osd_kv_txn *kv;
-	enum osd_status status = begin(build, &kv);
-	bool clears = build->record.stage != OSD_INDEX_FILL;
-
-	if (status != OSD_OK)
-		return status;
-	*ret_over = build->record.stage == OSD_INDEX_DONE || clears != (stage != OSD_INDEX_FILL);
-	if (*ret_over)
-		return end(build, kv, OSD_OK);
-	if (!clears)
-		return end(build, kv, fill_some(build, kv, ret_over));
-	status = clear_some(build, kv, ret_over);
-	if (status == OSD_OK && *ret_over)
-		status = leave_clear(build, kv);
-	return end(build, kv, status);
-}
-
 /* Everything from the stage it is in to the next; what saw an earlier stage is over first. */
-static enum osd_status run_stage(struct build *build, enum osd_index_stage stage)
+static enum osd_status run_stage(struct build *build)
 {
+	bool fills = build->record.stage == OSD_INDEX_FILL;
 	enum osd_status status = osd_index_reload(build->objects, build->partition);
 	bool over = false;
 	int retries = 0;
@@ -200,9 +233,7 @@ static enum osd_status run_stage(struct build *build, enum osd_index_stage stage
 	while (status == OSD_OK && !over) {
 		if (osd_should_stop(build->objects))
 			return OSD_E_BUSY;
-		if (stage == OSD_INDEX_FILL && atomic_load(&build->objects->disk_full))
-			return OSD_E_NO_SPACE; /* it is tried again every second */
-		status = advance(build, stage, &over);
+		status = fills ? fill_some(build, &over) : clear_some(build, &over);
 		if (status == OSD_OK)
 			retries = 0;
 		else if (status == OSD_E_RETRY && retries++ < OSD_TXN_RETRIES)
@@ -215,18 +246,17 @@ static enum osd_status run_stage(struct build *build, enum osd_index_stage stage
 static bool build_page(struct osd_objects *objects, struct osd_partition *partition, uint32_t page)
 {
 	struct build *build = calloc(1, sizeof(*build));
-	struct osd_index_record record;
 	enum osd_status status = build ? OSD_OK : OSD_E_NO_MEMORY;
 
 	while (status == OSD_OK) {
 		build->objects = objects;
 		build->partition = partition;
 		build->page = page;
-		status = osd_index_get(objects, NULL, partition, page, false, &record);
-		if (status == OSD_OK && record.stage == OSD_INDEX_DONE)
+		status = osd_index_get(objects, NULL, partition, page, false, &build->record);
+		if (status == OSD_OK && build->record.stage == OSD_INDEX_DONE)
 			break;
 		if (status == OSD_OK)
-			status = run_stage(build, record.stage);
+			status = run_stage(build);
 	}
 	free(build);
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)

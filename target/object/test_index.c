@@ -117,9 +117,25 @@ static void test_too_many_pages(struct osd_objects *objects)
 		test_index_wait(objects, pid, INDEX_PAGE + i);
 }
 
+/* One attribute, several times in a transaction. */
+static enum osd_status set_several_times(struct osd_txn *txn, struct osd_object_id id)
+{
+	static const struct {
+		uint32_t number;
+		const char *value;
+	} sets[] = {{1, "b"}, {1, ""}, {1, "c"}, {2, "c"}, {2, ""}};
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(sets); i++)
+		status = osd_attr_set(txn, id, INDEX_PAGE, sets[i].number,
+				      (const uint8_t *)sets[i].value, strlen(sets[i].value));
+	return status;
+}
+
 static void test_keeping(struct osd_objects *objects)
 {
 	struct osd_object_id id;
+	enum osd_status status;
 	struct osd_txn *txn;
 	uint64_t pid;
 
@@ -128,20 +144,18 @@ static void test_keeping(struct osd_objects *objects)
 	test_index_wait(objects, pid, INDEX_PAGE);
 	test_check_entries(objects, pid);
 	CHECK_EQ(test_count_entries(objects, pid), OBJECTS + OBJECTS / 3);
-	/* One attribute, several times in a transaction. */
 	id = (struct osd_object_id){pid, OSD_FIRST_ID};
-	txn = test_begin(objects, 0);
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"b", 1));
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"", 0));
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"c", 1));
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 2, (const uint8_t *)"c", 1));
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 2, (const uint8_t *)"", 0));
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	do {
+		txn = test_begin(objects, 0);
+		status = test_end(txn, set_several_times(txn, id));
+	} while (status == OSD_E_RETRY);
+	OK(status);
 	test_check_entries(objects, pid);
 	/* An aborted one changes nothing. */
 	txn = test_begin(objects, 0);
-	OK(osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"d", 1));
+	status = osd_attr_set(txn, id, INDEX_PAGE, 1, (const uint8_t *)"d", 1);
 	osd_txn_abort(txn);
+	CHECK(status == OSD_OK || status == OSD_E_RETRY);
 	test_check_entries(objects, pid);
 	OK(test_remove(objects, id));
 	test_check_entries(objects, pid);
@@ -154,14 +168,18 @@ static void test_keeping(struct osd_objects *objects)
 /* REMOVE PARTITION and FORMAT OSD leave no entry behind. */
 static void test_reaping(struct osd_objects *objects)
 {
+	enum osd_status status;
 	struct osd_txn *txn;
 	uint64_t pid, other;
 
 	test_fill_indexed(objects, &pid, 50);
 	OK(test_declare(objects, pid, INDEX_PAGE));
 	test_index_wait(objects, pid, INDEX_PAGE);
-	txn = test_begin(objects, 0);
-	OK(test_end(txn, osd_partition_remove(txn, pid, true)));
+	do {
+		txn = test_begin(objects, 0);
+		status = test_end(txn, osd_partition_remove(txn, pid, true));
+	} while (status == OSD_E_RETRY);
+	OK(status);
 	test_fill_indexed(objects, &other, 50);
 	OK(test_declare(objects, other, INDEX_PAGE));
 	OK(osd_objects_format(objects, 0));

@@ -86,26 +86,42 @@ static inline void test_check_entries(struct osd_objects *objects, uint64_t pid)
 	free(values.keys);
 }
 
+static inline enum osd_status test_fill_one(struct osd_txn *txn, struct osd_object_id id,
+					    unsigned i)
+{
+	uint8_t bytes[8];
+	enum osd_status status;
+
+	osd_put_be(bytes, i % 17, 8);
+	status = osd_attr_set(txn, id, INDEX_PAGE - 1, 1, bytes, 8);
+	if (status == OSD_OK)
+		status = osd_attr_set(txn, id, INDEX_PAGE, 1, bytes, 8);
+	if (status == OSD_OK && i % 3 == 0)
+		status = osd_attr_set(txn, id, INDEX_PAGE, 0x80000000, bytes, 8);
+	return status == OSD_OK ? osd_attr_set(txn, id, INDEX_OTHER, 1, bytes, 8) : status;
+}
+
+/* A partition with objects that have one or two values each. */
 static inline void test_fill_indexed(struct osd_objects *objects, uint64_t *ret_pid, unsigned count)
 {
-	uint64_t first;
-	struct osd_txn *txn;
+	enum osd_status status;
 
 	OK(test_partition(objects, 0, ret_pid));
-	txn = test_begin(objects, 0);
-	OK(osd_user_object_create(txn, *ret_pid, 0, count, &first));
-	for (unsigned i = 0; i < count; i++) {
-		struct osd_object_id id = {*ret_pid, first + i};
-		uint8_t bytes[8];
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+		uint64_t first;
 
-		osd_put_be(bytes, i % 17, 8);
-		OK(osd_attr_set(txn, id, INDEX_PAGE - 1, 1, bytes, 8));
-		OK(osd_attr_set(txn, id, INDEX_PAGE, 1, bytes, 8));
-		if (i % 3 == 0)
-			OK(osd_attr_set(txn, id, INDEX_PAGE, 0x80000000, bytes, 8));
-		OK(osd_attr_set(txn, id, INDEX_OTHER, 1, bytes, 8));
-	}
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+		status = OSD_OK;
+		for (unsigned i = 0; status == OSD_OK && i < count; i++) {
+			struct osd_object_id id = {*ret_pid, OSD_FIRST_ID + i};
+
+			status = osd_user_object_create(txn, *ret_pid, id.object_id, 1, &first);
+			if (status == OSD_OK)
+				status = test_fill_one(txn, id, i);
+		}
+		status = test_end(txn, status);
+	} while (status == OSD_E_RETRY);
+	OK(status);
 }
 
 #endif

@@ -68,7 +68,7 @@ static inline void test_store_release(struct test_store *store)
 		nftw(store->directory, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- one thing in one transaction -------------------------------------------------------- */
+/* ---- one thing in one transaction, again after a deadlock ---------------------------------- */
 
 static inline struct osd_txn *test_begin(struct osd_objects *objects, unsigned flags)
 {
@@ -89,33 +89,54 @@ static inline enum osd_status test_end(struct osd_txn *txn, enum osd_status stat
 static inline enum osd_status test_partition(struct osd_objects *objects, uint64_t requested,
 					     uint64_t *ret_id)
 {
-	struct osd_txn *txn = test_begin(objects, 0);
+	enum osd_status status;
 
-	return test_end(txn, osd_partition_create(txn, requested, ret_id));
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn, osd_partition_create(txn, requested, ret_id));
+	} while (status == OSD_E_RETRY);
+	return status;
 }
 
 static inline enum osd_status test_create(struct osd_objects *objects, uint64_t partition_id,
 					  uint64_t requested, uint64_t *ret_id)
 {
-	struct osd_txn *txn = test_begin(objects, 0);
+	enum osd_status status;
 
-	return test_end(txn, osd_user_object_create(txn, partition_id, requested, 1, ret_id));
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn,
+				  osd_user_object_create(txn, partition_id, requested, 1, ret_id));
+	} while (status == OSD_E_RETRY);
+	return status;
 }
 
 static inline enum osd_status test_remove(struct osd_objects *objects, struct osd_object_id id)
 {
-	struct osd_txn *txn = test_begin(objects, 0);
+	enum osd_status status;
 
-	return test_end(txn, osd_user_object_remove(txn, id));
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn, osd_user_object_remove(txn, id));
+	} while (status == OSD_E_RETRY);
+	return status;
 }
 
 static inline enum osd_status test_set(struct osd_objects *objects, struct osd_object_id id,
 				       uint32_t page, uint32_t number, const void *value,
 				       size_t length)
 {
-	struct osd_txn *txn = test_begin(objects, 0);
+	enum osd_status status;
 
-	return test_end(txn, osd_attr_set(txn, id, page, number, value, length));
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn, osd_attr_set(txn, id, page, number, value, length));
+	} while (status == OSD_E_RETRY);
+	return status;
 }
 
 static inline enum osd_status test_set_number(struct osd_objects *objects, struct osd_object_id id,
