@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -290,3 +294,18 @@ def test_task_management(target: Target, osd_url: str, zone: ObjectRef) -> None:
             other.manage_tasks(TaskFunction.ABORT_TASK)
     assert target.length(obj) == 4
     assert target.get_attribute(obj, *astuple(LOGICAL_LENGTH)) == be(4)
+
+
+def test_example(osd_url: str) -> None:
+    """examples/search.py does what it says."""
+    script = Path(__file__).resolve().parents[2] / "examples/search.py"
+    command = [sys.executable, str(script), osd_url]
+    environment = dict(os.environ, PYTHONPATH=str(script.parents[1]))
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "1850-1859: Moby-Dick, Walden",
+        "in novels before 1860: Some years ago - never mind how long.",
+    ]
