@@ -47,7 +47,7 @@ from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Store
 from scheduler.store_tools.tables import place_in
 
-__all__ = ["MENDERS", "SET_ASIDE", "Mender", "Mending", "collection_record"]
+__all__ = ["MENDERS", "SET_ASIDE", "Mender", "Mending", "collection_record", "why_not"]
 
 SET_ASIDE = "set-aside"
 """Folder in the main root for what was replaced."""
@@ -136,19 +136,40 @@ def store_id(mending: Mending, problem: Problem) -> str | None:
 
 def heads_fit(store: Store) -> bool:
     """Whether each settled object has its head where it should be; at least one has."""
-    matched = 0
+    matched = False
+    for fits in heads_that_fit(store):
+        if not fits:
+            return False
+        matched = True
+    return matched
+
+
+def heads_that_fit(store: Store) -> Iterator[bool]:
+    """For each settled object with data in a head store, whether the head is there as recorded."""
     for key, value in store.db.walk(Table.OBJECTS):
         try:
             place, record = Place.of_object_key(key), ObjectRecord.decode(value)
         except FormatError:
             continue
         wanted = record.flags & RecordFlag.HAS_FILES and record.is_settled and record.length
-        if not wanted or record.head_on or store.life(place) is not Life.LIVE:
-            continue
-        if store.files(place, record).head != min(record.length, record.head_bytes):
-            return False
-        matched += 1
-    return matched > 0
+        if wanted and not record.head_on and store.life(place) is Life.LIVE:
+            yield store.files(place, record).head == min(record.length, record.head_bytes)
+
+
+def why_not(store: Store) -> str:
+    """Why directories without a superblock that says so are not of one store; empty: they may be.
+
+    With the wrong ones nearly every object would look damaged.
+    """
+    if all(root.superblock is not None for root in store.roots):
+        return ""
+    split = any(size != ALL for size in islice(head_sizes(store), SAMPLE))
+    if store.roots.heads is None:
+        return "its objects have their heads in another root: give that as --ssd" if split else ""
+    found = list(islice(heads_that_fit(store), SAMPLE))
+    if 2 * sum(found) < len(found):
+        return "the heads in the SSD directory are not of its objects: give the right one as --ssd"
+    return "" if split or not found else "its objects have no heads elsewhere: it takes no --ssd"
 
 
 # ---- root and partitions

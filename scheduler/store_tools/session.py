@@ -10,13 +10,14 @@ from pathlib import Path
 from scheduler.paths import MissingComponent
 from scheduler.store_tools.bdb import Database, DatabaseError, text_of
 from scheduler.store_tools.folders import (
+    EXIT_CONFIG,
     EXIT_FAILED,
     Refused,
     as_owner,
     open_roots,
     private_copy,
 )
-from scheduler.store_tools.mend import SET_ASIDE
+from scheduler.store_tools.mend import SET_ASIDE, why_not
 from scheduler.store_tools.store import Store
 from scheduler.store_tools.tables import Health, prepare
 
@@ -36,7 +37,15 @@ def looking(data: Path, ssd: Path | None, work: Path | None) -> Iterator[Store]:
         private_copy(roots, work) as copy,
         opened(copy, copy / SET_ASIDE) as (database, health),
     ):
-        yield Store(roots, database, health)
+        yield plausible(Store(roots, database, health))
+
+
+def plausible(store: Store) -> Store:
+    """The store, if what is left of its superblocks does not speak against it.  Raises: Refused."""
+    reason = why_not(store)
+    if reason:
+        raise Refused(EXIT_CONFIG, f"'{store.roots.main.path}': {reason}")
+    return store
 
 
 @contextlib.contextmanager
@@ -47,7 +56,7 @@ def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
         for root in roots:
             root.data.mkdir(mode=0o700, exist_ok=True)
         with opened(roots.database, data / SET_ASIDE, create=True) as (database, health):
-            yield Store(roots, database, health)
+            yield plausible(Store(roots, database, health))
 
 
 @contextlib.contextmanager

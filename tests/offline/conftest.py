@@ -34,9 +34,10 @@ def templates(quick: Path) -> dict[bool, Template]:
     return made
 
 
-@pytest.fixture(params=[False, True], ids=["one root", "two roots"])
+@pytest.fixture
 def template(request: pytest.FixtureRequest, templates: dict[bool, Template]) -> Template:
-    return templates[request.param]
+    """Of two roots, unless a test asks for one."""
+    return templates[getattr(request, "param", True)]
 
 
 @pytest.fixture

@@ -29,6 +29,10 @@ from scheduler.store_tools.format import (
 from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
 from tests.offline.stores import FIRST, HEAD, Store
 
+pytestmark = pytest.mark.parametrize(
+    "template", [False, True], indirect=True, ids=["one root", "two roots"]
+)
+
 
 def test_records_of_the_target_come_out_as_they_went_in(store: Store) -> None:
     with store.database() as database:

@@ -64,7 +64,6 @@ def killed_at(step: int, store: Store) -> int:
     return done.returncode
 
 
-@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
 def test_killed_and_run_again(store: Store, before: Snapshot) -> None:
     for name in MANY:
         DAMAGES[name].act(store)
@@ -226,7 +225,6 @@ def test_a_live_store_is_refused(store: Store) -> None:
     assert store.check() == []
 
 
-@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
 def test_directories_that_do_not_fit(store: Store, templates: dict[bool, Template]) -> None:
     assert store.ssd is not None
     untouched = store.digest()
@@ -243,7 +241,6 @@ def test_directories_that_do_not_fit(store: Store, templates: dict[bool, Templat
     assert store.digest() == untouched
 
 
-@pytest.mark.parametrize("template", [True], indirect=True, ids=["two roots"])
 def test_the_ssd_directory_of_another_store(store: Store) -> None:
     """With wrong heads everything looks damaged: nothing is mended."""
     assert store.ssd is not None
@@ -256,6 +253,31 @@ def test_the_ssd_directory_of_another_store(store: Store) -> None:
     assert result.exit_code == 65
     assert "another store" in result.stderr
     assert {k: v for k, v in store.digest().items() if k in untouched} == untouched
+
+
+def test_superblocks_are_not_guessed_against_the_records(
+    templates: dict[bool, Template], folder: Path
+) -> None:
+    """Without superblocks the records tell whether there are two roots, and which are."""
+    one = templates[False][0].copy(folder / "one")
+    two = templates[True][0].copy(folder / "two")
+    assert two.ssd is not None
+    (one.data / "superblock").unlink()
+    for root in two.roots:
+        (root / "superblock").unlink()
+    foreign = folder / "foreign"
+    (foreign / "data").mkdir(parents=True)
+    for words in (
+        ["--data", str(two.data)],
+        ["--data", str(two.data), "--ssd", str(foreign)],
+        ["--data", str(one.data), "--ssd", str(two.ssd)],
+    ):
+        result = CliRunner().invoke(commands.repair, ["--yes", *words])
+        assert result.exit_code == 78, words
+        assert "--ssd" in result.stderr
+    for store in (one, two):
+        store.repair()
+        assert store.check() == []
 
 
 def test_a_store_that_was_killed_is_only_looked_at(store: Store) -> None:
