@@ -150,6 +150,23 @@ def short_piece_keeps_its_slot(t: LogicalUnit) -> None:
     t.same(answer.data[:24], wanted, "fixed slots, zeros behind the end", answer)
 
 
+@cell("READ", "continuation", "osd2-wire 2.12, 3.4 pieces, then attributes")
+def attributes_behind_the_pieces(t: LogicalUnit) -> None:
+    oid = t.object(CONTENT)
+    request = _pieces(t, 0x8885, oid, (1, 3), (40, 2)).but(data_in=5, gets=((0x1, 0x82),))
+    answer = t.good(request)
+    t.same(answer.data[:8], CONTENT[1:4] + CONTENT[40:42] + bytes(3), "pieces and gap", answer)
+    t.same(answer.values, [struct.pack(">Q", 64)], "logical length", answer)
+
+
+@cell("CREATE AND WRITE", "continuation", "osd2-wire 2.11, 3.4 pieces and attributes")
+def pieces_and_attributes_in_one(t: LogicalUnit) -> None:
+    oid, name = t.free_oid(), (0x1_0000, 1)
+    request = scattered(0x8892, t, oid).but(sets=((*name, b"set"),), gets=(name,))
+    t.same(t.good(request).values, [b"set"], "the attribute")
+    t.same(t.read(oid), b"abcd" + bytes(12) + b"ABCDEFGH", "the object")
+
+
 @cell("WRITE", "continuation", "osd2-wire 3.4 scatter/gather")
 def pieces_land_where_they_belong(t: LogicalUnit) -> None:
     oid = t.object()

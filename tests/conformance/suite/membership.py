@@ -108,6 +108,14 @@ def created_as_a_member(t: LogicalUnit) -> None:
     t.same(t.members(cid), [oid], "members")
 
 
+@cell("CREATE", "ok", "osd2-wire 3.2, 5.14 many created as members")
+def many_created_as_members(t: LogicalUnit) -> None:
+    cid = t.collection()
+    sets = ((COLLECTIONS_PAGE, 1, struct.pack(">Q", cid)),)
+    t.good(Request(0x8882, t.pid, length=4 << 48, sets=sets))
+    t.same(len(t.members(cid)), 4, "members")
+
+
 @cell("CREATE", "all or nothing", "osd2-wire 3.2, 5.14 membership that cannot be")
 def no_object_without_its_membership(t: LogicalUnit) -> None:
     oid, name = t.free_oid(), (COLLECTIONS_PAGE, 1)
@@ -284,6 +292,27 @@ def attributes_of_the_container_beside_them(t: LogicalUnit, row: Row) -> None:
     blocks = w.object_blocks(read_list(answer).body)
     t.same([each.attributes for each in blocks], [[(APPLICATION, 1, b"")]] * 2, "each", answer)
     t.same(answer.values, [b"whole"], "retrieved attributes", answer)
+
+
+@cell("LIST", "multi-object", "osd2-wire 3.8 partitions, beside attributes of the root")
+def attributes_of_the_root_beside_partitions(t: LogicalUnit) -> None:
+    pid, count, name = t.partition(), (0x9000_0001, 0xC0), (0x3000_0001, 1)
+    gets = (count, name)
+    answer = t.good(Request(0x8883, 0, 0, 4096, pid, byte11=0x40, gets=gets, data_in=4096))
+    found = {each.oid: each.attributes for each in blocks_of(answer)}
+    t.same(found.get(pid), [(*name, struct.pack(">Q", pid))], "the partition's", answer)
+    t.same([len(value) for value in answer.values], [8], "lengths of the root's", answer)
+
+
+@cell("LIST COLLECTION", "multi-object", "osd2-wire 3.8 collections, beside the partition's")
+def attributes_of_the_partition_beside_collections(t: LogicalUnit) -> None:
+    pid, own, name = t.partition(), (0x3000_0001, 1), (0x6000_0001, 2)
+    cid = t.collection(pid=pid)
+    request = Request(0x8897, pid, 0, 4096, 0x1_0000, byte11=0x40, data_in=4096)
+    answer = t.good(request.but(gets=(name, own)))
+    found = [(each.oid, each.attributes) for each in blocks_of(answer)]
+    t.same(found, [(cid, [(*name, struct.pack(">Q", cid))])], "the collection's", answer)
+    t.same(answer.values, [struct.pack(">Q", pid)], "the partition's", answer)
 
 
 @cell("LIST COLLECTION", "multi-object", "osd2-wire 3.8 collections with attributes")
