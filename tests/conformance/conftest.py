@@ -19,9 +19,6 @@ from tests.harness import SOURCE
 from tests.processes import long_lived
 from tests.serving import Serving, missing
 
-OPEN = ("QUERY, combinations that cannot be",)
-"""What the target is known to get wrong."""
-
 
 @dataclass(frozen=True)
 class Run:

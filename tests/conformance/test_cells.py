@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.cells import TESTS, Test
-from tests.conformance.conftest import OPEN, Run
+from tests.conformance.conftest import Run
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,4 @@ def item(test: Test) -> str:
 @pytest.mark.parametrize("test", TESTS, ids=item)
 def test_over_iscsi(over_iscsi: Run, test: Test) -> None:
     outcome, message = over_iscsi.outcomes.get((test.name, test.condition), ("missing", ""))
-    if outcome == "failed" and test.name.endswith(OPEN):
-        pytest.xfail(message)
     assert outcome not in ("failed", "missing"), f"{test.name}\n{message}"
