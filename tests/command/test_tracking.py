@@ -654,6 +654,31 @@ def test_killed_between_steps(kept: Held) -> None:
     assert page.done == kept.red(collection) == 12 * STEP
 
 
+@pytest.mark.parametrize("at", [60, 90, 130, 200, 1500, 5000, 9000])
+def test_killed_at_a_store_call(make_harness: MakeHarness, at: int) -> None:
+    """Before, in and after the acceptance, in a step, between two: if it was accepted, it is done."""
+    first = make_harness()
+    held = Held(first, Path())
+    collection = held.populate(STEP + 100)
+    first.finish()
+    second = make_harness(fault=at, fault_kill=1)
+    accepted = False
+    try:
+        accepted = second.osd.reply(set_red(collection, True)).error is None
+        ended(second.osd, collection)
+        until(lambda: second.osd.reply(rq.list_objects()).error is not None)
+    except Unreachable:
+        second.killed = True
+    assert second.killed, "the call came"
+    second.transport.close()
+    first.start()
+    page = ended(first.osd, collection)
+    assert page.ended == 0
+    red = Held(first, Path()).red(collection)
+    assert red == (page.done or 0)
+    assert red in ((STEP + 100,) if accepted else (0, STEP + 100))
+
+
 def test_ends_in_good_order(kept: Held) -> None:
     """A target that is told to end leaves the rest for the next start."""
     collection = kept.populate()
