@@ -15,10 +15,11 @@ from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands, Reply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.command.test_atomic_commands import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
-from tests.conftest import MakeHarness
+from tests.conftest import MakeHarness, unavailable
 from tests.expect import CDB_FIELD, NO_PARTITION, OK, PAST_END, UNSUPPORTED, check, mangled
 from tests.harness import Harness
 from tests.processes import long_lived
+from tests.serving import Serving, arguments, missing
 
 ABSENT_PARTITION = ref(0x7777_0000_0000)
 BYPASS = {12: b"\x7f"}
@@ -280,3 +281,18 @@ def test_plain_query_list_is_not_standard(
             check(mangled(target, request, word48, data_out=content), CDB_FIELD.at(48))
     every = rq.query(ref(part, 0x1000), (), 256, plain=True)
     check(mangled(unit, every, {48: b"\0\0\0\4"}, data_out=bytes(4)), OK)
+
+
+# ---- the switch itself ----
+
+
+@pytest.mark.tgtd
+def test_through_tgtd() -> None:
+    """`osd target serve --osc-compat` reaches the logical unit."""
+    why = missing()
+    if why:
+        unavailable("tgtd", why)
+    with Serving(*arguments(["--osc-compat"])) as served, served.connect() as target:
+        thing = target.create(target.create_partition())
+        assert check(counter(target, thing, 0x888D, 0, 7), OK).response.data_in == bytes(8)
+        assert check(counter(target, thing, 0x8890, 7), OK).response.data_in == bytes(8)
