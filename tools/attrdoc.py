@@ -44,7 +44,8 @@ the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
   one object, else 55/00 with key 4.
 - **Refused** are lengths and values other than those below, and what is not settable: 26/00, where
   CDBFMT 1 carried it 24/00 at byte 52. Of a list in which one attribute is refused none is set. One
-  named twice has the last value.
+  named twice has the last value. CDBFMT 1 with page 0 sets nothing; with `strict=1` it is 24/00 at
+  byte 52.
 - **At most** 65,536 attributes, of 65,534 bytes each, on one object; a 65,537th: 55/07.
 - **Inherited** values are those that what is made inside begins with: of the root in new
   partitions, of a partition in new user objects.

@@ -126,6 +126,10 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 	enum osd_status status;
 
 	*ret_params = NULL;
+	/* Where nothing is named, nothing is set, say some; it is an error, say others (9-13). */
+	if (request->strict && request->decoded.attributes.format == OSD_CDBFMT_SET_ONE &&
+	    request->decoded.attributes.set_page == 0)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
 		return OSD_OK;
 	params = calloc(1, sizeof(*params));

@@ -62,6 +62,7 @@ static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_de
 static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	request->osc_compat = dispatcher->config.osc_compat;
+	request->strict = dispatcher->config.strict;
 	request->osc_list_e = dispatcher->config.osc_list_e;
 	request->sam_status = OSD_SAM_GOOD;
 	request->sense_length = 0;

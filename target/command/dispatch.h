@@ -21,6 +21,7 @@ struct osd_dispatcher_config {
 	void (*resume)(struct osd_request *request); /* handed to command functions */
 	const char *hold; /* tests only (tasks.h); borrowed; NULL: none */
 	bool osc_compat;  /* request->osc_compat of all */
+	bool strict;	  /* request->strict of all */
 	bool osc_list_e;  /* request->osc_list_e */
 	osd_manage_tasks_fn *manage_tasks;	     /* the same; NULL: no task management */
 };

@@ -74,6 +74,7 @@ struct osd_request {
 
 	/* The dispatcher's and the command functions'. */
 	bool osc_compat; /* the unit speaks OSC's dialect (osd2-wire 9) */
+	bool strict;	 /* it refuses what the standard is of two minds about */
 	bool osc_list_e; /* its multi-object lists have type Eh */
 	struct osd_cdb decoded;
 	const struct osd_command_def *def; /* NULL: not looked up yet */

@@ -478,6 +478,7 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.exec = engine->exec,
 		.resume = osd_engine_resume,
 		.osc_compat = config->osc_compat,
+		.strict = config->strict,
 		.osc_list_e = config->osc_list_e,
 		.manage_tasks = osd_engine_manage_tasks,
 		.hold = engine->hold,

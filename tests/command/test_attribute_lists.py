@@ -113,6 +113,15 @@ def test_set_one_of_all(osd: Commands, obj: ObjectRef) -> None:
     assert osd.get_attribute(obj, APPLICATION, 1) == b""
 
 
+def test_strict_refuses_to_set_page_0(make_harness: MakeHarness) -> None:
+    """CDBFMT 1 that names no page: nothing to do, or with strict=1 an error (osd2-wire 9-13)."""
+    osd = make_harness(memory=1, strict=1).osd
+    obj = osd.create(osd.create_partition())
+    request = rq.set_attributes(obj, attributes=SetOne(mine(1)))
+    check(mangled(osd, request, {52: bytes(4)}), CDB_FIELD.at(52))
+    check(osd.reply(request), OK)
+
+
 # ---- one bad entry ----
 
 GOOD = (mine(1, b"good"), mine(2, b"good", 0x2_0000))
