@@ -9,7 +9,8 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define COUNT_MAX 16384u /* ids counted beyond those returned */
+#define COUNT_MAX 4096u /* of a list as long as this the rest is counted, ... */
+#define COUNT_FEW 256u	/* ... else no more than so many beyond those returned */
 
 struct listing {
 	uint64_t *ids;
@@ -86,11 +87,18 @@ static uint64_t tally_from(uint64_t initial_id, uint64_t first_id)
 
 static void recall(struct osd_txn *txn, uint64_t of, uint64_t from, struct listing *listing)
 {
+	uint64_t whole;
+
 	if (listing->uncounted)
 		return;
 	if (!osd_tally_get(txn->partition, of, from, &listing->known_total))
 		listing->known_total = UINT64_MAX;
-	listing->count_max = from ? listing->capacity + COUNT_MAX : UINT64_MAX;
+	if (!osd_tally_get(txn->partition, of, 0, &whole))
+		whole = 0;
+	listing->count_max = UINT64_MAX;
+	if (from)
+		listing->count_max =
+			listing->capacity + (whole > COUNT_MAX ? COUNT_FEW : COUNT_MAX);
 }
 
 /* The number told, and what the next page will ask for. */
