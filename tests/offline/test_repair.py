@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,6 +239,20 @@ def test_directories_that_do_not_fit(store: Store, templates: dict[bool, Templat
         words = ["--data", str(data)] + (["--ssd", str(ssd)] if ssd else [])
         for command in (commands.check, commands.repair, commands.dump):
             assert CliRunner().invoke(command, words).exit_code == code, (data, ssd)
+    assert store.digest() == untouched
+
+
+@pytest.mark.parametrize("at", [11, 23], ids=["version", "feature bit"])
+def test_stores_of_another_release(store: Store, at: int) -> None:
+    data = bytearray((store.data / "superblock").read_bytes())
+    data[at] |= 2
+    data[508:] = zlib.crc32(data[:508]).to_bytes(4, "big")
+    (store.data / "superblock").write_bytes(data)
+    untouched = store.digest()
+    for command in (commands.check, commands.repair, commands.dump):
+        result = store.run(command)
+        assert result.exit_code == 78
+        assert "use the release that wrote it" in result.stderr
     assert store.digest() == untouched
 
 
