@@ -378,9 +378,9 @@ class LogicalUnit:
         """Remove every partition the suite made.  Returns: those that would not go."""
         left = []
         for pid in sorted(self.partitions | ({self.pid} if self.pid else set())):
-            answer = self.send(w.Request(0x888C, pid, byte11=1))
-            gone = answer.status == GOOD or (answer.sense and answer.sense.pointer == 16)
-            if not gone and not self._emptied(pid):
+            removed = self.send(w.Request(0x888C, pid, byte11=1)).status == GOOD
+            there = not removed and self.send(w.Request(0x888E, pid)).status == GOOD
+            if there and not self._emptied(pid):
                 left.append(pid)
         return left
 

@@ -262,6 +262,27 @@ def test_a_target_that_lies_is_found_out(make_harness: MakeHarness, change: Chan
     assert "expected:" in found.failures[0].message
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        bytes.fromhex("70000500 0000000A 00000000 20000000 0000"),
+        bytes.fromhex("7205200000000000"),
+        b"",
+    ],
+    ids=["fixed sense data", "descriptor sense data", "no sense data"],
+)
+def test_a_disk_is_no_osd_and_no_crash(make_harness: MakeHarness, refusal: bytes) -> None:
+    def disk(command: Command, response: Response) -> Response:
+        return Response(2, refusal)
+
+    t = LogicalUnit(Faulty(make_harness(memory=1).transport, disk), residuals=False)
+    found = Runner(t).run()
+    assert not found.good
+    assert "the run ended early" in found.complaints[0]
+    assert report.text(found)
+    assert report.as_json(found)
+
+
 def test_a_target_without_the_optional_commands_does_not_fail_for_it(
     make_harness: MakeHarness,
 ) -> None:
