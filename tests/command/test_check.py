@@ -19,6 +19,7 @@ from pyosd.attributes import LOGICAL_LENGTH, Page
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from tests.command.test_index import declare, wait_until_ready
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, NO_PARTITION, OK, Outcome, check
 from tests.harness import Harness
@@ -283,3 +284,22 @@ def test_attributes_of_nobody_and_missing_ones(store: Store) -> None:
     assert recovery(osd, short, USER)[1] == ATTRIBUTES
     partition = recovery(osd, ref(pid), PARTITION)
     assert (partition[1], partition[2], partition[6]) == (DATA, ATTRIBUTES, 1)
+
+
+def test_lost_index_entry(store: Store) -> None:
+    osd = store.osd
+    pid = osd.create_partition()
+    check(declare(osd, pid, COLOUR.page), OK)
+    wait_until_ready(osd, pid, COLOUR.page)
+    sound, lost_one = osd.create(pid), osd.create(pid)
+    for each in (sound, lost_one):
+        osd.set_attributes(each, [COLOUR])
+    check(osd.reply(rq.object_structure_check(pid)), OK)
+    with store.closed():
+        store.lose("index.db", lost_one.object_id.to_bytes(8, "big"))
+    osd = store.osd
+    wait_until_ready(osd, pid, COLOUR.page)
+    assert damage_found(osd, pid) == 1
+    assert recovery(osd, lost_one, USER)[1] == ATTRIBUTES
+    osd.set_attributes(lost_one, [COLOUR])
+    check(osd.reply(rq.object_structure_check(pid)), OK)
