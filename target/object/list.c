@@ -10,7 +10,7 @@
 #include "wire/cursor.h"
 
 #define COUNT_MAX 4096u /* of a list as long as this the rest is counted, ... */
-#define COUNT_FEW 256u	/* ... else no more than so many beyond those returned */
+#define COUNT_FEW 64u	/* ... else no more than so many beyond those returned */
 
 struct listing {
 	uint64_t *ids;
