@@ -219,6 +219,16 @@ def no_query_list(t: LogicalUnit) -> None:
     t.bad_field(request.but(segment=w.segment(0x88A0, EXTENSION)))
 
 
+@cell("QUERY", "segment pad", "osd2-wire 3.9, 4.3 a QUERY LIST has no pad")
+def list_padded_outside(t: LogicalUnit) -> None:
+    """28 bytes of list: zeros to a multiple of 8 belong into the list, not behind it."""
+    entry = struct.pack(">2xHIIHIHI", 20, PAGE, 1, 4, 4, 4, 80)
+    content = struct.pack(">B3x", 1) + entry
+    cid = pair(t)
+    t.good(query(t, cid, w.descriptor(0x0002, content.ljust(32, b"\0"))))
+    t.bad_field(query(t, cid, w.descriptor(0x0002, content)))
+
+
 @cell("QUERY", "wrong type", "osd2-wire 3.9 the collection searched")
 def partition_is_no_collection(t: LogicalUnit) -> None:
     answer = t.send(query(t, pair(t)).but(oid=0))
