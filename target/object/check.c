@@ -3,8 +3,8 @@
  * and keeps what it finds in the Error Recovery pages (osd2-wire 5.18).  Other commands go on; no
  * lock is held from one object to the next.
  *
- * Beside the objects themselves: records that belong to no object, and the counters in memory
- * against what there is.  Contents of data are not read: there is nothing to compare them with. */
+ * Beside the objects themselves: records that belong to no object, entries of value indexes, and the
+ * counters in memory against what there is.  Contents of data are not read: there is nothing to compare them with. */
 #include "object/check.h"
 
 #include <stdlib.h>
@@ -330,6 +330,7 @@ static enum osd_status check_partition(struct walk *walk, uint64_t partition_id)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct note note = {.id = {partition_id, 0}, .is_container = true};
+	bool index_damaged = false;
 	enum osd_status status = osd_partition_get(walk->objects, NULL, partition_id, &partition);
 
 	if (status != OSD_OK)
@@ -338,6 +339,10 @@ static enum osd_status check_partition(struct walk *walk, uint64_t partition_id)
 	walk->own = walk->contained = 0;
 	walk->damaged = 0;
 	status = walk_objects(walk);
+	if (status == OSD_OK)
+		status = osd_check_index(walk->objects, partition, &index_damaged);
+	if (index_damaged)
+		walk->own |= OSD_DAMAGED_DATA;
 	if (status == OSD_OK)
 		status = check_counters(walk);
 	if (status != OSD_OK)

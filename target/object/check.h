@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* check.h -- OBJECT STRUCTURE CHECK inside this folder: check.c walks the store, check_object.c knows
- * what is wrong with one object. */
+ * what is wrong with one object, check_index.c what with value indexes. */
 #ifndef OSD_OBJECT_CHECK_H
 #define OSD_OBJECT_CHECK_H
 
@@ -14,5 +14,9 @@ struct osd_checked {
 /* OSD_E_NO_OBJECT, OSD_E_NO_PARTITION: it went meanwhile. */
 enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_id id,
 				 struct osd_checked *ret_checked);
+
+/* Whether an entry of the partition's value indexes says what is not so. */
+enum osd_status osd_check_index(struct osd_objects *objects, struct osd_partition *partition,
+				bool *ret_damaged);
 
 #endif

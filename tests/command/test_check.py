@@ -303,3 +303,21 @@ def test_lost_index_entry(store: Store) -> None:
     assert recovery(osd, lost_one, USER)[1] == ATTRIBUTES
     osd.set_attributes(lost_one, [COLOUR])
     check(osd.reply(rq.object_structure_check(pid)), OK)
+
+
+def test_index_entry_of_nobody(store: Store) -> None:
+    """Its attribute is gone: the object counts one too many, the partition's index says too much."""
+    osd = store.osd
+    pid = osd.create_partition()
+    check(declare(osd, pid, COLOUR.page), OK)
+    wait_until_ready(osd, pid, COLOUR.page)
+    made = osd.create(pid)
+    osd.set_attributes(made, [COLOUR])
+    with store.closed():
+        key = struct.pack(">QII", made.object_id, COLOUR.page, COLOUR.number)
+        store.lose("attributes.db", key)
+    osd = store.osd
+    wait_until_ready(osd, pid, COLOUR.page)
+    assert damage_found(osd, pid) == 2
+    assert recovery(osd, made, USER)[1] == ATTRIBUTES
+    assert recovery(osd, ref(pid), PARTITION)[1] == DATA
