@@ -69,10 +69,29 @@ class PartitionModel:
 
     objects: dict[int, ObjectModel] = field(default_factory=dict)
     collections: set[int] = field(default_factory=set)
+    """Linked ones: their members say so."""
+    tracking: dict[int, set[int]] = field(default_factory=dict)
+    """Tracking collections and their members."""
     next_id: int = FIRST_ID
 
     def taken(self, object_id: int) -> bool:
-        return object_id in self.objects or object_id in self.collections
+        return object_id in self.objects or self.is_collection(object_id)
+
+    def is_collection(self, object_id: int) -> bool:
+        return object_id in self.collections or object_id in self.tracking
+
+    def remove(self, object_id: int) -> None:
+        """A user object, out of all its collections."""
+        del self.objects[object_id]
+        for members in self.tracking.values():
+            members.discard(object_id)
+
+    def remove_collection(self, collection: int) -> None:
+        """A collection; its members stay, and are free of it."""
+        self.collections.discard(collection)
+        self.tracking.pop(collection, None)
+        for obj in self.objects.values():
+            obj.memberships = {n: c for n, c in obj.memberships.items() if c != collection}
 
     def give_id(self, requested: int, count: int = 1) -> int:
         """Id of the (first) new object; ids of removed ones are not given again."""
@@ -81,12 +100,14 @@ class PartitionModel:
         return first
 
     def members(self, collection: int) -> list[int]:
+        if collection in self.tracking:
+            return sorted(self.tracking[collection])
         return sorted(
             oid for oid, obj in self.objects.items() if collection in obj.memberships.values()
         )
 
     def empty(self) -> bool:
-        return not self.objects and not self.collections
+        return not self.objects and not self.collections and not self.tracking
 
 
 @dataclass
