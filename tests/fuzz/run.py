@@ -127,6 +127,9 @@ def dispatch_seeds(frames: dict[str, bytes]) -> list[bytes]:
         "cdb.list": frames["attrs.get"],
         "cdb.exec": frames["data_out.exec"],
         "cdb.copy": frames["continuation.copy"],
+        "cdb.query": frames["continuation.query"],
+        "cdb.query_into": frames["continuation.query_into"],
+        "cdb.create_tracking": frames["continuation.create_tracking"],
     }
     golden = [
         request_input(frame, data_out.get(name, bytes(32)))

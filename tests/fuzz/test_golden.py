@@ -12,6 +12,7 @@ from pyosd import requests, sense
 from pyosd.cdb import AttributeLists, AttributePage, Options, Request, SetOne, encode
 from pyosd.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
 from pyosd.list_data import decode_list
+from pyosd.osd._query import Criterion
 from pyosd.types import AttributeId, AttributeValue, ref
 
 CURRENT_COMMAND = 0xFFFF_FFFE
@@ -27,6 +28,7 @@ def golden() -> dict[str, bytes]:
 
 
 FRAMES = golden()
+RANGE = Criterion(0x10000, 1, b"\0\0\0\4", b"\0\0\0\x50")
 SMALL = ExecParams(engine="python", limits=Limits(wall="5s"), name="count requests")
 FULL = ExecParams(
     engine="python",
@@ -73,6 +75,9 @@ REQUESTS: dict[str, Request] = {
         options=Options(fua=True, no_timestamps=True),
     ),
     "cdb.copy": requests.copy_user_object(OBJECT, 0x10000, 0x10005, method=0x81),
+    "cdb.query": requests.query(ref(0x10000, 0x10002), [RANGE], 4096),
+    "cdb.query_into": requests.query_into(ref(0x10000, 0x10002), [RANGE], 0x10003, immediate=True),
+    "cdb.create_tracking": requests.create_user_tracking_collection(0x10000, 0, 0x10002),
     "cdb.read_map": requests.read_map(OBJECT, 4096, 1024, 1),
     "cdb.set_one": requests.set_attributes(
         OBJECT, attributes=SetOne(AttributeValue(0x10000, 2, b"\xca\xfe"))
@@ -92,6 +97,9 @@ DATA_OUT = {
     "cdb.read_pieces": "continuation.read_pieces",
     "cdb.exec": "data_out.exec",
     "cdb.copy": "continuation.copy",
+    "cdb.query": "continuation.query",
+    "cdb.query_into": "continuation.query_into",
+    "cdb.create_tracking": "continuation.create_tracking",
 }
 
 
