@@ -9,9 +9,11 @@ Source: OSD-2 attribute lists (osd2-wire section 5); pages 2000_000xh and B000_0
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache, partial
+from itertools import repeat
 
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectId
 
@@ -23,6 +25,14 @@ ALL = 0xFFFF_FFFF
 """As a page: all pages; as a number: all attributes of the page (get only)."""
 VALUE_MAX = 0xFFFE
 """Longest attribute value, bytes."""
+_ENTRY = struct.Struct(">II6xH")  # head of an entry: page, number, length of the value
+_GROUP = struct.Struct(">QB5xH")  # head of a group: object id, object type, length of its entries
+_make_value: Callable[[tuple[int, int, bytes]], AttributeValue] = partial(
+    tuple.__new__, AttributeValue
+)
+_make_member: Callable[[tuple[ObjectId, int, tuple[AttributeValue, ...]]], ObjectAttributes] = (
+    partial(tuple.__new__, ObjectAttributes)
+)
 
 
 class Page(IntEnum):
@@ -151,7 +161,8 @@ def _room(wanted: AttributeId) -> int:
     return known or _DEFAULT_ROOM
 
 
-def allocation_for(wanted: Iterable[AttributeId]) -> int:
+@lru_cache(maxsize=64)  # polls ask for the same again and again
+def allocation_for(wanted: tuple[AttributeId, ...]) -> int:
     """A GET ATTRIBUTES ALLOCATION LENGTH that should do: bytes, a multiple of 8; 0 for none."""
     rooms = [16 + (_room(each) + 7 & ~7) for each in wanted]
     return 8 + sum(rooms) if rooms else 0
@@ -175,9 +186,10 @@ def encode_value(value: str | int | bytes | bytearray | memoryview) -> bytes:
     return data
 
 
-def encode_get_list(wanted: Iterable[AttributeId]) -> bytes:
+@lru_cache(maxsize=64)
+def encode_get_list(wanted: tuple[AttributeId, ...]) -> bytes:
     """List type 1: the attributes to retrieve.  b"" for none."""
-    entries = b"".join(struct.pack(">II", each.page, each.number) for each in wanted)
+    entries = b"".join(struct.pack(">II", *each) for each in wanted)
     return struct.pack(">BxxxI", LIST_GET, len(entries)) + entries if entries else b""
 
 
@@ -211,25 +223,60 @@ class Retrieved:
 
 def decode_entries(data: bytes | memoryview) -> Iterator[AttributeValue]:
     """The whole entries of list type 9 in data; an entry that is cut is left out.  Never raises."""
-    at = 0
-    while at + 16 <= len(data):
-        page, number, length = struct.unpack_from(">II6xH", data, at)
-        if at + 16 + length > len(data):
+    at, end = 0, len(data)
+    while at + 16 <= end:
+        page, number, length = _ENTRY.unpack_from(data, at)
+        at += 16
+        if at + length > end:
             return
-        yield AttributeValue(page, number, bytes(data[at + 16 : at + 16 + length]))
-        at += 16 + length + -length % 8
+        yield AttributeValue(page, number, bytes(data[at : at + length]))
+        at += length + -length % 8
 
 
 def decode_members(data: bytes | memoryview) -> Iterator[ObjectAttributes]:
     """The whole groups of list type Eh (and id blocks of a LIST with attributes).  Never raises."""
-    at = 0
-    while at + 16 <= len(data):
-        object_id, object_type, length = struct.unpack_from(">QB5xH", data, at)
-        if at + 16 + length > len(data):
+    alike = _decode_alike(data)
+    return _decode_groups(bytes(data)) if alike is None else alike
+
+
+def _decode_groups(data: bytes) -> Iterator[ObjectAttributes]:
+    at, end = 0, len(data)
+    while at + 16 <= end:
+        object_id, object_type, length = _GROUP.unpack_from(data, at)
+        at += 16
+        if at + length > end:
             return
-        entries = tuple(decode_entries(data[at + 16 : at + 16 + length]))
+        entries = tuple(decode_entries(data[at : at + length]))
         yield ObjectAttributes(ObjectId(object_id), object_type, entries)
-        at += 16 + length
+        at += length
+
+
+@lru_cache(maxsize=64)
+def _group_of(lengths: tuple[int, ...]) -> struct.Struct:
+    """A group whose values have these lengths: id, the rest of its head, each entry's head and value."""
+    return struct.Struct(">Q8s" + "".join(f"16s{each}s{-each % 8}x" for each in lengths))
+
+
+def _decode_alike(data: bytes | memoryview) -> Iterator[ObjectAttributes] | None:
+    """Groups that all have the heads of the first, as in the answers to polls: taken apart column by
+    column, which costs a third of going entry by entry.  None: they differ, or one is cut.
+    """
+    if len(data) < 16:
+        return None
+    _, object_type, length = _GROUP.unpack_from(data)
+    first = tuple(decode_entries(data[16 : 16 + length]))
+    shape = _group_of(tuple(len(each.value) for each in first))
+    if shape.size != 16 + length or len(data) % shape.size:
+        return None
+    ids, heads, *columns = zip(*shape.iter_unpack(data), strict=True)
+    if any(column.count(column[0]) != len(ids) for column in (heads, *columns[::2])):
+        return None
+    values = (
+        map(_make_value, zip(repeat(each.page), repeat(each.number), column, strict=False))
+        for each, column in zip(first, columns[1::2], strict=True)
+    )
+    rows = zip(*values, strict=True) if first else repeat(())
+    return map(_make_member, zip(ids, repeat(object_type), rows, strict=False))
 
 
 def decode_retrieved(data: bytes | memoryview) -> Retrieved:
@@ -241,7 +288,7 @@ def decode_retrieved(data: bytes | memoryview) -> Retrieved:
     complete = len(body) == length
     if kind == LIST_MULTI_OBJECT:
         return Retrieved((), tuple(decode_members(body)), 8 + length, complete)
-    return Retrieved(tuple(decode_entries(body)), (), 8 + length, complete)
+    return Retrieved(tuple(decode_entries(bytes(body))), (), 8 + length, complete)
 
 
 @dataclass(frozen=True)

@@ -258,8 +258,9 @@ class _DataOut:
 
 
 def _encode_lists(lists: AttributeLists, out: _DataOut, data_in: int) -> tuple[bytes, Layout]:
-    get_list, set_list = encode_get_list(lists.get), encode_set_list(lists.set)
-    allocation = lists.allocation if lists.allocation is not None else allocation_for(lists.get)
+    wanted = tuple(lists.get)
+    get_list, set_list = encode_get_list(wanted), encode_set_list(lists.set)
+    allocation = allocation_for(wanted) if lists.allocation is None else lists.allocation
     # The get list goes last: OSC's target wants it to end Data-Out.
     set_offset = out.append_aligned(set_list) if set_list else OFFSET_UNUSED
     get_offset = out.append_aligned(get_list) if get_list else OFFSET_UNUSED

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The answers to polls: groups taken apart column by column say the same as entry by entry."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from pyosd.attributes import LIST_MULTI_OBJECT, decode_members, decode_retrieved, encode_entry
+from pyosd.types import AttributeValue, ObjectAttributes, ObjectId
+
+Entries = tuple[AttributeValue, ...]
+
+
+def group(object_id: int, entries: Entries, kind: int = 0x80) -> bytes:
+    body = b"".join(map(encode_entry, entries))
+    return struct.pack(">QB5xH", object_id, kind, len(body)) + body
+
+
+def status(number: int, value: bytes) -> AttributeValue:
+    return AttributeValue(0x2000_0001, number, value)
+
+
+def polled(object_id: int) -> Entries:
+    return (status(3, bytes([object_id & 0xFF])), status(0x10, object_id.to_bytes(4, "big")))
+
+
+MEMBERS = [ObjectAttributes(ObjectId(each), 0x80, polled(each)) for each in range(1, 20)]
+ALIKE = b"".join(group(each.object_id, each.attributes) for each in MEMBERS)
+
+
+def test_alike() -> None:
+    assert list(decode_members(ALIKE)) == MEMBERS
+    answer = struct.pack(">BxxxI", LIST_MULTI_OBJECT, len(ALIKE)) + ALIKE
+    assert list(decode_retrieved(memoryview(answer)).members) == MEMBERS
+
+
+def test_no_members_and_no_attributes() -> None:
+    assert list(decode_members(b"")) == []
+    bare = b"".join(group(each, ()) for each in (1, 2, 3))
+    assert [(each.object_id, each.attributes) for each in decode_members(bare)] == [
+        *((1, ()), (2, ()), (3, ()))
+    ]
+
+
+def test_cut_anywhere() -> None:
+    """What is whole comes, what is cut does not."""
+    size = len(ALIKE) // len(MEMBERS)
+    for length in range(3 * size):
+        assert list(decode_members(memoryview(ALIKE)[:length])) == MEMBERS[: length // size]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        group(7, (status(3, b"\1"), status(0x11, bytes(4)))),  # another number
+        group(7, (AttributeValue(1, 3, b"\1"), status(0x10, bytes(4)))),  # another page
+        group(7, (status(3, b"\1\2"), status(0x10, bytes(3)))),  # other lengths, as long
+        group(7, (status(3, b""), status(0x10, bytes(4)))),  # undefined
+        group(7, polled(7), kind=0x40),  # another type
+        group(7, ()),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, len(MEMBERS)])
+def test_one_that_differs(odd: bytes, place: int) -> None:
+    size = len(ALIKE) // len(MEMBERS)
+    found = list(decode_members(ALIKE[: place * size] + odd + ALIKE[place * size :]))
+    assert found[:place] + found[place + 1 :] == MEMBERS
+    assert found[place].object_id == 7
+    assert group(7, found[place].attributes, found[place].object_type) == odd
+
+
+def test_noise_never_raises() -> None:
+    dice = random.Random(1)
+    for _ in range(300):
+        noise = bytearray(ALIKE)
+        for _ in range(dice.randrange(1, 4)):
+            noise[dice.randrange(len(noise))] ^= 1 << dice.randrange(8)
+        for each in decode_members(noise):
+            assert len(group(each.object_id, each.attributes)) <= len(noise)
+
+
+def test_reserved_bytes_do_not_matter() -> None:
+    """Those of the heads may be anything."""
+    noise = bytearray(ALIKE)
+    noise[9] = noise[16 + 9] = 0xFF
+    assert list(decode_members(noise)) == MEMBERS
