@@ -76,7 +76,8 @@ PACKAGES = [
     for name, folder in (
         ("pyosd", "pyosd"),
         ("pyosd.cli", "pyosd/cli"),
-        ("osd", "pyosd/osd"),
+        ("pyosd.osd", "pyosd/osd"),
+        ("osd", "pyosd/_alias"),
         ("scheduler", "scheduler"),
         ("scheduler.store_tools", "scheduler/store_tools"),
     )
@@ -93,8 +94,8 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=PACKAGES,
-    package_dir={"osd": "pyosd/osd"},
-    package_data={"pyosd": ["py.typed", "*.pyi"], "osd": ["py.typed"], "scheduler": ["py.typed"]},
+    package_dir={"osd": "pyosd/_alias"},
+    package_data={"pyosd": ["py.typed", "*.pyi"], "scheduler": ["py.typed"]},
     ext_modules=TREES,
     cmdclass={"build_ext": BuildCMake},
     install_requires=[

@@ -58,11 +58,8 @@ def find_program(name: str, package: str) -> Path:
 
 
 def python_dir() -> Path:
-    """Return the folder that holds the package `osd` which scripts import.
-
-    A source tree keeps it as pyosd/osd; an installation has it beside this package.
-    """
-    for folder in (SOURCE_TREE / "pyosd", SOURCE_TREE):
-        if (folder / "osd" / "__init__.py").is_file():
-            return folder
+    """Return the folder that holds the package `osd` which scripts import: pyosd, beside this one."""
+    folder = SOURCE_TREE / "pyosd"
+    if (folder / "osd" / "__init__.py").is_file():
+        return folder
     raise MissingComponent("the Python package 'osd' is not installed beside iosd")
