@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is sent for a job: source text, whether it was given as text, as a file, or as a function.
+"""What is sent for a job: source text, whether it was given as text, as a file, or as a function;
+or byte-code, from a .pyc file; packed where that pays.
 
 Functions travel as source with JSON arguments; nothing is pickled.  What cannot travel (closures,
 lambdas, decorators, the globals of a module) is refused here, before anything is submitted.
@@ -14,15 +15,20 @@ import inspect
 import json
 import os
 import textwrap
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TypeAlias
 
-from pyosd.exec_params import ArgsEncoding
+from pyosd.exec_params import ArgsEncoding, ExecFlag
 
 Code: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
 """Source text, the path of a script, or a function to send."""
+
+PACKED_FROM = 4 << 10  # bytes; less is sent as it is: packing would save no time
+_PAYS = 0.75  # of the length is the most that packed code may have
+BYTECODE_SUFFIX = ".pyc"
 
 _CALL = """
 
@@ -104,6 +110,24 @@ def code_bytes(code: Code) -> bytes:
     if isinstance(code, os.PathLike):
         return Path(code).read_bytes()
     return function_source(code).encode()
+
+
+def is_bytecode(code: Code) -> bool:
+    """Whether the path of a .pyc file was given; its content is the target's to judge."""
+    return isinstance(code, os.PathLike) and Path(code).suffix == BYTECODE_SUFFIX
+
+
+def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
+    """What is sent for the code, and the flag that says how it is packed.
+
+    Args: compress: True or False: always, never; None: where it pays.
+    """
+    if compress is False or (compress is None and len(code) < PACKED_FROM):
+        return code, ExecFlag(0)
+    packed = zlib.compress(code)
+    if compress is None and len(packed) > _PAYS * len(code):
+        return code, ExecFlag(0)
+    return packed, ExecFlag.CODE_ZLIB
 
 
 def code_name(code: Code) -> str:

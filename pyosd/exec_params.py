@@ -58,12 +58,15 @@ class ArgsEncoding(IntEnum):
 
 
 class ExecFlag(IntFlag):
-    """Parameter FLAGS; bits 15-8 hold an exit code to run again for."""
+    """Parameter FLAGS; bits 15-8 hold an exit code to run again for, bits 18-16 the code's form."""
 
     HOLD = 0x01
     IDEMPOTENT = 0x02
     END_ON_ABORT = 0x04
     RETRY_OOM = 0x08
+    CODE_ZLIB = 0x10000
+    CODE_ZSTD = 0x20000
+    CODE_BYTECODE = 0x40000
 
 
 _NO_FLAGS = ExecFlag(0)

@@ -22,7 +22,15 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from pyosd import errors
 from pyosd._polling import JOBS_COLLECTION, Backoff, sleep, watch
-from pyosd._source import Code, call_arguments, code_bytes, code_name, encode_args
+from pyosd._source import (
+    Code,
+    call_arguments,
+    code_bytes,
+    code_name,
+    encode_args,
+    is_bytecode,
+    pack,
+)
 from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.exec_params import (
@@ -419,6 +427,9 @@ class Submission(TypedDict, total=False):
     surrogate: partition, and id if wanted, of the job's object.
     wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves
         polling for short jobs.
+    compress: send the code packed (zlib; the sandbox unpacks it): True, False, None: where it pays.
+    bytecode: the code is a .pyc file's content (a path that ends in .pyc says so by itself); the
+        target must allow it, and be of the same release of Python.
     """
 
     args: object
@@ -435,10 +446,12 @@ class Submission(TypedDict, total=False):
     pool: str
     surrogate: ObjectRef | None
     wait: Duration | None
+    compress: bool | None
+    bytecode: bool
 
 
 def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
-    """The source and the parameters EXEC carries.  Raises: TypeError, ValueError, OSError."""
+    """The code and the parameters EXEC carries.  Raises: TypeError, ValueError, OSError."""
     args = how.get("args")
     if callable(code):
         positional = list(args) if isinstance(args, Iterable) else []
@@ -449,6 +462,9 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
     flags = ExecFlag.HOLD if how.get("hold") else ExecFlag(0)
     if how.get("idempotent"):
         flags |= ExecFlag.IDEMPOTENT
+    if how.get("bytecode") or is_bytecode(code):
+        flags |= ExecFlag.CODE_BYTECODE
+    sent, packing = pack(code_bytes(code), how.get("compress"))
     params = ExecParams(
         args=arguments,
         args_encoding=encoding,
@@ -459,18 +475,19 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         key=key.encode() if isinstance(key, str) else key,
         surrogate=how.get("surrogate"),
         wait=how.get("wait"),
-        flags=flags,
+        flags=flags | packing,
         after=tuple(how.get("after", ())),
         pool=how.get("pool", ""),
         expiry=how.get("expire"),
     )
-    return code_bytes(code), params
+    return sent, params
 
 
 def submit(commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Submission]) -> Job:
     """Run code near the data (EXEC).
 
-    Args: code: source text (str, bytes), a path (os.PathLike), or a plain function, sent as source.
+    Args: code: source text (str, bytes), a path (os.PathLike; .pyc: byte-code), or a plain
+        function, sent as source.
         zone: where it may act: root, partition, collection or user object.  how: see Submission.
     Returns: the Job, accepted for good; a job that failed says so in its result().
     Raises: TargetBusy: try again later, or compute here; Conflict: the key belongs to other content;

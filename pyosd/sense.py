@@ -69,6 +69,7 @@ _TEXTS = {
     (0x80, 0x12): "idempotency key in use with other content",
     (0x80, 0x13): "isolation level not available on the target's host",
     (0x80, 0x14): "not possible in this state of the job",
+    (0x80, 0x15): "byte-code is not allowed on this target; send the source instead",
 }
 _SENSE_KEYS = {
     0x0: "no sense",

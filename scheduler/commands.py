@@ -108,6 +108,11 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
     help="Another job in a used sandbox, for one principal: if CHAP proved its name; any. "
     "Faster; hygiene, not a boundary (docs/security.md).",
 )
+@click.option(
+    "--allow-bytecode",
+    is_flag=True,
+    help="Take jobs that are .pyc files: as trusted as native code (docs/security.md).",
+)
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
 @click.option(
     "--durability",
@@ -139,6 +144,7 @@ def serve(
     slots: int | None,
     isolation: str,
     reuse: str,
+    allow_bytecode: bool,
     no_sandboxes: bool,
     durability: str,
     osc_compat: bool,
@@ -153,6 +159,8 @@ def serve(
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
     options = [f"durability={durability}", f"reuse={reuse}", *module_option]
+    if allow_bytecode:
+        options.append("allow_bytecode=1")
     if osc_compat:
         options.append("osc_compat=1")
     if workers is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
 from pyosd.cli.follow import await_end, print_output
 from pyosd.cli.job_view import exit_code, record_of
@@ -71,6 +72,7 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option("--limit-procs", type=click.IntRange(1), help="Processes.")
 @click.option("--limit-output", type=SIZE, help="What it may print.")
 @click.option("--limit-io", type=SIZE, help="What it may read and write.")
+@click.option("--compress/--no-compress", default=None, help="Send it packed.  [where that pays]")
 @click.option(WAIT, metavar="[=DURATION]", type=DURATION, help="Wait for the end.")
 @click.option("--no-wait", is_flag=True, help="Print the id and go.  [unless on a terminal]")
 @click.option("-f", "--follow", is_flag=True, help="Print what it prints, as it does.")
@@ -92,7 +94,7 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
 
     ARGS after -- reach it as osd.args.  Lines "#OSD --limit-mem 256MiB" at its top are options too.
     Waits for the end where stdout is a terminal, or with --wait or --follow; what the script printed
-    is then printed here.
+    is then printed here.  A SCRIPT that ends in .pyc is byte-code, if the target allows that.
     """
     settings: Settings = ctx.obj
     code = read_script(ctx, given["script"])
@@ -142,18 +144,24 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "idempotent": given["idempotent"],
         "expire": given["expire"],
         "pool": given["pool"],
+        "compress": given["compress"],
+        "bytecode": script.endswith(BYTECODE_SUFFIX),
         "surrogate": None if partition is None else ref(partition.partition_id),
     }
 
 
 def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
     """What a dry run prints."""
+    sent, packing = pack(code, request["compress"])
     limits = {key: value for key, value in vars(request["limits"]).items() if value is not None}
     return {
         "schema": "iosd.request/1",
         "script_bytes": len(code),
         "script_sha256": hashlib.sha256(code).hexdigest(),
+        "sent_bytes": len(sent),
+        "sent_sha256": hashlib.sha256(sent).hexdigest(),
         **request,
+        "compress": "zlib" if packing else None,
         "zone": str(request["zone"]),
         "surrogate": request["surrogate"] and str(request["surrogate"]),
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
@@ -169,7 +177,8 @@ def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
         "IOSD_ARGS": json.dumps(list(given["args"])),
         "IOSD_PROGRESS": "" if settings.quiet else "1",
     }
-    with tempfile.NamedTemporaryFile(suffix=".py") as script:
+    suffix = BYTECODE_SUFFIX if given["script"].endswith(BYTECODE_SUFFIX) else ".py"
+    with tempfile.NamedTemporaryFile(suffix=suffix) as script:
         script.write(code)
         script.flush()
         done = subprocess.run([sys.executable, script.name, *given["args"]], env=environment)

@@ -14,14 +14,17 @@ import builtins
 import importlib
 import json
 import linecache
+import marshal
 import mmap
 import os
 import signal
 import sys
 import threading
 import traceback
+import zlib
 from contextvars import copy_context
-from types import ModuleType
+from importlib.util import MAGIC_NUMBER
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from ._errors import Ended
@@ -30,7 +33,6 @@ from ._transport import Context, use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
 __all__ = ["preload", "run"]
 
@@ -47,7 +49,11 @@ PRELOAD = """
 """.split()
 
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
+FINISH_BAD_CODE, FINISH_CODE_LIMIT = 5, 6
 ARGS_BYTES, ARGS_JSON = 1, 2
+CODE_ZLIB, CODE_BYTECODE = 1, 4  # bits of the code's form
+CODE_MOST = 16 << 20  # bytes, expanded
+PYC_HEADER = 16  # bytes: magic number, flags, what the source was
 TRACEBACK_HEAD, TRACEBACK_TAIL = 8 << 10, 48 << 10  # bytes kept of a longer one
 NAMELESS = "<script>"  # in tracebacks of a job without a name
 LINE_BYTES = 256  # the surrogate's message
@@ -80,7 +86,7 @@ def preload() -> None:
     signal.signal(signal.SIGTERM, core.on_end)
     open_streams()
     for _ in range(DRY_RUNS):
-        run(DRY_RUN, "dry run", 0, b"", 1, (0, 0), (0, 0))
+        run(DRY_RUN, 0, "dry run", 0, b"", 1, (0, 0), (0, 0))
 
 
 def open_streams() -> None:
@@ -104,6 +110,7 @@ def open_reserve() -> None:
 
 def run(
     code: bytes,
+    form: int,
     name: str,
     args_encoding: int,
     args: bytes,
@@ -115,7 +122,7 @@ def run(
     try:
         context = Context(decode_args(args_encoding, args), zone_type, zone, job)
         use(SandboxTransport(context))
-        execute(code, name, context)
+        execute(code, form, name, context)
     except BaseException as error:
         core.script(False)
         reserve.close()
@@ -129,6 +136,59 @@ def decode_args(encoding: int, args: bytes) -> object:
     return args if encoding == ARGS_BYTES else None
 
 
+class BadCode(Exception):
+    """Packed code, or byte-code, that cannot be read."""
+
+
+class CodeTooLong(BadCode):
+    """It expands to more than a job may have."""
+
+
+def expand(packed: bytes) -> bytes:
+    """One zlib stream, whole, with nothing behind it."""
+    stream = zlib.decompressobj()
+    try:
+        code = stream.decompress(packed, CODE_MOST + 1)
+    except zlib.error as error:
+        raise BadCode(f"the code is no zlib stream: {error}") from None
+    if len(code) > CODE_MOST:
+        raise CodeTooLong(f"the code expands to more than {CODE_MOST >> 20} MiB")
+    if not stream.eof:
+        raise BadCode("the code's zlib stream is cut short")
+    if stream.unused_data:
+        raise BadCode("bytes behind the code's zlib stream")
+    return code
+
+
+def load_bytecode(file: bytes) -> CodeType:
+    """What a .pyc file holds.  Its instructions are believed, as the machine's would be."""
+    if file[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
+        found, own = file[: len(MAGIC_NUMBER)].hex(), MAGIC_NUMBER.hex()
+        release = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise BadCode(f"not byte-code of Python {release}: magic number {found}, not {own}")
+    try:
+        code = marshal.loads(file[PYC_HEADER:])
+    except (EOFError, ValueError, TypeError) as error:
+        raise BadCode(f"the byte-code is damaged: {error}") from None
+    if not isinstance(code, CodeType):
+        raise BadCode(f"the byte-code is a {type(code).__name__}, not a module")
+    return code
+
+
+KINDS: tuple[tuple[type[BaseException], int], ...] = (
+    (MemoryError, FINISH_MEMORY),
+    (Ended, FINISH_ENDED),
+    (CodeTooLong, FINISH_CODE_LIMIT),
+    (BadCode, FINISH_BAD_CODE),
+)
+
+
+def load_code(code: bytes, form: int, name: str) -> CodeType:
+    if form & CODE_ZLIB:
+        code = expand(code)
+    return load_bytecode(code) if form & CODE_BYTECODE else compile_code(code, name)
+
+
 def compile_code(code: bytes, name: str) -> CodeType:
     """Compile; the source stays where tracebacks look for it."""
     lines = code.decode(errors="replace").splitlines(keepends=True)
@@ -136,7 +196,7 @@ def compile_code(code: bytes, name: str) -> CodeType:
     return compile(code, name, "exec", dont_inherit=True)
 
 
-def execute(code: bytes, name: str, context: Context) -> None:
+def execute(code: bytes, form: int, name: str, context: Context) -> None:
     name = name or NAMELESS
     main = ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __file__=name)
@@ -145,10 +205,10 @@ def execute(code: bytes, name: str, context: Context) -> None:
     words = args if isinstance(args, list) and all(isinstance(a, str) for a in args) else []
     sys.argv = [name, *words]
     clear_exit_functions()
-    run_main(code, name, main.__dict__)
+    run_main(code, form, name, main.__dict__)
 
 
-def run_main(code: bytes, name: str, namespace: dict[str, object]) -> None:
+def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) -> None:
     """Run the code, then what it left to be run at its end.
 
     Short on purpose: entering an exception handler more than 256 instructions into a function needs
@@ -156,7 +216,7 @@ def run_main(code: bytes, name: str, namespace: dict[str, object]) -> None:
     """
     core.script(True)
     try:
-        copy_context().run(exec, compile_code(code, name), namespace)
+        copy_context().run(exec, load_code(code, form, name), namespace)
         if count_threads():
             wait_for_threads()  # once in a process's life: not after a dry run
     finally:
@@ -186,9 +246,14 @@ def report_error(error: BaseException) -> Report:
     text = words_of(error)
     line = last_line(error)
     write_error(text)
-    if isinstance(error, Ended):
-        return 1, FINISH_ENDED, text, line
-    return 1, FINISH_MEMORY if memory else FINISH_EXCEPTION, text, line
+    return 1, kind_of(error), text, line
+
+
+def kind_of(error: BaseException) -> int:
+    for each, kind in KINDS:
+        if isinstance(error, each):
+            return kind
+    return FINISH_EXCEPTION
 
 
 def report_exit(error: SystemExit) -> Report:

@@ -21,6 +21,7 @@ struct osd_config {
 	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
 	char *isolation;      /* isolation=, level demanded of sandboxes; owned; never NULL */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
+	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
 	uint64_t workers;     /* workers= */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */

@@ -36,6 +36,7 @@ static void test_defaults(void)
 	CHECK(!config.ssd_directory && !config.sandboxd && !config.serial);
 	CHECK(!strcmp(config.isolation, "full"));
 	CHECK(config.reuse == OSD_REUSE_NEVER);
+	CHECK(!config.allow_bytecode);
 	CHECK_EQ(config.workers, 4);
 	CHECK_EQ(config.slots, 0);
 	CHECK_EQ(config.durability, OSD_DURABILITY_PROCESS);

@@ -29,6 +29,7 @@ struct osd_exec_config {
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
 	enum osd_reuse reuse; /* of sandboxes; zeroed: never */
+	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
 	unsigned slots; /* jobs at a time, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */
@@ -80,7 +81,7 @@ struct osd_exec_refusal { /* for the sense data */
 };
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
- * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION,
+ * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,
  * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
  * parameter is not supported), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,

@@ -68,6 +68,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "a crash in native code, or recursion beyond the stack; stderr may say more")            \
 	X(204, NO_FINISH, FAILED, "the script's process ended without a word",                     \
 	  "os._exit or the like was called; end the script by returning or by sys.exit")           \
+	X(205, BAD_CODE, FAILED, "the code could not be read",                                     \
+	  "compress it again with zlib, or compile byte-code with the target's release of Python") \
 	X(301, WALL_LIMIT, TIMEOUT, "wall-clock limit reached",                                    \
 	  "raise the wall limit, or split the work into smaller jobs")                             \
 	X(302, CPU_LIMIT, LIMIT_EXCEEDED, "processor-time limit reached",                          \
@@ -82,6 +84,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	X(307, IO_LIMIT, LIMIT_EXCEEDED, "input/output limit reached", "raise the io limit")       \
 	X(308, RESULT_LIMIT, LIMIT_EXCEEDED, "result passed its limit",                            \
 	  "write large results to an object and return its id")                                    \
+	X(309, CODE_LIMIT, LIMIT_EXCEEDED, "the code is too large when expanded",                  \
+	  "keep data out of the script: store it in an object and read it there")                  \
 	X(401, SANDBOX_DIED, SANDBOX_LOST, "the sandbox was lost",                                 \
 	  "not the script's fault; it was tried as often as allowed, submit it again")             \
 	X(402, LOST_AFTER_WRITE, SANDBOX_LOST,                                                     \

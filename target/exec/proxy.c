@@ -269,6 +269,7 @@ static bool send_job(struct osd_run *run, const struct osd_job_record *record, u
 		.zone_object = record->zone.id.object_id,
 		.zone_type = (uint8_t)record->zone.type,
 		.args_encoding = record->args_encoding,
+		.code_form = osd_exec_code_form(record->client_flags),
 		.name_bytes = (uint32_t)strlen(record->name),
 		.args_bytes = record->args_length,
 		.code_bytes = record->code_length,

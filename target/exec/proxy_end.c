@@ -50,6 +50,10 @@ static uint16_t reason_of_finish(const struct osd_session *session)
 		return session->exit_code ? OSD_REASON_EXIT_CODE : OSD_REASON_NONE;
 	case OSD_FINISH_MEMORY:
 		return OSD_REASON_MEMORY_LIMIT;
+	case OSD_FINISH_BAD_CODE:
+		return OSD_REASON_BAD_CODE;
+	case OSD_FINISH_CODE_LIMIT:
+		return OSD_REASON_CODE_LIMIT;
 	case OSD_FINISH_EXCEPTION:
 	case OSD_FINISH_ENDED:
 		break;

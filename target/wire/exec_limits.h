@@ -15,7 +15,8 @@
 #define OSD_DAY    (UINT64_C(86400) * OSD_SECOND)
 
 #define OSD_EXEC_LIMITS(X)                                                                      \
-	X(CODE, "code", "bytes", 16 * OSD_MIB, 16 * OSD_MIB, "code of one job")                 \
+	X(CODE, "code", "bytes", 16 * OSD_MIB, 16 * OSD_MIB,                                    \
+	  "code of one job, as sent and expanded")                                              \
 	X(ARGS, "args", "bytes", OSD_MIB, OSD_MIB, "arguments of one job")                      \
 	X(CONTINUATION, "continuation", "bytes", OSD_MIB, OSD_MIB,                              \
 	  "CDB continuation segment")                                                           \

@@ -87,10 +87,15 @@ static const char *decode_tag(struct osd_rd *value, struct osd_exec_params *para
 static const char *decode_flags(struct osd_rd *value, struct osd_exec_params *params)
 {
 	const uint32_t known = OSD_EXEC_HOLD | OSD_EXEC_IDEMPOTENT | OSD_EXEC_END_ON_ABORT |
-			       OSD_EXEC_RETRY_OOM | OSD_EXEC_RETRY_EXIT;
+			       OSD_EXEC_RETRY_OOM | OSD_EXEC_RETRY_EXIT |
+			       OSD_EXEC_CODE_FORM;
 
 	params->flags = (uint32_t)osd_rd_be(value, 4);
-	return value->bad || (params->flags & ~known) ? "unknown flag" : NULL;
+	if (value->bad || (params->flags & ~known))
+		return "unknown flag";
+	if ((osd_exec_code_form(params->flags) & OSD_CODE_PACKING) == OSD_CODE_PACKING)
+		return "code packed in an unknown way";
+	return NULL;
 }
 
 static void encode_flags(const struct osd_exec_params *params, struct osd_wr *value)

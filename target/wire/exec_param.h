@@ -64,7 +64,23 @@ enum osd_exec_flags {
 	OSD_EXEC_END_ON_ABORT = 0x04, /* aborting the waiting command ends the job */
 	OSD_EXEC_RETRY_OOM = 0x08,    /* run again when out of memory */
 	OSD_EXEC_RETRY_EXIT = 0xff00, /* b15-b8: run again when the script exits so; 0: none */
+	OSD_EXEC_CODE_FORM = 0x70000, /* b18-b16: enum osd_code_form */
 };
+
+/* What the code is, shifted into place by OSD_CODE_FORM_SHIFT.  The target only carries it: it is
+ * expanded, and byte-code is looked at, in the sandbox. */
+#define OSD_CODE_FORM_SHIFT 16
+enum osd_code_form {
+	OSD_CODE_PACKING = 0x3, /* 0: as it is */
+	OSD_CODE_ZLIB = 0x1,	/* one zlib stream (RFC 1950) */
+	OSD_CODE_ZSTD = 0x2,	/* one Zstandard frame; this release refuses it */
+	OSD_CODE_BYTECODE = 0x4, /* (unpacked) a .pyc file of the target's CPython, not source */
+};
+
+static inline uint8_t osd_exec_code_form(uint32_t flags)
+{
+	return (uint8_t)((flags & OSD_EXEC_CODE_FORM) >> OSD_CODE_FORM_SHIFT);
+}
 
 enum osd_args_encoding { OSD_ARGS_NONE, OSD_ARGS_BYTES, OSD_ARGS_JSON };
 

@@ -6,6 +6,7 @@
 #include "wire/proxy_frame.h"
 
 #include "wire/exec_limits.h"
+#include "wire/exec_param.h"
 #include "wire/osd2.h"
 
 #define FRAME_TAIL 16 /* zero bytes at the end of a frame */
@@ -140,7 +141,7 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 	return true;
 }
 
-/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 0, be64 job
+/* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 in memfd, u8 code form, be64 job
  * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
  * bytes, be32 grace, zeros. */
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES])
@@ -152,7 +153,7 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->zone_type, 1);
 	osd_wr_be(&w, run->args_encoding, 1);
 	osd_wr_be(&w, run->in_memfd, 1);
-	osd_wr_zero(&w, 1);
+	osd_wr_be(&w, run->code_form, 1);
 	osd_wr_be(&w, run->job_partition, 8);
 	osd_wr_be(&w, run->job_object, 8);
 	osd_wr_be(&w, run->zone_partition, 8);
@@ -168,6 +169,13 @@ static bool zone_type_known(uint8_t type)
 {
 	return type == OSD_ROOT || type == OSD_PARTITION || type == OSD_COLLECTION ||
 	       type == OSD_USER_OBJECT;
+}
+
+static bool code_form_known(uint8_t form)
+{
+	return form <= (OSD_CODE_PACKING | OSD_CODE_BYTECODE) &&
+	       (form & OSD_CODE_PACKING) != OSD_CODE_ZSTD &&
+	       (form & OSD_CODE_PACKING) != OSD_CODE_PACKING;
 }
 
 static bool run_lengths_fit(const struct osd_job_run *run)
@@ -192,7 +200,7 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.zone_type = (uint8_t)osd_rd_be(&r, 1);
 	run.args_encoding = (uint8_t)osd_rd_be(&r, 1);
 	in_memfd = (uint8_t)osd_rd_be(&r, 1);
-	clean = zeros(&r, 1);
+	run.code_form = (uint8_t)osd_rd_be(&r, 1);
 	run.job_partition = osd_rd_be(&r, 8);
 	run.job_object = osd_rd_be(&r, 8);
 	run.zone_partition = osd_rd_be(&r, 8);
@@ -201,9 +209,9 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.args_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.code_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.grace_usec = (uint32_t)osd_rd_be(&r, 4);
-	clean &= zeros(&r, 8);
+	clean = zeros(&r, 8);
 	run.in_memfd = in_memfd == 1;
-	if (!clean || in_memfd > 1 || run.args_encoding > 2 || !zone_type_known(run.zone_type) ||
+	if (!clean || in_memfd > 1 || run.args_encoding > 2 || !code_form_known(run.code_form) || !zone_type_known(run.zone_type) ||
 	    !run_lengths_fit(&run))
 		return false;
 	*ret_run = run;

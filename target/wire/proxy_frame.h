@@ -101,6 +101,8 @@ enum osd_finish_kind {
 	OSD_FINISH_EXIT,      /* SystemExit with another code; text given to it is the line for people */
 	OSD_FINISH_MEMORY,    /* MemoryError; exit code 1 */
 	OSD_FINISH_ENDED,     /* osd.Ended came out of the script; exit code 1 */
+	OSD_FINISH_BAD_CODE,  /* packed code or byte-code that cannot be read; exit code 1 */
+	OSD_FINISH_CODE_LIMIT, /* more code when expanded than a job may have; exit code 1 */
 };
 
 /* How a call ended; the body of an answer that is not OK is a message in UTF-8. */
@@ -170,13 +172,14 @@ struct osd_job_run {
 	uint8_t zone_type;                    /* enum osd_object_type */
 	uint8_t args_encoding;                /* 0 none, 1 bytes, 2 JSON */
 	bool in_memfd;
+	uint8_t code_form;                    /* enum osd_code_form (wire/exec_param.h) */
 	uint32_t name_bytes, args_bytes, code_bytes;
 	uint32_t grace_usec;
 };
 
 #define OSD_JOB_RUN_BYTES 64u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
-/* Checks version, message type, zone type and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128,
+/* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <= 1 MiB, name <= 128,
  * code + args <= OSD_JOB_INLINE_MAX unless in_memfd; grace <= 5 s). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
 

@@ -3,6 +3,7 @@
  * hand, and what a hostile peer may not say. */
 #include "base/test.h"
 #include "wire/osd2.h"
+#include "wire/exec_param.h"
 #include "wire/proxy_frame.h"
 #include "wire/sandboxd_frame.h"
 
@@ -81,6 +82,10 @@ static void test_run(void)
 	CHECK_EQ(run.grace_usec, 20000);
 	osd_job_run_encode(&run, bytes);
 	CHECK_BYTES(bytes, sizeof(bytes), run_bytes, sizeof(run_bytes));
+	CHECK_EQ(run.code_form, 0);
+	run.code_form = OSD_CODE_ZLIB | OSD_CODE_BYTECODE;
+	osd_job_run_encode(&run, bytes);
+	CHECK(osd_job_run_decode(bytes, &wrong) && wrong.code_form == run.code_form);
 
 #define REFUSED(field, value)                                                                      \
 	do {                                                                                       \
@@ -95,6 +100,9 @@ static void test_run(void)
 	REFUSED(name_bytes, 129);
 	REFUSED(zone_type, 3);
 	REFUSED(args_encoding, 3);
+	REFUSED(code_form, OSD_CODE_ZSTD);
+	REFUSED(code_form, OSD_CODE_PACKING);
+	REFUSED(code_form, 8);
 	REFUSED(grace_usec, 5000001);
 	REFUSED(in_memfd, false); /* 64 KiB of code and 8 bytes of arguments are not inline */
 #undef REFUSED

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import py_compile
 import signal
 import subprocess
 import sys
@@ -172,6 +173,26 @@ def test_json_output(osd: Run, pid: str, script: Path) -> None:
     assert osd("exec", script, "--zone", pid, "--wait", "-o", "id").stdout.startswith(pid)
     dry = json.loads(osd("exec", script, "--zone", pid, "--dry-run", "--", "a").stdout)
     assert (dry["schema"], dry["zone"], dry["args"]) == ("iosd.request/1", pid, ["a"])
+    assert (dry["compress"], dry["sent_bytes"]) == (None, dry["script_bytes"])
+
+
+def test_long_scripts_are_sent_packed(osd: Run, pid: str, script: Path) -> None:
+    script.write_text("# a line of many\n" * 1000 + "print('ran')\n")
+    dry = json.loads(osd("exec", script, "--zone", pid, "--dry-run").stdout)
+    assert dry["compress"] == "zlib" and dry["sent_bytes"] < dry["script_bytes"] // 10
+    assert dry["sent_sha256"] != dry["script_sha256"]
+    record = json.loads(osd("exec", script, "--zone", pid, "--wait", "-o", "json").stdout)
+    assert record["script_sha256"] == dry["sent_sha256"]
+    plain = json.loads(osd("exec", script, "--zone", pid, "--no-compress", "--dry-run").stdout)
+    assert plain["compress"] is None and plain["sent_sha256"] == dry["script_sha256"]
+
+
+def test_bytecode_is_refused_with_words(osd: Run, pid: str, tmp_path: Path) -> None:
+    source, compiled = tmp_path / "job.py", tmp_path / "job.pyc"
+    source.write_text("print(1)")
+    py_compile.compile(str(source), str(compiled), doraise=True)
+    refused = osd("exec", compiled, "--zone", pid, "--no-wait", code=1)
+    assert "byte-code is not allowed" in refused.stderr
 
 
 def test_same_script_here(

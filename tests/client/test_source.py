@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import functools
 import os
+import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pyosd._source import (
+    PACKED_FROM,
     call_arguments,
     code_bytes,
     code_name,
     encode_args,
     function_source,
+    is_bytecode,
+    pack,
 )
-from pyosd.exec_params import ArgsEncoding
+from pyosd.exec_params import ArgsEncoding, ExecFlag
 
 FACTOR = 3
 
@@ -115,3 +120,21 @@ def test_arguments() -> None:
     assert encode_args([1, {"a": None}]) == (ArgsEncoding.JSON, b'[1, {"a": null}]')
     with pytest.raises(TypeError):
         encode_args(object())
+
+
+def test_code_is_packed_where_that_pays() -> None:
+    long, short = b"x = 1\n" * 1000, b"x = 1\n"
+    noise = random.Random(1).randbytes(PACKED_FROM)
+    packed, flag = pack(long)
+    assert zlib.decompress(packed) == long and flag is ExecFlag.CODE_ZLIB
+    for code in (short, noise, b"#" * (PACKED_FROM - 1)):
+        assert pack(code) == (code, ExecFlag(0))
+    assert pack(long, compress=False) == (long, ExecFlag(0))
+    packed, flag = pack(short, compress=True)
+    assert zlib.decompress(packed) == short and flag is ExecFlag.CODE_ZLIB
+
+
+def test_byte_code_is_known_by_its_path() -> None:
+    assert is_bytecode(Path("a/job.pyc"))
+    assert not is_bytecode(Path("job.py"))
+    assert not is_bytecode("job.pyc"), "text is source"

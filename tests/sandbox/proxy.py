@@ -36,7 +36,7 @@ LIMITS_BODY = struct.Struct(">QIII")
 EXIT_BODY = struct.Struct(">iQQQB")
 CALL = struct.Struct(">HHHHI4xQQQQ16x")
 ANSWER = struct.Struct(">HHHHI4x16xQQ16x")
-JOB_RUN = struct.Struct(">HHBBBxQQQQIIII8x")
+JOB_RUN = struct.Struct(">HHBBBBQQQQIIII8x")
 
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
 CONTROL_PING, CONTROL_END = 1, 2
@@ -219,11 +219,12 @@ class Sandbox:
         zone: tuple[int, int, int] = (1, 0, 0),
         job: tuple[int, int] = (0x10000, 0x10007),
         in_memfd: bool = False,
+        form: int = 0,
     ) -> None:
         """Hand the job over; zone: type, partition, object."""
         source = code.encode() if isinstance(code, str) else code
         header = JOB_RUN.pack(
-            *(1, RUN, zone[0], args_encoding, in_memfd, *job, zone[1], zone[2]),
+            *(1, RUN, zone[0], args_encoding, in_memfd, form, *job, zone[1], zone[2]),
             *(len(name), len(args), len(source), 20000),
         )
         texts = name.encode() + args + source
