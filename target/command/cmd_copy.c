@@ -47,7 +47,7 @@ static bool is_aborted(void *request)
 /* Of the source: its ids are in the continuation segment. */
 static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_status status)
 {
-	if (status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT)
+	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	if (status == OSD_E_BUSY) /* these two objects' files are not alike */
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);

@@ -97,12 +97,13 @@ enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_
 	return OSD_OK;
 }
 
-/* The id can be the next one's, unless that has got another already. */
+/* The id can be the next one's, unless that has got another already, or somebody asked for this one
+ * and has removed that object: ids are not given out twice. */
 static void give_id_back(struct osd_draft *draft)
 {
 	uint64_t next = draft->place.object_id + 1;
 
-	if (draft->picked && !draft->committed)
+	if (draft->picked && !draft->committed && atomic_load(&draft->partition->id_mark) < next)
 		atomic_compare_exchange_strong(&draft->partition->next_object_id, &next,
 					       draft->place.object_id);
 }
@@ -229,7 +230,7 @@ enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id sou
 	enum osd_status status = osd_object_get(draft->objects, source, &object);
 
 	if (status != OSD_OK)
-		return status;
+		return status == OSD_E_NO_PARTITION ? OSD_E_NO_OBJECT : status;
 	status = osd_object_lock_read(object, &draft->range, 0, UINT64_MAX, false);
 	if (status != OSD_OK) {
 		osd_object_put(object);

@@ -330,7 +330,8 @@ enum osd_copy_method {
 	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_BUSY: not in this store */
 };
 /* The data of source as of one moment: it cannot be changed from here until let_go or free.  stop is
- * asked now and then; true: OSD_E_TASK_ABORTED.  May be NULL. */
+ * asked now and then; true: OSD_E_TASK_ABORTED.  May be NULL.  OSD_E_NO_OBJECT: there is no source;
+ * OSD_E_NO_PARTITION: the draft's is gone. */
 enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
 			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
 			       uint64_t *ret_length);

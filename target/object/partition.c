@@ -78,10 +78,12 @@ static void retire(struct osd_objects *objects, struct osd_partition *partition)
 {
 	take_out(objects, partition);
 	osd_cache_remove_partition(objects, partition);
+	pthread_rwlock_wrlock(&objects->partitions_lock); /* quota.c */
 	atomic_store(&partition->removed, true);
 	atomic_fetch_sub(&objects->partition_count, 1);
 	atomic_fetch_sub(&objects->used_bytes, atomic_load(&partition->used_bytes));
 	atomic_fetch_sub(&objects->object_count, atomic_load(&partition->object_count));
+	pthread_rwlock_unlock(&objects->partitions_lock);
 	osd_partition_put(partition);
 }
 

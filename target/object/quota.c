@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths, counted in
  * memory and exact at any time, so a limit is checked before a byte is written and costs no
- * transaction. */
+ * transaction.
+ *
+ * A partition that is removed takes everything charged to it off the totals at once (partition.c),
+ * with partitions_lock held for writing: what is charged or given back holds it for reading, and so
+ * comes before, or finds the partition removed. */
 #include "object/internal.h"
 
 #define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
@@ -18,14 +22,14 @@ static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
 	return true;
 }
 
-enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
-			   uint64_t delta, bool use_reserve)
+static enum osd_status charge(struct osd_objects *objects, struct osd_partition *partition,
+			      uint64_t delta, bool use_reserve)
 {
 	uint64_t capacity = atomic_load(&objects->capacity_bytes);
 	uint64_t quota = use_reserve ? OSD_NO_LIMIT : atomic_load(&partition->capacity);
 
-	if (delta == 0)
-		return OSD_OK;
+	if (atomic_load(&partition->removed))
+		return OSD_E_NO_PARTITION;
 	if (!use_reserve) {
 		if (atomic_load(&objects->disk_full))
 			return OSD_E_NO_SPACE;
@@ -40,18 +44,35 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 	return OSD_E_NO_SPACE;
 }
 
-void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
+			   uint64_t delta, bool use_reserve)
 {
-	if (atomic_load(&partition->removed))
-		return; /* was taken off as a whole */
-	atomic_fetch_add(&partition->charges, 1);
-	atomic_fetch_sub(&partition->used_bytes, delta);
-	atomic_fetch_sub(&objects->used_bytes, delta);
+	enum osd_status status;
+
+	if (delta == 0)
+		return OSD_OK;
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	status = charge(objects, partition, delta, use_reserve);
+	pthread_rwlock_unlock(&objects->partitions_lock);
+	return status;
 }
 
-enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
-			      uint64_t count)
+void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
 {
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	if (!atomic_load(&partition->removed)) {
+		atomic_fetch_add(&partition->charges, 1);
+		atomic_fetch_sub(&partition->used_bytes, delta);
+		atomic_fetch_sub(&objects->used_bytes, delta);
+	}
+	pthread_rwlock_unlock(&objects->partitions_lock);
+}
+
+static enum osd_status add_count(struct osd_objects *objects, struct osd_partition *partition,
+				 uint64_t count)
+{
+	if (atomic_load(&partition->removed))
+		return OSD_E_NO_PARTITION;
 	atomic_fetch_add(&partition->charges, 1);
 	if (!add_below(&partition->object_count, count, atomic_load(&partition->count_limit)))
 		return OSD_E_QUOTA;
@@ -59,16 +80,29 @@ enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition 
 	return OSD_OK;
 }
 
-enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit)
+enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
+			      uint64_t count)
 {
-	return add_below(&objects->partition_count, 1, limit) ? OSD_OK : OSD_E_QUOTA;
+	enum osd_status status;
+
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	status = add_count(objects, partition, count);
+	pthread_rwlock_unlock(&objects->partitions_lock);
+	return status;
 }
 
 void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count)
 {
-	if (atomic_load(&partition->removed))
-		return;
-	atomic_fetch_add(&partition->charges, 1);
-	atomic_fetch_sub(&partition->object_count, count);
-	atomic_fetch_sub(&objects->object_count, count);
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	if (!atomic_load(&partition->removed)) {
+		atomic_fetch_add(&partition->charges, 1);
+		atomic_fetch_sub(&partition->object_count, count);
+		atomic_fetch_sub(&objects->object_count, count);
+	}
+	pthread_rwlock_unlock(&objects->partitions_lock);
+}
+
+enum osd_status osd_partitions_add(struct osd_objects *objects, uint64_t limit)
+{
+	return add_below(&objects->partition_count, 1, limit) ? OSD_OK : OSD_E_QUOTA;
 }

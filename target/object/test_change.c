@@ -181,6 +181,46 @@ static void test_dropped_draft(void)
 	test_store_release(&store);
 }
 
+static enum osd_status remove_partition(struct osd_objects *objects, uint64_t pid)
+{
+	enum osd_status status;
+
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn, osd_partition_remove(txn, pid, true));
+	} while (status == OSD_E_RETRY);
+	return status;
+}
+
+/* What is charged to a partition that went meanwhile would never be given back. */
+static void test_draft_in_removed_partition(void)
+{
+	struct osd_objects_stats stats;
+	struct osd_piece piece = {0, 5};
+	struct osd_draft *early, *late;
+	struct osd_object_id gone;
+	struct test_store store;
+	uint64_t pid, length;
+
+	test_store_init(&store, false);
+	test_store_open(&store);
+	OK(test_partition(store.objects, 0, &pid));
+	OK(osd_draft_begin(store.objects, pid, 0, &early));
+	OK(osd_draft_begin(store.objects, pid, 0, &late));
+	OK(osd_draft_write(early, &piece, 1, "hello", &length));
+	gone = (struct osd_object_id){pid, OSD_FIRST_ID};
+	OK(remove_partition(store.objects, pid));
+	CHECK_EQ(osd_draft_write(late, &piece, 1, "hello", &length), OSD_E_NO_PARTITION);
+	CHECK_EQ(osd_draft_copy(late, gone, OSD_COPY_ANY, NULL, NULL, &length), OSD_E_NO_OBJECT);
+	osd_draft_free(late);
+	osd_draft_free(early);
+	osd_objects_stats(store.objects, &stats);
+	CHECK_EQ(stats.used_bytes, 0);
+	CHECK_EQ(stats.object_count, 0);
+	test_store_release(&store);
+}
+
 /* ---- structure check --------------------------------------------------------------------- */
 
 static void test_counters(void)
@@ -221,6 +261,7 @@ int main(void)
 	test_refused(false);
 	test_refused(true);
 	test_dropped_draft();
+	test_draft_in_removed_partition();
 	test_counters();
 	return 0;
 }
