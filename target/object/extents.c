@@ -91,20 +91,21 @@ static enum osd_status find_lost(struct osd_object *object, struct map_walk *wal
 
 static enum osd_status is_damaged(struct osd_object *object, uint8_t *ret_summary)
 {
-	struct osd_txn *txn;
-	uint8_t summary = 0;
-	size_t length;
-	enum osd_status status =
-		osd_txn_begin(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
+	enum osd_status status = OSD_E_RETRY;
 
-	if (status != OSD_OK)
-		return status;
-	status = osd_attr_get(txn, object->id, OSD_REL_RECOVERY, OSD_DAMAGE_SUMMARY, &summary,
-			      sizeof(summary), &length);
-	osd_txn_abort(txn);
-	if (status == OSD_OK)
-		*ret_summary = summary;
-	return status;
+	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++) {
+		struct osd_txn *txn;
+		size_t length;
+
+		status = osd_txn_begin(object->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, &txn);
+		if (status != OSD_OK)
+			return status;
+		*ret_summary = 0;
+		status = osd_attr_get(txn, object->id, OSD_REL_RECOVERY, OSD_DAMAGE_SUMMARY,
+				      ret_summary, sizeof(*ret_summary), &length);
+		osd_txn_abort(txn);
+	}
+	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
 }
 
 /* ---- what others see --------------------------------------------------------------------- */
