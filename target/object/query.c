@@ -10,7 +10,8 @@
 #include "base/util.h"
 #include "object/value_index.h"
 
-#define STEP_MEMBERS 512u /* looked at in one step */
+#define STEP_MEMBERS	 512u /* looked at in one step */
+#define ENTRIES_PER_LOOK 16u  /* of an index, read in the time of one look at a member */
 
 struct osd_query_walk {
 	struct osd_query query;	  /* criteria borrowed */
@@ -106,21 +107,24 @@ static enum osd_status check_criteria(const struct osd_query *query)
 	return OSD_OK;
 }
 
-/* An index, where one helps; else the members. */
+/* An index, where one helps; else the members.  Who goes on again and again has the index searched
+ * each time. */
 static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 {
+	uint64_t look_max = walk->query.look_max, most;
 	enum osd_status status = OSD_OK;
 
-	walk->members = UINT64_MAX;
+	walk->members = atomic_load(&txn->partition->object_count);
 	if (!walk->whole)
 		status = osd_member_count(txn, &walk->place, &walk->members);
-	if (status == OSD_OK)
-		status = osd_index_search(txn, &walk->query, &walk->place, walk->members,
-					  &walk->candidates, &walk->indexed);
+	if (status != OSD_OK)
+		return status;
+	most = look_max && look_max < walk->members / ENTRIES_PER_LOOK ? look_max * ENTRIES_PER_LOOK
+								       : walk->members;
+	status = osd_index_search(txn, &walk->query, &walk->place, most, &walk->candidates,
+				  &walk->indexed);
 	if (status == OSD_OK && walk->indexed)
 		walk->members = walk->candidates.sure.count + walk->candidates.maybe.count;
-	else if (walk->whole)
-		walk->members = atomic_load(&txn->partition->object_count);
 	return status;
 }
 

@@ -69,6 +69,19 @@ static void subtract(struct osd_id_list *list, const struct osd_id_list *other)
 	list->count = kept;
 }
 
+static size_t candidate_count(const struct osd_candidates *candidates)
+{
+	return candidates->sure.count + candidates->maybe.count;
+}
+
+/* Each id once. */
+static void merge(struct osd_candidates *candidates)
+{
+	sort_ids(&candidates->sure);
+	sort_ids(&candidates->maybe);
+	subtract(&candidates->maybe, &candidates->sure);
+}
+
 void osd_candidates_release(struct osd_candidates *candidates)
 {
 	free(candidates->sure.ids);
@@ -108,7 +121,7 @@ static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 		return false;
 	if (id < range->initial_id)
 		return true;
-	if (to->sure.count + to->maybe.count >= range->limit) {
+	if (candidate_count(to) >= range->limit) {
 		range->all = false;
 		return false;
 	}
@@ -170,22 +183,28 @@ struct search {
 	struct osd_txn *txn;
 	const struct osd_query *query;
 	const struct osd_place *place;
-	uint64_t members;
+	uint64_t most;
 	struct osd_candidates *candidates;
 	bool found;
 };
 
-/* One must match: everything of all ranges. */
+/* One must match: everything of all ranges.  These may be thousands that overlap, so what is there
+ * is merged before it becomes more than can be of use. */
 static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
 {
-	size_t limit = (size_t)OSD_MIN(search->members, NO_LIMIT);
+	struct osd_candidates *candidates = search->candidates;
+	size_t most = (size_t)OSD_MIN(search->most, NO_LIMIT / 2);
 	enum osd_status status = OSD_OK;
 
 	search->found = true;
-	for (size_t i = 0; status == OSD_OK && search->found && i < search->query->count; i++)
+	for (size_t i = 0; status == OSD_OK && search->found && i < search->query->count; i++) {
 		status = read_range(search->txn, kv, search->place, search->query,
-				    &search->query->criteria[i], limit, search->candidates,
-				    &search->found);
+				    &search->query->criteria[i], candidate_count(candidates) + most,
+				    candidates, &search->found);
+		if (candidate_count(candidates) > most)
+			merge(candidates);
+		search->found = search->found && candidate_count(candidates) <= most;
+	}
 	return status;
 }
 
@@ -197,7 +216,7 @@ static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
 	enum osd_status status = OSD_OK;
 
 	for (;;) {
-		size_t bounded = (size_t)OSD_MIN(limit, search->members);
+		size_t bounded = (size_t)OSD_MIN(limit, search->most);
 
 		for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
 			if (!is_indexed(search->txn, &query->criteria[i]))
@@ -209,7 +228,7 @@ static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
 			if (status == OSD_OK && search->found)
 				return OSD_OK;
 		}
-		if (status != OSD_OK || limit >= search->members)
+		if (status != OSD_OK || limit >= search->most)
 			return status;
 		limit = limit > NO_LIMIT / NEXT_LIMIT ? NO_LIMIT : limit * NEXT_LIMIT;
 	}
@@ -263,10 +282,10 @@ static enum osd_status search_stable(struct search *search)
 }
 
 enum osd_status osd_index_search(struct osd_txn *txn, const struct osd_query *query,
-				 const struct osd_place *place, uint64_t members,
+				 const struct osd_place *place, uint64_t most,
 				 struct osd_candidates *candidates, bool *ret_found)
 {
-	struct search search = {txn, query, place, members, candidates, false};
+	struct search search = {txn, query, place, most, candidates, false};
 	uint64_t serial = atomic_load(&txn->partition->index_serial);
 	enum osd_status status = OSD_OK;
 
@@ -281,9 +300,7 @@ enum osd_status osd_index_search(struct osd_txn *txn, const struct osd_query *qu
 		osd_candidates_release(candidates);
 		return status;
 	}
-	sort_ids(&candidates->sure);
-	sort_ids(&candidates->maybe);
-	subtract(&candidates->maybe, &candidates->sure);
+	merge(candidates);
 	*ret_found = true;
 	return OSD_OK;
 }

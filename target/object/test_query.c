@@ -3,6 +3,7 @@
  * beyond what an index keeps and full of 00h and FFh; random ranges; every kind of collection. */
 #include "object/query.h"
 #include "object/test_support.h"
+#include "object/value_index.h"
 
 #define OBJECTS	   120
 #define NUMBERS	   3
@@ -10,6 +11,7 @@
 #define PAGE	   0x10001u
 #define PLAIN_PAGE 0x10002u
 #define QUERIES	   300
+#define MANY	   1000
 #define FIRST	   OSD_FIRST_ID
 #define IDS_MAX	   (OBJECTS + 8)
 
@@ -322,6 +324,27 @@ static void test_plans(struct osd_objects *objects, struct model *model)
 	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
 }
 
+/* Of ranges that overlap a search keeps each id about once. */
+static void test_overlapping(struct osd_objects *objects, const struct model *model)
+{
+	static struct osd_criterion criteria[MANY];
+	struct osd_object_id all = {model->pid, OSD_OBJECTS_COLLECTION};
+	struct osd_query query = {.collection = all, .criteria = criteria, .count = MANY};
+	struct osd_candidates candidates = {{NULL, 0, 0}, {NULL, 0, 0}};
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	bool found;
+
+	for (size_t i = 0; i < MANY; i++)
+		criteria[i] = (struct osd_criterion){.page = PAGE, .number = 1};
+	OK(osd_txn_take(txn, all, false));
+	OK(osd_index_search(txn, &query, &txn->place, OBJECTS, &candidates, &found));
+	CHECK(found);
+	CHECK(candidates.sure.count <= OBJECTS);
+	CHECK(candidates.sure.capacity <= 4 * OBJECTS);
+	osd_candidates_release(&candidates);
+	osd_txn_abort(txn);
+}
+
 /* ---- what the target computes ------------------------------------------------------------ */
 
 static uint64_t count_matches(struct osd_objects *objects, uint64_t pid, uint32_t page,
@@ -466,6 +489,7 @@ static void test(bool on_disk, uint64_t seed)
 	check_all(store.objects, &model, QUERIES);
 	check_stop(store.objects, &model);
 	test_plans(store.objects, &model);
+	test_overlapping(store.objects, &model);
 	if (on_disk) {
 		test_store_reopen(&store);
 		check_all(store.objects, &model, QUERIES / 10);

@@ -79,10 +79,10 @@ struct osd_candidates {
 };
 
 struct osd_query;
-/* Finds candidates for the query; *ret_found false: no index helps, or members are fewer than
- * candidates.  members: of a real collection, else UINT64_MAX. */
+/* Finds candidates for the query; *ret_found false: no index helps, or there are more than most,
+ * when it is better to look at the members. */
 enum osd_status osd_index_search(struct osd_txn *txn, const struct osd_query *query,
-				 const struct osd_place *place, uint64_t members,
+				 const struct osd_place *place, uint64_t most,
 				 struct osd_candidates *candidates, bool *ret_found);
 void osd_candidates_release(struct osd_candidates *candidates);
 
