@@ -108,17 +108,22 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 struct served {
 	struct osd_request *request;
 	struct osd_change *change;
+	bool aborted; /* too late: the data has changed, so the attributes do */
 };
 
 /* Before the data changes, set; and get, only to find out whether that can be done. */
 static enum osd_status serve_attributes(void *arg, struct osd_txn *txn, bool done)
 {
-	const struct served *served = arg;
+	struct served *served = arg;
+	enum osd_status status;
 
 	served->request->append_start = served->change->start;
 	served->request->capacity_change = served->change->growth;
-	return done ? osd_phase_get(served->request, txn)
-		    : osd_phase_set_then_get(served->request, txn);
+	if (!done)
+		return osd_phase_set_then_get(served->request, txn);
+	status = osd_phase_get(served->request, txn);
+	served->aborted = status == OSD_E_TASK_ABORTED;
+	return served->aborted ? OSD_OK : status;
 }
 
 static enum osd_status get_attributes(void *arg, struct osd_txn *txn)
@@ -148,7 +153,7 @@ static enum osd_status change_object(struct osd_command_context *ctx, struct osd
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
-	struct served served = {request, change};
+	struct served served = {request, change, false};
 	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
 	enum osd_status status = osd_object_get(ctx->objects, request->object, &object);
 
@@ -161,7 +166,7 @@ static enum osd_status change_object(struct osd_command_context *ctx, struct osd
 				       : change_and_get(ctx, object, change);
 	if (status != OSD_OK)
 		request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
-	return status;
+	return status == OSD_OK && served.aborted ? OSD_E_TASK_ABORTED : status;
 }
 
 enum osd_status osd_command_load_change(struct osd_command_context *ctx,

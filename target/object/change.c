@@ -19,6 +19,8 @@
 
 #include "base/util.h"
 
+#define APPLIED_RETRIES 1000 /* of a transaction whose data has changed already */
+
 struct change_run {
 	struct osd_object *object;
 	struct osd_change *change;
@@ -332,7 +334,9 @@ static enum osd_status change_with_locked(struct change_run *run,
 	if (status != OSD_OK)
 		return status;
 	status = OSD_E_RETRY;
-	for (int i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++)
+	for (int i = 0; status == OSD_E_RETRY &&
+			i <= (applied ? APPLIED_RETRIES : OSD_TXN_RETRIES);
+	     i++)
 		status = change_once(run, with, &applied);
 	if (status == OSD_OK)
 		return osd_object_finish(run->object, run->change->flags);
