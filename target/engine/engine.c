@@ -119,13 +119,14 @@ static void resume_all(struct osd_request *resumed)
 
 static void finish(struct osd_engine *engine, struct osd_request *request)
 {
-	struct osd_request *resumed = NULL;
+	struct osd_request stand_in, *resumed = NULL;
 
 	pthread_mutex_lock(&engine->lock);
-	osd_tasks_remove(&engine->tasks, request);
+	osd_tasks_replace(&engine->tasks, request, &stand_in);
 	pthread_mutex_unlock(&engine->lock);
 	request->done(request); /* the front end may free it */
 	pthread_mutex_lock(&engine->lock);
+	osd_tasks_remove(&engine->tasks, &stand_in);
 	if (engine->tasks.asking)
 		osd_tasks_settle(&engine->tasks, &resumed);
 	if (--engine->outstanding == 0)

@@ -27,6 +27,19 @@ void osd_tasks_remove(struct osd_tasks *tasks, struct osd_request *request)
 		request->task.next->task.at = request->task.at;
 }
 
+void osd_tasks_replace(struct osd_tasks *tasks, struct osd_request *request,
+		       struct osd_request *stand_in)
+{
+	(void)tasks;
+	stand_in->nexus = request->nexus;
+	stand_in->task_tag = request->task_tag;
+	stand_in->aborted = false;
+	stand_in->task = request->task;
+	*stand_in->task.at = stand_in;
+	if (stand_in->task.next)
+		stand_in->task.next->task.at = &stand_in->task.next;
+}
+
 static bool covers(const struct osd_request *asker, uint8_t function, uint64_t tag,
 		   const struct osd_request *request)
 {

@@ -18,6 +18,10 @@ struct osd_tasks {
 
 void osd_tasks_add(struct osd_tasks *tasks, struct osd_request *request);
 void osd_tasks_remove(struct osd_tasks *tasks, struct osd_request *request);
+/* The request is about to be answered, and may be gone right after: stand_in takes its place until
+ * the answer is given, so that nobody is told sooner that it has ended. */
+void osd_tasks_replace(struct osd_tasks *tasks, struct osd_request *request,
+		       struct osd_request *stand_in);
 
 /* Marks one command as aborted.  An asker that waits stops waiting: it is put in front of *resumed
  * (linked by request->next), its fault.status set. */

@@ -69,6 +69,24 @@ static void test_abort_task(void)
 	CHECK(!requests[5].aborted);
 }
 
+/* A command ends when it has been answered, not before. */
+static void test_being_answered(void)
+{
+	enum osd_task_response response;
+	struct osd_request stand_in;
+
+	for (unsigned i = 0; i < TASKS - 1; i++) {
+		begin();
+		osd_tasks_replace(&tasks, &requests[i], &stand_in);
+		memset(&requests[i], 0xff, sizeof(requests[i])); /* the front end's again */
+		CHECK_EQ(manage(&requests[5], OSD_TASK_LU_RESET, 0, &response), OSD_PENDING);
+		CHECK(stand_in.aborted);
+		for (unsigned j = 0; j < TASKS - 1; j++)
+			CHECK(j == i || end(&requests[j]) == NULL);
+		CHECK(end(&stand_in) == &requests[5]);
+	}
+}
+
 static void test_abort_set(void)
 {
 	enum osd_task_response response;
@@ -130,6 +148,7 @@ static void test_query(void)
 int main(void)
 {
 	test_abort_task();
+	test_being_answered();
 	test_abort_set();
 	test_reset();
 	test_aborted_asker();
