@@ -76,7 +76,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member));
 	if (status == OSD_OK)
-		status = osd_tally_note(txn, collection->object_id, member, false);
+		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1, false);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 
@@ -153,7 +153,7 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 	if (status == OSD_OK)
-		status = osd_tally_note(txn, collection->object_id, member, true);
+		status = osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);
 	return status == OSD_OK ? osd_note_members_change(txn, collection) : status;
 }
 

@@ -136,13 +136,12 @@ struct osd_effect {
 	struct osd_partition *partition; /* owned reference or NULL */
 	struct osd_object_id id;
 	uint64_t value, generation;
-	uint8_t type; /* of the object */
 	void (*fn)(void *arg, bool committed);
 	void *arg;
 };
 
 struct osd_index_change;
-struct osd_member_change;
+struct osd_tally_note;
 
 struct osd_txn {
 	struct osd_objects *objects;
@@ -158,9 +157,10 @@ struct osd_txn {
 		unsigned side; /* of objects->index_users */
 	} index;
 	struct {
-		struct osd_member_change *list; /* owned; tally.c */
+		struct osd_tally_note *list; /* owned; tally.c */
 		size_t count, capacity;
-	} members;
+		bool told;
+	} notes;
 
 	/* The object at hand; its record is written when another is taken up or at commit. */
 	struct osd_object_id id;
@@ -481,15 +481,18 @@ void osd_tally_put(struct osd_partition *partition, uint64_t of, uint64_t from, 
 /* About a count of all members: it is kept when nothing changed since osd_tally_begin. */
 uint64_t osd_tally_begin(struct osd_partition *partition);
 void osd_tally_end(struct osd_partition *partition, uint64_t begun, uint64_t of, uint64_t count);
-/* After a commit: count ids from first on have come, or gone. */
+/* count ids from first on have come, or gone. */
 void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t first, uint64_t count,
 		      bool added);
-/* A membership in the partition at hand is about to come or go. */
-enum osd_status osd_tally_note(struct osd_txn *txn, uint64_t collection, uint64_t member,
-			       bool added);
-/* What the transaction itself adds to the number of members, modulo 2^64. */
+/* That the next note finds room. */
+enum osd_status osd_tally_reserve(struct osd_txn *txn);
+/* The transaction adds count ids from first on, or takes them away. */
+enum osd_status osd_tally_note(struct osd_txn *txn, struct osd_partition *partition, uint64_t of,
+			       uint64_t first, uint64_t count, bool added);
+/* What the transaction itself adds in the partition at hand, modulo 2^64. */
 uint64_t osd_tally_noted(const struct osd_txn *txn, uint64_t of);
-/* At the end of the transaction. */
+/* Just before the commit, and at the end of every transaction. */
+void osd_tally_tell(struct osd_txn *txn);
 void osd_tally_settle(struct osd_txn *txn, bool committed);
 
 /* ---- list.c ------------------------------------------------------------------------------ */

@@ -54,8 +54,6 @@ static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool com
 		return;
 	}
 	raise_to(&partition->next_object_id, effect->id.object_id + effect->value);
-	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, effect->value,
-			 true);
 	note_contents(txn, partition);
 }
 
@@ -125,8 +123,10 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 {
 	struct osd_effect *effect;
 	uint64_t first = requested_id;
-	enum osd_status status = osd_count_add(txn->objects, partition, count);
+	enum osd_status status = osd_tally_reserve(txn);
 
+	if (status == OSD_OK)
+		status = osd_count_add(txn->objects, partition, count);
 	if (status != OSD_OK)
 		return status;
 	effect = osd_txn_effect(txn, run_created);
@@ -150,9 +150,8 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 		return status;
 	}
 	effect->id = (struct osd_object_id){partition->id, first};
-	effect->type = record->type;
 	*ret_first = first;
-	return OSD_OK;
+	return osd_tally_note(txn, partition, tally_of(record->type), first, count, true);
 }
 
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
@@ -201,7 +200,6 @@ static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool com
 	if (!osd_cache_remove(txn->objects, effect->id, effect->generation))
 		osd_uncharge(txn->objects, partition, effect->value);
 	osd_count_drop(txn->objects, partition, 1);
-	osd_tally_change(partition, tally_of(effect->type), effect->id.object_id, 1, false);
 	note_contents(txn, partition);
 	osd_kick_reaper(txn->objects);
 }
@@ -283,6 +281,9 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 		status = leave_files_to_reaper(txn, txn->record.spare_generation);
 	if (status == OSD_OK)
 		status = keep_id_mark(txn);
+	if (status == OSD_OK)
+		status = osd_tally_note(txn, txn->partition, tally_of(txn->record.type),
+					txn->id.object_id, 1, false);
 	if (status != OSD_OK)
 		return status;
 	effect = osd_txn_effect(txn, run_removed);
@@ -291,7 +292,6 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	effect->id = txn->id;
 	effect->value = txn->record.length;
 	effect->generation = txn->record.generation;
-	effect->type = txn->record.type;
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
 	txn->dirty = false;

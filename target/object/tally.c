@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tally.c -- how many ids there are from some id on, without counting them each time.
  *
- * A partition remembers a few such numbers and corrects them with every commit.  Those of all user
- * objects and all collections are always there, from the pass over the records at open; those of a
- * collection's members once they have been counted; others where the page of a listing ended, so
- * that the next page knows what is left.  The last kind may be off by what changes while the page
- * is read; the others are exact: a count is kept only when no transaction that changes members was
- * under way meanwhile. */
+ * A partition remembers a few such numbers and corrects them with every commit: just before it,
+ * while the transaction still has its locks.  So who sees a change also sees it counted; and who
+ * sees it counted early waits for those locks when it looks for the change itself.
+ *
+ * The numbers of all user objects and all collections are always there, from the pass over the
+ * records at open; those of a collection's members once they have been counted; others where the
+ * page of a listing ended, so that the next page knows what is left.  The last kind may be off by
+ * what changes while the page is read; the others are exact: a count is kept only when no
+ * transaction that changes members was under way meanwhile. */
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -126,32 +129,45 @@ void osd_tally_change(struct osd_partition *partition, uint64_t of, uint64_t fir
 	pthread_mutex_unlock(&partition->tally_lock);
 }
 
-/* A membership that a transaction makes or ends. */
-struct osd_member_change {
+/* Ids that a transaction adds to a list or takes away. */
+struct osd_tally_note {
 	struct osd_partition *partition; /* owned reference */
-	uint64_t collection, member;
+	uint64_t of, first, count;
 	bool added;
 };
 
-enum osd_status osd_tally_note(struct osd_txn *txn, uint64_t collection, uint64_t member,
-			       bool added)
+static bool is_membership(uint64_t of)
 {
-	struct osd_member_change *change;
+	return of != OSD_TALLY_USER_OBJECTS && of != OSD_TALLY_COLLECTIONS;
+}
 
-	if (txn->members.count == txn->members.capacity) {
-		size_t capacity = OSD_MAX(4, txn->members.capacity * 2);
-		struct osd_member_change *list =
-			realloc(txn->members.list, capacity * sizeof(*list));
+enum osd_status osd_tally_reserve(struct osd_txn *txn)
+{
+	size_t capacity = OSD_MAX(4, txn->notes.capacity * 2);
+	struct osd_tally_note *list;
 
-		if (!list)
-			return OSD_E_NO_MEMORY;
-		txn->members.list = list;
-		txn->members.capacity = capacity;
-	}
-	change = &txn->members.list[txn->members.count++];
-	*change = (struct osd_member_change){txn->partition, collection, member, added};
-	atomic_fetch_add(&txn->partition->references, 1);
-	atomic_fetch_add(&txn->partition->members_changing, 1);
+	if (txn->notes.count < txn->notes.capacity)
+		return OSD_OK;
+	list = realloc(txn->notes.list, capacity * sizeof(*list));
+	if (!list)
+		return OSD_E_NO_MEMORY;
+	txn->notes.list = list;
+	txn->notes.capacity = capacity;
+	return OSD_OK;
+}
+
+enum osd_status osd_tally_note(struct osd_txn *txn, struct osd_partition *partition, uint64_t of,
+			       uint64_t first, uint64_t count, bool added)
+{
+	enum osd_status status = osd_tally_reserve(txn);
+
+	if (status != OSD_OK)
+		return status;
+	txn->notes.list[txn->notes.count++] =
+		(struct osd_tally_note){partition, of, first, count, added};
+	atomic_fetch_add(&partition->references, 1);
+	if (is_membership(of))
+		atomic_fetch_add(&partition->members_changing, 1);
 	return OSD_OK;
 }
 
@@ -159,29 +175,40 @@ uint64_t osd_tally_noted(const struct osd_txn *txn, uint64_t of)
 {
 	uint64_t more = 0;
 
-	for (size_t i = 0; i < txn->members.count; i++) {
-		const struct osd_member_change *change = &txn->members.list[i];
+	for (size_t i = 0; i < txn->notes.count; i++) {
+		const struct osd_tally_note *note = &txn->notes.list[i];
 
-		if (change->partition == txn->partition && change->collection == of)
-			more += change->added ? 1 : UINT64_MAX;
+		if (note->partition == txn->partition && note->of == of)
+			more += note->added ? note->count : -note->count;
 	}
 	return more;
 }
 
+void osd_tally_tell(struct osd_txn *txn)
+{
+	for (size_t i = 0; i < txn->notes.count; i++) {
+		const struct osd_tally_note *note = &txn->notes.list[i];
+
+		osd_tally_change(note->partition, note->of, note->first, note->count, note->added);
+		if (is_membership(note->of))
+			atomic_fetch_add(&note->partition->member_changes, 1);
+	}
+	txn->notes.told = true;
+}
+
 void osd_tally_settle(struct osd_txn *txn, bool committed)
 {
-	for (size_t i = 0; i < txn->members.count; i++) {
-		struct osd_member_change *change = &txn->members.list[i];
+	for (size_t i = 0; i < txn->notes.count; i++) {
+		struct osd_tally_note *note = &txn->notes.list[i];
 
-		if (committed) {
-			osd_tally_change(change->partition, change->collection, change->member, 1,
-					 change->added);
-			atomic_fetch_add(&change->partition->member_changes, 1);
-		}
-		atomic_fetch_sub(&change->partition->members_changing, 1);
-		osd_partition_put(change->partition);
+		if (txn->notes.told && !committed)
+			osd_tally_change(note->partition, note->of, note->first, note->count,
+					 !note->added);
+		if (is_membership(note->of))
+			atomic_fetch_sub(&note->partition->members_changing, 1);
+		osd_partition_put(note->partition);
 	}
-	free(txn->members.list);
-	txn->members.list = NULL;
-	txn->members.count = txn->members.capacity = 0;
+	free(txn->notes.list);
+	txn->notes.list = NULL;
+	txn->notes.count = txn->notes.capacity = 0;
 }

@@ -3,6 +3,7 @@
  * against a plain model, from every first id and page by page, after aborts and restarts, and after
  * threads that change members while others count them. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "object/test_support.h"
 
@@ -10,8 +11,10 @@
 #define COLLECTIONS 4u
 #define STEPS	    400u
 #define JOINS	    2000u
+#define GROWTH	    400u
 #define TRACKING    (OSD_PAGE_COLLECTION_BASE + 4)
 #define MEMBERS	    0x10
+#define PROCESSED   0x11
 
 struct model {
 	uint64_t pid, seed;
@@ -295,6 +298,113 @@ static void test_threads(struct osd_objects *objects)
 	CHECK_EQ(test_get_number(objects, list.in, TRACKING, MEMBERS), result.count);
 }
 
+struct grower {
+	pthread_t thread;
+	struct osd_objects *objects;
+	struct osd_object_id collection;
+	_Atomic bool ends;
+};
+
+/* Each step makes an object, joins it and says on the page that it was processed. */
+static enum osd_status grow(struct grower *grower, uint64_t step)
+{
+	struct osd_tracking tracking = {.active = 1, .processed = step};
+	struct osd_txn *txn = test_begin(grower->objects, 0);
+	uint64_t id;
+	enum osd_status status =
+		osd_user_object_create(txn, grower->collection.partition_id, 0, 1, &id);
+
+	if (status == OSD_OK)
+		status = osd_collection_add(txn, grower->collection, id);
+	if (status == OSD_OK)
+		status = osd_tracking_put(txn, grower->collection, &tracking);
+	return test_end(txn, status);
+}
+
+static void *run_grower(void *arg)
+{
+	struct grower *grower = arg;
+
+	for (uint64_t step = 1; step <= GROWTH; step++) {
+		enum osd_status status;
+
+		do
+			status = grow(grower, step);
+		while (status == OSD_E_RETRY);
+		OK(status);
+	}
+	atomic_store(&grower->ends, true);
+	return NULL;
+}
+
+/* Both numbers as one transaction reads them. */
+static void check_page(struct osd_objects *objects, struct osd_object_id collection)
+{
+	uint8_t members[8], processed[8];
+	enum osd_status status;
+	struct osd_txn *txn;
+	size_t length;
+
+	do {
+		txn = test_begin(objects, OSD_TXN_READ_ONLY);
+		status = osd_attr_get(txn, collection, TRACKING, PROCESSED, processed, 8, &length);
+		if (status == OSD_OK && length == 0)
+			memset(processed, 0, sizeof(processed));
+		if (status == OSD_OK)
+			status = osd_attr_get(txn, collection, TRACKING, MEMBERS, members, 8,
+					      &length);
+		osd_txn_abort(txn);
+	} while (status == OSD_E_RETRY);
+	OK(status);
+	CHECK_EQ(osd_get_be(members, 8), osd_get_be(processed, 8));
+}
+
+static uint64_t list_length(struct osd_objects *objects, struct osd_object_id collection)
+{
+	struct osd_list_request list = {OSD_LIST_MEMBERS, collection, 0};
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	struct osd_list_result result;
+	uint64_t ids[GROWTH];
+
+	OK(test_end(txn, osd_list(txn, &list, ids, GROWTH, &result)));
+	CHECK_EQ(result.count, result.total_count);
+	return result.count;
+}
+
+/* What only grows was as long before it was counted, or shorter, and is no shorter after. */
+static void check_count(struct osd_objects *objects, struct osd_object_id collection)
+{
+	uint64_t before = list_length(objects, collection);
+	uint64_t count = test_get_number(objects, collection, TRACKING, MEMBERS);
+
+	CHECK(before <= count);
+	CHECK(count <= list_length(objects, collection));
+}
+
+/* Whoever sees a change sees it counted, on the page and beside the lists. */
+static void test_race(struct osd_objects *objects)
+{
+	struct grower grower = {.objects = objects};
+	struct osd_object_id all;
+	struct osd_txn *txn;
+	uint64_t pid, id;
+
+	OK(test_partition(objects, 0, &pid));
+	txn = test_begin(objects, 0);
+	OK(test_end(txn, osd_collection_create(txn, pid, 0, OSD_COLLECTION_TRACKING, &id)));
+	grower.collection = (struct osd_object_id){pid, id};
+	all = (struct osd_object_id){pid, OSD_OBJECTS_COLLECTION};
+	CHECK(pthread_create(&grower.thread, NULL, run_grower, &grower) == 0);
+	while (!atomic_load(&grower.ends)) {
+		check_page(objects, grower.collection);
+		check_count(objects, grower.collection);
+		check_count(objects, all);
+	}
+	pthread_join(grower.thread, NULL);
+	check_page(objects, grower.collection);
+	CHECK_EQ(list_length(objects, grower.collection), GROWTH);
+}
+
 static void test(bool on_disk, uint64_t seed)
 {
 	struct model model = {.seed = seed};
@@ -304,6 +414,7 @@ static void test(bool on_disk, uint64_t seed)
 	test_store_open(&store);
 	test_own_changes(store.objects);
 	test_threads(store.objects);
+	test_race(store.objects);
 	if (!on_disk)
 		test_middle(store.objects);
 	OK(test_partition(store.objects, 0, &model.pid));

@@ -122,11 +122,13 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 
 	if (status == OSD_OK && txn->index.count)
 		status = osd_index_apply(txn);
-	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY)))
+	if (txn->kv && (status != OSD_OK || (txn->flags & OSD_TXN_READ_ONLY))) {
 		osd_own_abort(OSD_STEAL(txn->kv));
-	else if (txn->kv)
+	} else if (txn->kv) {
+		osd_tally_tell(txn);
 		status =
 			osd_own_commit(txn->objects, OSD_STEAL(txn->kv), how == OSD_COMMIT_DURABLE);
+	}
 	txn_end(txn, status == OSD_OK);
 	return status;
 }
