@@ -152,11 +152,16 @@ static inline enum osd_status test_set_number(struct osd_objects *objects, struc
 static inline size_t test_get(struct osd_objects *objects, struct osd_object_id id, uint32_t page,
 			      uint32_t number, uint8_t *buffer, size_t capacity)
 {
-	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	enum osd_status status;
 	size_t length = 0;
 
-	OK(osd_attr_get(txn, id, page, number, buffer, capacity, &length));
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	do {
+		struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+
+		status = test_end(txn,
+				  osd_attr_get(txn, id, page, number, buffer, capacity, &length));
+	} while (status == OSD_E_RETRY);
+	OK(status);
 	return length;
 }
 
