@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
 
 from pyosd.attributes import Page
-from pyosd.exec_params import Limits
+from pyosd.exec_params import After, Limits
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PROGRESS_UNKNOWN = 0xFFFF
+_AFTER_ENTRY = struct.Struct(">QQII")
 
 
 class JobState(IntEnum):
@@ -51,6 +52,7 @@ class JobFlag(IntFlag):
     IDEMPOTENT = 0x08
     WROTE = 0x10
     RESULT_JSON = 0x20
+    AFTER = 0x40
 
 
 class Number(IntEnum):
@@ -95,6 +97,7 @@ class Number(IntEnum):
     HINT = 0x25
     NAME = 0x26
     PREDECESSOR = 0x27
+    AFTER = 0x29
 
 
 _NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
@@ -115,6 +118,7 @@ class JobStatus:
     position: jobs ahead in the queue, about.  poll_interval: seconds the target suggests to wait.
     result_length, stdout_length, stderr_length: bytes.  peak_memory: bytes.  key: idempotency key.
     result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
+    after: the jobs it was submitted after.  predecessor: the first of them it still waits for.
     """
 
     id: ObjectRef
@@ -156,6 +160,7 @@ class JobStatus:
     key: bytes = b""
     name: str = ""
     predecessor: ObjectRef | None = None
+    after: tuple[After, ...] = ()
     version: int = 0
 
     @property
@@ -183,6 +188,12 @@ def _zone(value: bytes) -> ObjectRef | None:
 def _pair(value: bytes) -> ObjectRef | None:
     found = ref(*struct.unpack(">QQ", value)) if len(value) == 16 else None
     return found if found and found.object_id else None
+
+
+def _after(value: bytes) -> tuple[After, ...]:
+    whole = len(value) // _AFTER_ENTRY.size * _AFTER_ENTRY.size
+    entries = _AFTER_ENTRY.iter_unpack(value[:whole])
+    return tuple(After(ref(*pair), bool(completed)) for *pair, completed, _ in entries)
 
 
 def decode_state(attributes: Iterable[AttributeValue]) -> JobState | None:
@@ -257,5 +268,6 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         key=raw(Number.KEY),
         name=text(Number.NAME),
         predecessor=_pair(raw(Number.PREDECESSOR)),
+        after=_after(raw(Number.AFTER)),
         version=number(Number.VERSION),
     )

@@ -423,7 +423,8 @@ class Submission(TypedDict, total=False):
     key: idempotency key, at most 64 bytes; with it a lost session is no matter: submitting again
         finds the job.
     hold: accept, but do not start before release().  idempotent: may run twice after a fault.
-    after: jobs to wait for.  expire: how long the record is kept.
+    after: jobs to wait for, at most 64 of the submitter's own; each must end COMPLETED, unless an
+        After says otherwise.  expire: how long the record is kept.
     surrogate: partition, and id if wanted, of the job's object.
     wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves
         polling for short jobs.
@@ -441,13 +442,20 @@ class Submission(TypedDict, total=False):
     key: str | bytes | None
     hold: bool
     idempotent: bool
-    after: Iterable[After]
+    after: Iterable[After | Job | ObjectRef]
     expire: Duration | None
     pool: str
     surrogate: ObjectRef | None
     wait: Duration | None
     compress: bool | None
     bytecode: bool
+
+
+def to_wait_for(what: After | Job | ObjectRef) -> After:
+    """A job alone means that it must end COMPLETED."""
+    if isinstance(what, After):
+        return what
+    return After(what.id if isinstance(what, Job) else what)
 
 
 def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
@@ -476,7 +484,7 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         surrogate=how.get("surrogate"),
         wait=how.get("wait"),
         flags=flags | packing,
-        after=tuple(how.get("after", ())),
+        after=tuple(to_wait_for(each) for each in how.get("after", ())),
         pool=how.get("pool", ""),
         expiry=how.get("expire"),
     )

@@ -61,7 +61,9 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
 @click.option("--priority", type=click.IntRange(-100, 100), help="Higher goes first.  [0]")
 @click.option("--hold", is_flag=True, help="Do not start before 'osd job release'.")
-@click.option("--after", type=AFTER, multiple=True, help="Start after another job has ended.")
+@click.option(
+    "--after", type=AFTER, multiple=True, help="Start after another job has ended (ok: COMPLETED)."
+)
 @click.option("--key", help="Submitting the same with the same key again finds the first job.")
 @click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
 @click.option("--expire", type=DURATION, help="How long the record is kept.")

@@ -13,6 +13,7 @@ __all__ = ["COLUMNS", "SCHEMA", "exit_code", "explanation", "last_line", "record
 
 SCHEMA = "iosd.job/1"
 
+WAITS_FOR_JOB = 109  # a reason
 CODES = {
     JobState.COMPLETED: Exit.OK,
     JobState.FAILED: Exit.JOB_FAILED,
@@ -76,6 +77,8 @@ def record_of(status: JobStatus) -> Record:
         "pool": status.pool,
         "sandbox": status.sandbox,
         "engine": status.engine,
+        "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in status.after],
+        "predecessor": None if status.predecessor is None else str(status.predecessor),
         "key": status.key.decode(errors="backslashreplace"),
         "generation": status.generation,
     }
@@ -153,6 +156,10 @@ def waiting_for(status: JobStatus) -> str:
     """What a job that has not started is waiting for."""
     if status.state is JobState.HELD:
         return "It is held; release it to let it run."
+    if status.reason == WAITS_FOR_JOB and status.predecessor is not None:
+        others = len(status.after) - 1
+        more = f" (it was submitted after that and {others} more)" if others else ""
+        return f"It waits for {status.predecessor} to end{more}."
     ahead = f"{status.position} ahead of it" if status.position else "next in its turn"
     return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
 
@@ -168,7 +175,7 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
     else:
         lines.append(f"It ended after {format_seconds(status.run_time)}{why_ended(status)}.")
     if status.message:
-        lines.append(f"It says: {status.message}")
+        lines.append(f"{'It says: ' if status.started else ''}{status.message}")
     lines.append(
         f"attempt {status.attempt}, cpu {format_seconds(status.cpu_user + status.cpu_system)}, "
         f"peak {format_bytes(status.peak_memory)}, read {format_bytes(status.bytes_read)}, "

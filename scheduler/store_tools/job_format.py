@@ -44,6 +44,7 @@ class JobPayload(IntEnum):
     STDERR = 2
     TRACEBACK = 3
     TAGS = 4
+    AFTER = 5
 
 
 class JobKeyKind(IntEnum):

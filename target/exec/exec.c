@@ -18,6 +18,7 @@
 #include "exec/exec_impl.h"
 
 #define FORMAT_WAIT_SEC 2
+#define SETTLE_WAIT_NSEC 2000000
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
@@ -29,6 +30,7 @@ static void init_locks(struct osd_exec *exec)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&exec->lock, NULL);
 	pthread_cond_init(&exec->work, NULL);
+	pthread_cond_init(&exec->after.work, NULL);
 	pthread_cond_init(&exec->changed, &monotonic);
 	pthread_mutex_init(&exec->gate_lock, NULL);
 	pthread_cond_init(&exec->gate_free, NULL);
@@ -88,6 +90,9 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	if (!start_thread(&exec->output_thread, osd_output_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->output_started = true;
+	if (!start_thread(&exec->after.thread, osd_after_main, exec))
+		return OSD_E_NO_MEMORY;
+	exec->after.started = true;
 	for (; exec->proxy_count < exec->slots; exec->proxy_count++)
 		if (!start_thread(&exec->proxies[exec->proxy_count], osd_proxy_main, exec))
 			return OSD_E_NO_MEMORY;
@@ -104,6 +109,8 @@ static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_c
 		status = make_poll(&exec->output_epoll, &exec->output_wake);
 	if (status == OSD_OK)
 		status = osd_job_table_init(&exec->table);
+	if (status == OSD_OK)
+		status = osd_after_init(&exec->after);
 	if (status == OSD_OK)
 		status = osd_fair_queue_init(&exec->queue, osd_exec_limits[OSD_LIMIT_QUEUE].maximum,
 					     osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].maximum);
@@ -155,6 +162,7 @@ static void free_jobs(struct osd_exec *exec)
 		exec->delayed = NULL;
 		osd_job_table_each(&exec->table, free_job, exec);
 		osd_job_table_remove(&exec->table, &exec->delayed->node);
+		osd_after_drop(exec, exec->delayed);
 		exec->delayed->references = 1;
 		osd_job_unref(exec->delayed);
 	}
@@ -167,6 +175,7 @@ static void stop_threads(struct osd_exec *exec)
 	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
 	pthread_cond_broadcast(&exec->work);
 	pthread_cond_broadcast(&exec->changed);
+	pthread_cond_signal(&exec->after.work);
 	pthread_mutex_unlock(&exec->lock);
 	for (unsigned i = 0; i < exec->proxy_count; i++)
 		pthread_join(exec->proxies[i], NULL);
@@ -176,6 +185,8 @@ static void stop_threads(struct osd_exec *exec)
 		pthread_join(exec->monitor_thread, NULL);
 	if (exec->output_started)
 		pthread_join(exec->output_thread, NULL);
+	if (exec->after.started)
+		pthread_join(exec->after.thread, NULL);
 }
 
 void osd_exec_close(struct osd_exec *exec)
@@ -187,6 +198,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_pool_release(exec);
 	if (exec->table.buckets)
 		free_jobs(exec);
+	osd_after_release(&exec->after);
 	osd_job_table_release(&exec->table);
 	osd_fair_queue_release(&exec->queue);
 	osd_closep(&exec->monitor_epoll);
@@ -195,6 +207,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_closep(&exec->output_wake);
 	pthread_mutex_destroy(&exec->lock);
 	pthread_cond_destroy(&exec->work);
+	pthread_cond_destroy(&exec->after.work);
 	pthread_cond_destroy(&exec->changed);
 	pthread_mutex_destroy(&exec->gate_lock);
 	pthread_cond_destroy(&exec->gate_free);
@@ -237,15 +250,36 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 	return OSD_E_JOB_IN_WAY;
 }
 
+/* A job that has just ended, and others that wait for it have not been told yet: a matter of
+ * moments. */
+static bool still_decides(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct timespec until;
+	bool decides;
+
+	pthread_mutex_lock(&exec->lock);
+	decides = !exec->formatting && osd_after_awaited(exec, id);
+	if (decides) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += SETTLE_WAIT_NSEC;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&exec->changed, &exec->lock, &until);
+	}
+	pthread_mutex_unlock(&exec->lock);
+	return decides;
+}
+
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_object_id id)
 {
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
 
-	(void)exec;
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
+	if (status == OSD_OK && still_decides(exec, id))
+		return OSD_E_RETRY;
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
@@ -385,7 +419,9 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 {
 	pthread_mutex_lock(&exec->lock);
 	*ret_stats = (struct osd_exec_stats){
-		.queued = exec->queue.entry_count,
+		/* With those that wait for other jobs, or are being accepted. */
+		.queued = exec->queue.place_count -
+			  OSD_MIN(exec->held_count, exec->queue.place_count),
 		.held = exec->held_count,
 		.running = exec->running_count,
 		.accepted = exec->accepted,

@@ -83,7 +83,7 @@ struct osd_exec_refusal { /* for the sense data */
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
  * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,
  * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
- * parameter is not supported), ...: nothing was made. */
+ * parameter is not supported, or names no job of this principal), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);
@@ -102,7 +102,7 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
- * surrogate. */
+ * surrogate.  OSD_E_RETRY: others that wait for it are still to be told how it ended. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_object_id id);
 /* After a collection is gone: ends the jobs whose zone it was (FAILED 605). */

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exec/after.h"
 #include "exec/exec.h"
 #include "exec/fair_queue.h"
 #include "exec/job_record.h"
@@ -42,6 +43,7 @@ struct osd_job {
 	struct osd_job_record record;
 	unsigned references; /* the table, a proxy, a pending change */
 	bool in_table;
+	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
 	uint8_t *content; /* arguments and code, if small; else read when it starts */
 	uint64_t accepted_usec, started_usec; /* monotonic */
 	struct osd_job *next_delayed; /* waiting for another attempt until not_before_usec */
@@ -74,6 +76,7 @@ struct osd_exec {
 	struct osd_job_table table;
 	struct osd_fair_queue queue;
 	struct osd_job *delayed;
+	struct osd_after_work after;
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits; /* at most 64 */
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
@@ -111,7 +114,8 @@ struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id);
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job);
 /* Out of the table and of all counts. */
 void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
-/* Puts a QUEUED job (back) into the queue and wakes a proxy. */
+/* Puts a QUEUED job (back) into the queue and wakes a proxy; not before the jobs it waits for have
+ * ended. */
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
 /* Puts it there after so long. */
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec);
@@ -167,6 +171,10 @@ enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_reco
 /* The same in a transaction of its own, with retries; then memory, waits, table. */
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains);
+/* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to end:
+ * osd_exec_end_claimed, without the lock.  A started one is asked to end. */
+bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
+void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
 /* Ends one job if it has not started, or asks it to end. */
 void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason);
 /* Ends jobs that have not started, for which pick says so, with this reason; asks started ones to

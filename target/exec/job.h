@@ -60,6 +60,10 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "what the script had written stays written")                                             \
 	X(108, CLIENT_GONE, CANCELLED, "the waiting command was aborted",                          \
 	  "it was submitted to end with its command; submit it without that flag instead")         \
+	X(109, WAITS_FOR_JOB, 0, "waiting for another job",                                        \
+	  "it starts by itself when the jobs it was submitted after have ended as asked")          \
+	X(110, UNREACHABLE, FAILED, "a job it was to run after did not complete",                  \
+	  "the message names that job; see why it ended so, then submit both again")               \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
@@ -182,6 +186,7 @@ enum osd_job_flags {
 	OSD_JOB_IDEMPOTENT = 0x08,
 	OSD_JOB_WROTE = 0x10,
 	OSD_JOB_RESULT_JSON = 0x20,
+	OSD_JOB_AFTER = 0x40, /* it names jobs it waits, or waited, for */
 };
 
 /* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms

@@ -62,6 +62,7 @@ static void change_ended(void *arg, bool committed)
 		settle_queue(exec, job);
 	}
 	job->pending.txn = NULL;
+	osd_after_changed(exec, job);
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);
@@ -83,6 +84,9 @@ static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_
 		job->pending.txn = txn;
 		job->pending.state = to;
 		job->pending.reason = effects[i].reason;
+		if (effects[i].reason == OSD_REASON_WAITS_FOR_SLOT && job->after &&
+		    job->after->left)
+			job->pending.reason = OSD_REASON_WAITS_FOR_JOB;
 		osd_fair_queue_drop(&exec->queue, &job->entry);
 		return true;
 	}

@@ -135,9 +135,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	osd_exec_deliver(waits, outcome);
 }
 
-/* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to
- * end. */
-static bool claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
 	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
 		osd_exec_request_end(exec, job, reason);
@@ -152,7 +150,7 @@ static bool claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 	return true;
 }
 
-static void end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
 	struct osd_job_record record;
 
@@ -173,10 +171,10 @@ void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t r
 
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	mine = job && claim(exec, job, reason);
+	mine = job && osd_exec_claim(exec, job, reason);
 	pthread_mutex_unlock(&exec->lock);
 	if (mine)
-		end_claimed(exec, job, reason);
+		osd_exec_end_claimed(exec, job, reason);
 }
 
 struct matching {
@@ -193,7 +191,7 @@ static bool claim_if_picked(void *arg, struct osd_job_node *node)
 	struct matching *matching = arg;
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 
-	if (matching->pick(job, matching->arg) && claim(matching->exec, job, matching->reason))
+	if (matching->pick(job, matching->arg) && osd_exec_claim(matching->exec, job, matching->reason))
 		matching->claimed[matching->count++] = job;
 	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
 }
@@ -210,6 +208,6 @@ void osd_exec_end_matching(struct osd_exec *exec,
 		osd_job_table_each(&exec->table, claim_if_picked, &matching);
 		pthread_mutex_unlock(&exec->lock);
 		for (size_t i = 0; i < matching.count; i++)
-			end_claimed(exec, matching.claimed[i], reason);
+			osd_exec_end_claimed(exec, matching.claimed[i], reason);
 	} while (matching.count == OSD_ARRAY_SIZE(matching.claimed));
 }

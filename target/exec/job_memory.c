@@ -35,6 +35,7 @@ void osd_job_unref(struct osd_job *job)
 {
 	if (!job || --job->references > 0)
 		return;
+	free(job->after);
 	free(job->content);
 	free(job);
 }
@@ -64,11 +65,26 @@ static void undelay(struct osd_exec *exec, struct osd_job *job)
 		*link = job->next_delayed;
 }
 
+/* Says what it waits for; false: no longer for other jobs. */
+static bool wait_for_jobs(struct osd_job *job)
+{
+	bool waits = job->after->left > 0;
+	uint16_t reason = waits ? OSD_REASON_WAITS_FOR_JOB : OSD_REASON_WAITS_FOR_SLOT;
+
+	if (job->record.attempt == 0 && job->record.reason != reason) {
+		job->record.reason = reason;
+		osd_job_touch(job);
+	}
+	return waits;
+}
+
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
 	enum osd_status status = OSD_OK;
 
 	undelay(exec, job); /* a release, or a change that came to nothing, ends the waiting */
+	if (job->after && wait_for_jobs(job))
+		return; /* the end of the last of them puts it here */
 	/* A job that had started has given up its place: it gets one again whatever the caps. */
 	if (!job->entry.principal)
 		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true,
@@ -102,6 +118,7 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
+	osd_after_ended(exec, job);
 	pthread_cond_broadcast(&exec->changed);
 	osd_job_unref(job);
 }

@@ -17,6 +17,8 @@ enum { STATUS_VERSION = 1 };
 struct view {
 	struct osd_job_record record;
 	size_t ahead;
+	size_t waits_for; /* so many other jobs, and this is the first */
+	struct osd_object_id predecessor;
 };
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -32,6 +34,8 @@ static void put_poll(struct osd_wr *w, const struct view *v)
 
 	if (v->record.state == OSD_STATE_HELD)
 		msec = 1000;
+	else if (v->waits_for)
+		msec = 100;
 	else if (v->record.state == OSD_STATE_QUEUED)
 		msec = 5 + 5 * v->ahead;
 	else if (!osd_job_state_terminal(v->record.state))
@@ -60,6 +64,12 @@ static void put_hint(struct osd_wr *w, const struct view *v)
 	char text[160];
 
 	put_text(w, osd_job_reason_info(record->reason)->hint);
+	if (record->reason == OSD_REASON_WAITS_FOR_JOB && v->waits_for) {
+		snprintf(text, sizeof(text), "; it waits for %zu, the first is 0x%llx/0x%llx",
+			 v->waits_for, (unsigned long long)v->predecessor.partition_id,
+			 (unsigned long long)v->predecessor.object_id);
+		put_text(w, text);
+	}
 	if (record->reason != OSD_REASON_MEMORY_LIMIT)
 		return;
 	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB: try %llu MiB",
@@ -117,11 +127,11 @@ static void put_name(struct osd_wr *w, const struct view *v)
 	put_text(w, v->record.name);
 }
 
-/* No job names a predecessor in this release. */
+/* The first job it still waits for. */
 static void put_predecessor(struct osd_wr *w, const struct view *v)
 {
-	(void)v;
-	osd_wr_zero(w, 16);
+	osd_wr_be(w, v->predecessor.partition_id, 8);
+	osd_wr_be(w, v->predecessor.object_id, 8);
 }
 
 /* The status page by number, from 1: a number of the record shown in so many bytes, or a
@@ -197,7 +207,9 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 
 #define STATUS_LAST   OSD_ARRAY_SIZE(status_rows)
 #define STATUS_EXPIRY 0x23
-#define STATUS_TAGS   0x28 /* key=value lines; not in struct view */
+/* Not in struct view: */
+#define STATUS_TAGS   0x28 /* key=value lines */
+#define STATUS_AFTER  0x29 /* entries of EXEC parameter AFTER */
 
 /* exec->lock held. */
 static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
@@ -208,6 +220,7 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 	osd_job_show_progress(job, now, false);
 	v->record = job->record;
 	v->ahead = osd_fair_queue_ahead(&exec->queue, &job->entry);
+	v->waits_for = osd_after_waits_for(job, &v->predecessor);
 	if (job->pending.txn == txn) {
 		v->record.state = job->pending.state;
 		v->record.reason = job->pending.reason;
@@ -248,6 +261,25 @@ static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id,
 	return OSD_OK;
 }
 
+/* The jobs it was submitted after. */
+static enum osd_status get_after(struct osd_txn *txn, const struct view *v, struct osd_object_id id,
+				 struct osd_wr *w)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+	size_t count = 0;
+	enum osd_status status = OSD_OK;
+
+	if (v->record.flags & OSD_JOB_AFTER)
+		status = osd_job_after_get(txn, id, list, &count);
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(w, list[i].id.partition_id, 8);
+		osd_wr_be(w, list[i].id.object_id, 8);
+		osd_wr_be(w, list[i].condition, 4);
+		osd_wr_zero(w, 4);
+	}
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
 static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 				  size_t *ret_length)
@@ -262,10 +294,12 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	status = get_view(context, txn, id, &v);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	if (status == OSD_OK)
+	if (status == OSD_OK && number == STATUS_AFTER)
+		status = get_after(txn, &v, id, &w);
+	else if (status == OSD_OK)
 		put_status(&w, &v, number);
 	*ret_length = osd_wr_used(&w);
-	return OSD_OK;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
 static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -289,6 +323,13 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 		status = get_payload(txn, id, OSD_PAYLOAD_TAGS, value, sizeof(value), &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
+	if (status == OSD_OK && v.record.flags & OSD_JOB_AFTER) {
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		status = get_after(txn, &v, id, &w);
+		if (status == OSD_OK && osd_wr_used(&w))
+			status = fn(arg, page, STATUS_AFTER, value, osd_wr_used(&w));
+	}
 	return status;
 }
 

@@ -7,9 +7,11 @@
 #include "base/sha256.h"
 #include "base/util.h"
 #include "wire/cursor.h"
+#include "wire/exec_param.h"
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
+#define AFTER_BYTES 32u /* of one job to wait for */
 
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
 
@@ -377,6 +379,46 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 				  ret_length);
 }
 
+enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
+				  const struct osd_job_predecessor *list, size_t count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
+	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(&w, list[i].id.partition_id, 8);
+		osd_wr_be(&w, list[i].id.object_id, 8);
+		osd_wr_be(&w, list[i].condition, 4);
+		osd_wr_zero(&w, 4);
+		osd_wr_be(&w, list[i].sequence, 8);
+	}
+	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
+}
+
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
+	size_t length = 0;
+	enum osd_status status =
+		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
+	struct osd_rd r = osd_rd_init(bytes, OSD_MIN(length, sizeof(bytes)));
+
+	if (status != OSD_OK)
+		return status;
+	if (length > sizeof(bytes) || length % AFTER_BYTES != 0)
+		return OSD_E_INTERNAL;
+	*ret_count = length / AFTER_BYTES;
+	for (size_t i = 0; i < *ret_count; i++) {
+		list[i].id.partition_id = osd_rd_be(&r, 8);
+		list[i].id.object_id = osd_rd_be(&r, 8);
+		list[i].condition = (uint32_t)osd_rd_be(&r, 4);
+		osd_rd_bytes(&r, 4);
+		list[i].sequence = osd_rd_be(&r, 8);
+	}
+	return OSD_OK;
+}
+
 /* ---- idempotency keys ------------------------------------------------------------------------ */
 
 static struct key idempotency_key(const struct osd_job_record *record)
@@ -433,10 +475,13 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 		expiry_key(record->id, record->expiry_msec),
 	};
 	struct key key = idempotency_key(record);
+	struct key after = payload_key(record->id, OSD_PAYLOAD_AFTER);
 	enum osd_status status = osd_job_code_delete(txn, record);
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys) && status == OSD_OK; i++)
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &keys[i]);
+	if (status == OSD_OK && record->flags & OSD_JOB_AFTER)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
 	if (status == OSD_OK && record->key_length)
 		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, &key);
 	return status;

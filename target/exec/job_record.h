@@ -24,6 +24,14 @@ enum osd_job_payload {
 	OSD_PAYLOAD_STDERR = 2,
 	OSD_PAYLOAD_TRACEBACK = 3,
 	OSD_PAYLOAD_TAGS = 4, /* key=value lines, from acceptance on */
+	OSD_PAYLOAD_AFTER = 5, /* of jobs with OSD_JOB_AFTER, from acceptance on */
+};
+
+/* A job that another waits for. */
+struct osd_job_predecessor {
+	struct osd_object_id id;
+	uint64_t sequence; /* of its record: an id may be another job's one day */
+	uint32_t condition; /* enum osd_after_condition */
 };
 
 /* Returns the length. */
@@ -64,6 +72,12 @@ enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id
 enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
 				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
 				    size_t *ret_length);
+
+/* The jobs that one waits for, at most OSD_EXEC_AFTER_MAX. */
+enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
+				  const struct osd_job_predecessor *list, size_t count);
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count);
 
 /* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,

@@ -68,12 +68,26 @@ static enum osd_status measure_output(struct osd_exec *exec, struct osd_job_reco
 	return status == OSD_OK ? osd_object_length(object, &record->stdout_length) : status;
 }
 
+static enum osd_status load_after(struct osd_txn *txn, void *arg)
+{
+	struct osd_job *job = arg;
+
+	return osd_after_load(txn, job->record.id, &job->after);
+}
+
 static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
 {
 	struct osd_job *job = osd_job_create(record);
+	enum osd_status status = OSD_OK;
 
 	if (!job)
 		return OSD_E_NO_MEMORY;
+	if (record->flags & OSD_JOB_AFTER && record->attempt == 0)
+		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, load_after, job);
+	if (status != OSD_OK) {
+		osd_job_unref(job);
+		return status;
+	}
 	/* Caps are for those who submit; what was accepted is kept. */
 	if (osd_fair_queue_reserve(&exec->queue, record->principal, true, &job->entry) != OSD_OK) {
 		osd_job_unref(job);
@@ -163,6 +177,8 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 			status = recover_running(exec, record);
 		queued += !osd_job_state_terminal(record->state);
 	}
+	if (status == OSD_OK)
+		status = osd_after_recover(exec);
 	if (status == OSD_OK && found.count)
 		osd_info("%zu jobs of the last run: %zu wait again, %zu were lost", found.count,
 			 queued, found.count - queued);
@@ -202,18 +218,34 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
+static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
+{
+	bool awaited;
+
+	pthread_mutex_lock(&exec->lock);
+	awaited = osd_after_awaited(exec, id);
+	pthread_mutex_unlock(&exec->lock);
+	return awaited;
+}
+
 void osd_exec_sweep(struct osd_exec *exec)
 {
 	struct sweep sweep = {.now_msec = osd_wall_msec()};
 	enum osd_status status = OSD_OK;
+	bool stays;
 
 	do {
 		sweep.count = 0;
+		stays = false;
 		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
-		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++)
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-						   &sweep.ids[i]);
-	} while (status == OSD_OK && sweep.count == SWEEP_AT_ONCE);
+		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
+			if (is_awaited(exec, sweep.ids[i]))
+				stays = true; /* until the next sweep */
+			else
+				status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
+							   &sweep.ids[i]);
+		}
+	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
 	if (status != OSD_OK)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
 }

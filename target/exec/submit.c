@@ -18,6 +18,7 @@ struct acceptance {
 	struct osd_exec *exec;
 	const struct osd_exec_submission *submission;
 	struct osd_job_record record;
+	struct osd_after *after; /* the job's; NULL: it waits for none */
 	uint8_t tags[OSD_JOB_TAGS_MAX];
 	size_t tags_length;
 	bool existing; /* the key is known: record is the earlier job's */
@@ -39,8 +40,7 @@ static bool supported(const struct osd_exec_params *params)
 		return false;
 	if ((osd_exec_code_form(params->flags) & OSD_CODE_PACKING) == OSD_CODE_ZSTD)
 		return false;
-	return !osd_exec_has(params, OSD_EXEC_PARAM_AFTER) &&
-	       !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
+	return !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
 }
 
 static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params)
@@ -63,7 +63,7 @@ static void fill_digests(struct osd_job_record *record,
 {
 	const struct osd_exec_params *params = submission->params;
 	struct osd_sha256 sha;
-	uint8_t head[21];
+	uint8_t head[21], named[20];
 
 	osd_sha256_init(&sha);
 	osd_sha256_add(&sha, submission->code, submission->code_length);
@@ -77,6 +77,12 @@ static void fill_digests(struct osd_job_record *record,
 	osd_sha256_add(&sha, head, sizeof(head));
 	osd_sha256_add(&sha, params->args.bytes, params->args.length);
 	osd_sha256_add(&sha, record->code_sha256, sizeof(record->code_sha256));
+	for (size_t i = 0; i < params->after_count; i++) {
+		osd_put_be(named, params->after[i].partition_id, 8);
+		osd_put_be(named + 8, params->after[i].object_id, 8);
+		osd_put_be(named + 16, params->after[i].condition, 4);
+		osd_sha256_add(&sha, named, sizeof(named));
+	}
 	osd_sha256_end(&sha, record->content_sha256);
 }
 
@@ -105,12 +111,14 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 	const struct osd_exec_submission *submission = acceptance->submission;
 	const struct osd_exec_params *params = submission->params;
 	struct osd_job_record *record = &acceptance->record;
-	bool held = params->flags & OSD_EXEC_HOLD;
+	bool held = params->flags & OSD_EXEC_HOLD, waits = params->after_count > 0;
 
 	*record = (struct osd_job_record){
 		.generation = 1,
 		.state = held ? OSD_STATE_HELD : OSD_STATE_QUEUED,
-		.reason = held ? OSD_REASON_HELD : OSD_REASON_WAITS_FOR_SLOT,
+		.reason = held	  ? OSD_REASON_HELD
+			  : waits ? OSD_REASON_WAITS_FOR_JOB
+				  : OSD_REASON_WAITS_FOR_SLOT,
 		.progress = OSD_JOB_PROGRESS_NONE,
 		.submitted_msec = osd_wall_msec(),
 		.zone.id = submission->zone,
@@ -119,7 +127,8 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 				      : osd_exec_limits[OSD_LIMIT_EXPIRY].standard) /
 			     1000,
 		.client_flags = params->flags,
-		.flags = params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0,
+		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
+			 (waits ? OSD_JOB_AFTER : 0),
 		.priority = params->priority,
 		.args_encoding = (uint8_t)params->args_encoding,
 		.args_length = params->args.length,
@@ -186,6 +195,10 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = find_earlier(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
 		return status;
+	if (acceptance->after)
+		status = osd_after_check(txn, acceptance->after, record->principal);
+	if (status != OSD_OK)
+		return status;
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
 				      submission->params->surrogate_id, record);
 	made = status == OSD_OK;
@@ -197,6 +210,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK && acceptance->tags_length)
 		status = osd_job_payload_put(txn, record->id, OSD_PAYLOAD_TAGS, acceptance->tags,
 					     acceptance->tags_length);
+	if (status == OSD_OK && acceptance->after)
+		status = osd_after_put(txn, record->id, acceptance->after);
 	if (status == OSD_OK && record->key_length)
 		status = osd_job_key_put(txn, record);
 	/* Another submission with this key was faster: look again. */
@@ -244,7 +259,10 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	if (status == OSD_OK)
 		status = osd_fair_queue_reserve(&exec->queue, acceptance->record.principal, false,
 						&job->entry);
+	if (status == OSD_OK)
+		status = osd_after_watch(exec, job);
 	if (status != OSD_OK) {
+		osd_fair_queue_unreserve(&exec->queue, &job->entry);
 		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
 		return status;
 	}
@@ -306,11 +324,14 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
+		osd_after_drop(exec, job);
 		osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	} else {
 		job->record = acceptance->record;
 		exec->accepted++;
 		osd_exec_admit(exec, job);
+		if (job->after)
+			osd_after_admitted(exec, job);
 	}
 	if (wait && osd_exec_find(exec, acceptance->record.id)) {
 		osd_exec_wait_start(exec, wait, acceptance->record.id);
@@ -328,6 +349,7 @@ static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exe
 {
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
+	osd_after_drop(exec, job);
 	osd_fair_queue_unreserve(&exec->queue, &job->entry);
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
@@ -366,6 +388,12 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	job = osd_job_create(&acceptance.record);
 	if (!job)
 		return OSD_E_NO_MEMORY;
+	status = osd_after_create(submission->params, &job->after);
+	if (status != OSD_OK) {
+		osd_job_unref(job);
+		return status;
+	}
+	acceptance.after = job->after;
 	keep_content(job, submission);
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting++;

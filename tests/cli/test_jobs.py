@@ -272,3 +272,19 @@ def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) ->
     assert out == "output\n"
     assert b"COMPLETED in " in talk
     assert b"\x1b[" in talk
+
+
+def test_after_another_job(osd: Run, pid: str, script: Path) -> None:
+    first = submit(osd, pid, script, "pass", "--hold")
+    second = submit(osd, pid, script, "print('went on')", "--after", f"{first}:any")
+    third = submit(osd, pid, script, "pass", "--after", second, "--after", first)
+    said = osd("job", "why", third).stdout
+    assert f"It waits for {second} to end (it was submitted after that and 1 more)." in said
+    record = json.loads(osd("job", "status", third, "--output", "json").stdout)
+    assert record["after"] == [f"{second}:ok", f"{first}:ok"]
+    assert (record["state"], record["reason"]["number"]) == ("QUEUED", 109)
+    osd("job", "cancel", first)
+    osd("job", "wait", second)
+    assert osd("job", "logs", second).stdout == "went on\n"
+    osd("job", "wait", third, code=10)
+    assert f"{first} ended CANCELLED" in osd("job", "why", third).stdout

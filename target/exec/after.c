@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* after.c -- see after.h. */
+#include "exec/after.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+#define STEP_EDGES 64 /* looked at without letting go of the lock */
+
+/* A job that others wait for. */
+struct osd_after_node {
+	struct osd_job_node node;
+	struct osd_after_edge *fresh; /* not looked at since it ended */
+	struct osd_after_edge *kept;  /* not met, or of a job that is being accepted */
+	struct osd_after_node *next_settling;
+	bool settling;
+	uint8_t ended; /* terminal state; 0: not yet, or before there was a node */
+};
+
+enum osd_status osd_after_init(struct osd_after_work *work)
+{
+	return osd_job_table_init(&work->awaited);
+}
+
+void osd_after_release(struct osd_after_work *work)
+{
+	while (work->settling) {
+		struct osd_after_node *node = work->settling;
+
+		work->settling = node->next_settling;
+		free(node);
+	}
+	osd_job_table_release(&work->awaited);
+}
+
+static struct osd_after *allocate(size_t count)
+{
+	struct osd_after *after = calloc(1, sizeof(*after) + count * sizeof(after->edges[0]));
+
+	if (after)
+		after->count = count;
+	return after;
+}
+
+enum osd_status osd_after_create(const struct osd_exec_params *params,
+				 struct osd_after **ret_after)
+{
+	*ret_after = NULL;
+	if (params->after_count == 0)
+		return OSD_OK;
+	*ret_after = allocate(params->after_count);
+	if (!*ret_after)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < params->after_count; i++) {
+		const struct osd_exec_after *named = &params->after[i];
+
+		(*ret_after)->edges[i].on = (struct osd_job_predecessor){
+			.id = {named->partition_id, named->object_id},
+			.condition = named->condition,
+		};
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
+			       struct osd_after **ret_after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+	struct osd_after *after;
+	size_t count;
+	enum osd_status status = osd_job_after_get(txn, id, list, &count);
+
+	if (status != OSD_OK)
+		return status;
+	after = allocate(count);
+	if (!after)
+		return OSD_E_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		after->edges[i].on = list[i];
+	after->left = 1; /* until osd_after_recover */
+	free(*ret_after); /* of a transaction that has to be run again */
+	*ret_after = after;
+	return OSD_OK;
+}
+
+/* ---- edges and nodes; exec->lock held -------------------------------------------------------- */
+
+static struct osd_after_node *find_node(const struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_job_node *node = osd_job_table_find(&exec->after.awaited, id);
+
+	return node ? osd_container_of(node, struct osd_after_node, node) : NULL;
+}
+
+static struct osd_after_node *get_node(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct osd_after_node *node = find_node(exec, id);
+
+	if (node)
+		return node;
+	node = calloc(1, sizeof(*node));
+	if (!node)
+		return NULL;
+	node->node.id = id;
+	osd_job_table_insert(&exec->after.awaited, &node->node);
+	return node;
+}
+
+static void free_if_idle(struct osd_exec *exec, struct osd_after_node *node)
+{
+	if (node->fresh || node->kept || node->settling)
+		return;
+	osd_job_table_remove(&exec->after.awaited, &node->node);
+	pthread_cond_broadcast(&exec->changed); /* its job's record may go */
+	free(node);
+}
+
+static void link_edge(struct osd_after_edge **list, struct osd_after_edge *edge)
+{
+	edge->next = *list;
+	edge->link = list;
+	if (edge->next)
+		edge->next->link = &edge->next;
+	*list = edge;
+}
+
+static void unlink_edge(struct osd_after_edge *edge)
+{
+	*edge->link = edge->next;
+	if (edge->next)
+		edge->next->link = edge->link;
+	edge->link = NULL;
+}
+
+/* May free the node. */
+static void cut(struct osd_exec *exec, struct osd_after_edge *edge)
+{
+	unlink_edge(edge);
+	free_if_idle(exec, edge->node);
+}
+
+enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	if (!after)
+		return OSD_OK;
+	after->left = after->count + 1;
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+
+		edge->job = job;
+		edge->node = get_node(exec, edge->on.id);
+		if (!edge->node) {
+			osd_after_drop(exec, job);
+			return OSD_E_NO_MEMORY;
+		}
+		link_edge(&edge->node->fresh, edge);
+	}
+	return OSD_OK;
+}
+
+void osd_after_drop(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	for (size_t i = 0; after && i < after->count; i++)
+		if (after->edges[i].link)
+			cut(exec, &after->edges[i]);
+}
+
+bool osd_after_awaited(const struct osd_exec *exec, struct osd_object_id id)
+{
+	return exec->after.awaited.count > 0 && find_node(exec, id);
+}
+
+size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_first)
+{
+	const struct osd_after *after = job->after;
+	size_t count = 0;
+
+	for (size_t i = 0; after && i < after->count; i++)
+		if (after->edges[i].link && count++ == 0)
+			*ret_first = after->edges[i].on.id;
+	return count;
+}
+
+/* ---- ends; exec->lock held ------------------------------------------------------------------- */
+
+static void let_go(struct osd_exec *exec, struct osd_job *job)
+{
+	bool changing = job->pending.txn || job->end_reason;
+
+	if (--job->after->left > 0)
+		return;
+	/* Held: its release puts it there.  Changing: the end of the change does. */
+	if (job->record.state == OSD_STATE_QUEUED && !changing)
+		osd_exec_enqueue(exec, job);
+}
+
+static void fail(struct osd_exec *exec, struct osd_after_edge *edge)
+{
+	struct osd_job *job = edge->job;
+
+	if (job->after->failed)
+		return;
+	job->after->failed = edge;
+	job->after->next_failed = exec->after.failed;
+	exec->after.failed = osd_job_ref(job);
+	pthread_cond_signal(&exec->after.work);
+}
+
+/* The job at the far end of this linked edge has ended so. */
+static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t ended)
+{
+	struct osd_job *job = edge->job;
+
+	edge->ended = ended;
+	if (job->in_table &&
+	    (ended == OSD_STATE_COMPLETED || edge->on.condition == OSD_AFTER_ANY)) {
+		cut(exec, edge);
+		let_go(exec, job);
+		return;
+	}
+	unlink_edge(edge);
+	link_edge(&edge->node->kept, edge);
+	if (job->in_table)
+		fail(exec, edge);
+}
+
+void osd_after_admitted(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after *after = job->after;
+
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		uint8_t ended = edge->found ? edge->found : edge->node->ended;
+
+		if (ended)
+			settle(exec, edge, ended);
+	}
+	let_go(exec, job);
+}
+
+void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_after_node *node;
+
+	osd_after_drop(exec, job);
+	node = exec->after.awaited.count ? find_node(exec, job->record.id) : NULL;
+	if (!node || node->settling)
+		return;
+	node->ended = job->record.state;
+	node->settling = true;
+	node->next_settling = exec->after.settling;
+	exec->after.settling = node;
+	pthread_cond_signal(&exec->after.work);
+}
+
+void osd_after_changed(struct osd_exec *exec, const struct osd_job *job)
+{
+	if (job->after && job->after->failed)
+		pthread_cond_signal(&exec->after.work);
+}
+
+/* Some edges of one node. */
+static void settle_some(struct osd_exec *exec)
+{
+	struct osd_after_node *node = exec->after.settling;
+
+	for (int i = 0; i < STEP_EDGES && node->fresh; i++)
+		settle(exec, node->fresh, node->ended);
+	if (node->fresh)
+		return;
+	exec->after.settling = node->next_settling;
+	node->settling = false;
+	free_if_idle(exec, node);
+}
+
+/* A job to be ended, off the list, that nobody is changing right now; NULL: none. */
+static struct osd_job *take_failed(struct osd_exec *exec)
+{
+	struct osd_job **link = &exec->after.failed, *job;
+
+	while (*link && (*link)->pending.txn)
+		link = &(*link)->after->next_failed;
+	job = *link;
+	if (job)
+		*link = job->after->next_failed;
+	return job;
+}
+
+/* exec->lock held, released meanwhile.  The reference goes. */
+static void end_failed(struct osd_exec *exec, struct osd_job *job)
+{
+	const struct osd_after_edge *edge = job->after->failed;
+
+	if (job->in_table && osd_exec_claim(exec, job, OSD_REASON_UNREACHABLE)) {
+		snprintf(job->record.message, sizeof(job->record.message),
+			 "0x%llx/0x%llx ended %s", (unsigned long long)edge->on.id.partition_id,
+			 (unsigned long long)edge->on.id.object_id,
+			 osd_job_state_name(edge->ended));
+		pthread_mutex_unlock(&exec->lock);
+		osd_exec_end_claimed(exec, job, OSD_REASON_UNREACHABLE);
+		pthread_mutex_lock(&exec->lock);
+	}
+	osd_job_unref(job);
+}
+
+void *osd_after_main(void *arg)
+{
+	struct osd_exec *exec = arg;
+
+	pthread_mutex_lock(&exec->lock);
+	while (!exec->stopping) {
+		struct osd_job *job;
+
+		if (exec->after.settling) {
+			settle_some(exec);
+			pthread_mutex_unlock(&exec->lock); /* others' turn */
+			pthread_mutex_lock(&exec->lock);
+			continue;
+		}
+		job = take_failed(exec);
+		if (job)
+			end_failed(exec, job);
+		else
+			pthread_cond_wait(&exec->after.work, &exec->lock);
+	}
+	while (exec->after.failed) { /* found again at the next start */
+		struct osd_job *job = exec->after.failed;
+
+		exec->after.failed = job->after->next_failed;
+		osd_job_unref(job);
+	}
+	pthread_mutex_unlock(&exec->lock);
+	return NULL;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+enum osd_status osd_after_check(struct osd_txn *txn, struct osd_after *after,
+				const char *principal)
+{
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+
+		/* What another principal runs is none of its business, not even that it is
+		 * there. */
+		if (status == OSD_E_NO_OBJECT ||
+		    (status == OSD_OK && strcmp(record.principal, principal) != 0))
+			return OSD_E_CDB_FIELD;
+		if (status != OSD_OK)
+			return status;
+		edge->on.sequence = record.sequence;
+		edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
+			      const struct osd_after *after)
+{
+	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
+
+	for (size_t i = 0; i < after->count; i++)
+		list[i] = after->edges[i].on;
+	return osd_job_after_put(txn, id, list, after->count);
+}
+
+/* One that is gone, its id perhaps another job's by now, had ended as asked (after.h). */
+static enum osd_status look_up(struct osd_txn *txn, void *arg)
+{
+	struct osd_after *after = arg;
+
+	for (size_t i = 0; i < after->count; i++) {
+		struct osd_after_edge *edge = &after->edges[i];
+		struct osd_job_record record;
+		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+
+		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+			return status;
+		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
+			edge->found = OSD_STATE_COMPLETED;
+		else
+			edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
+	}
+	return OSD_OK;
+}
+
+struct recovery {
+	struct osd_exec *exec;
+	enum osd_status status;
+};
+
+static bool recover_one(void *arg, struct osd_job_node *node)
+{
+	struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct recovery *recovery = arg;
+	struct osd_exec *exec = recovery->exec;
+
+	if (!job->after)
+		return true;
+	recovery->status = osd_after_watch(exec, job);
+	if (recovery->status == OSD_OK)
+		recovery->status =
+			osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, job->after);
+	if (recovery->status == OSD_OK)
+		osd_after_admitted(exec, job);
+	return recovery->status == OSD_OK;
+}
+
+enum osd_status osd_after_recover(struct osd_exec *exec)
+{
+	struct recovery recovery = {exec, OSD_OK};
+
+	osd_job_table_each(&exec->table, recover_one, &recovery);
+	return recovery.status;
+}

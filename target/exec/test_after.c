@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_after.c -- jobs that wait for others, on an in-memory store without sandboxes: whose jobs may
+ * be named, what is refused leaves nothing behind, and records stay while they decide. */
+#include <sched.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+static struct osd_objects *objects;
+static struct osd_exec *exec;
+static uint64_t pid;
+
+static void fill_store(void)
+{
+	struct osd_objects_config config = {.create = true};
+	struct osd_exec_config exec_config = {.slots = 1};
+	char message[256];
+	struct osd_txn *txn;
+
+	CHECK(osd_objects_open(&config, message, &objects) == OSD_OK);
+	exec_config.objects = objects;
+	CHECK(osd_exec_open(&exec_config, message, &exec) == OSD_OK);
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_partition_create(txn, 0, &pid) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static enum osd_status submit(const char *principal, uint64_t after, struct osd_object_id *ret_job)
+{
+	struct osd_exec_params params = {0};
+	struct osd_exec_submission submission = {
+		.zone = {pid, 0},
+		.principal = principal,
+		.code = (const uint8_t *)"pass",
+		.code_length = 4,
+		.params = &params,
+	};
+	struct osd_exec_refusal refusal;
+
+	if (after) {
+		params.present = 1u << OSD_EXEC_PARAM_AFTER;
+		params.after_count = 1;
+		params.after[0] = (struct osd_exec_after){pid, after, OSD_AFTER_COMPLETED};
+	}
+	return osd_exec_submit(exec, &submission, ret_job, &refusal);
+}
+
+static struct osd_job_record read_record(struct osd_object_id id)
+{
+	struct osd_job_record record;
+	struct osd_txn *txn;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
+	CHECK(osd_job_record_get(txn, id, &record) == OSD_OK);
+	osd_txn_abort(txn);
+	return record;
+}
+
+static enum osd_status forget(struct osd_object_id id)
+{
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	status = osd_exec_object_removed(exec, txn, id);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static size_t awaited(void)
+{
+	size_t count;
+
+	pthread_mutex_lock(&exec->lock);
+	count = exec->after.awaited.count;
+	pthread_mutex_unlock(&exec->lock);
+	return count;
+}
+
+static void test_other_principals(void)
+{
+	struct osd_object_id first, job;
+	size_t places;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	places = exec->queue.place_count;
+	CHECK(submit("bob", first.object_id, &job) == OSD_E_CDB_FIELD);
+	CHECK(submit("alice", first.object_id + 100, &job) == OSD_E_CDB_FIELD);
+	CHECK(exec->queue.place_count == places && awaited() == 0);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	CHECK(awaited() == 1);
+	CHECK(read_record(job).reason == OSD_REASON_WAITS_FOR_JOB);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	CHECK(awaited() == 0);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	CHECK(exec->queue.place_count == places - 1);
+}
+
+/* The record of a job that has ended may not go before those that wait for it have ended too. */
+static void test_record_stays(void)
+{
+	struct osd_object_id first, jobs[300];
+	enum osd_status status;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(submit("alice", first.object_id, &jobs[i]) == OSD_OK);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	while ((status = forget(first)) == OSD_E_RETRY)
+		sched_yield();
+	CHECK(status == OSD_OK && awaited() == 0);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(read_record(jobs[i]).reason == OSD_REASON_UNREACHABLE);
+}
+
+/* Closed in the middle of it all, nothing is leaked. */
+static void test_close_under_way(void)
+{
+	struct osd_object_id first, job;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	for (size_t i = 0; i < 200; i++)
+		CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	osd_exec_close(exec);
+	osd_objects_close(objects);
+}
+
+int main(void)
+{
+	fill_store();
+	test_other_principals();
+	test_record_stays();
+	test_close_under_way();
+	return 0;
+}
