@@ -2,6 +2,7 @@
 /* cmd_map.c -- READ MAP (osd2-wire 3.11): where a user object has data, holes and damage. */
 #include "base/util.h"
 #include "command/commands.h"
+#include "command/tasks.h"
 #include "wire/map_data.h"
 
 #define DESCRIPTORS_MAX 65536u /* in one answer, or counted for ADDITIONAL LENGTH (design D26) */
@@ -9,6 +10,7 @@
 enum { FIELD_ALLOCATION = 32, FIELD_MAP_TYPE = 48 };
 
 struct map {
+	const struct osd_request *request;
 	struct osd_map_writer writer;
 	enum osd_map_type wanted;
 };
@@ -20,7 +22,7 @@ static bool add(void *arg, const struct osd_extent *extent)
 	if (map->wanted == OSD_MAP_ALL || map->wanted == extent->type)
 		osd_map_writer_add(&map->writer, (uint16_t)extent->type, extent->offset,
 				   extent->length);
-	return map->writer.count < DESCRIPTORS_MAX;
+	return map->writer.count < DESCRIPTORS_MAX && !osd_command_aborted(map->request);
 }
 
 static enum osd_status check(struct osd_request *request)
@@ -47,7 +49,7 @@ enum osd_status osd_cmd_read_map(struct osd_command_context *ctx)
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
-	struct map map = {.wanted = (enum osd_map_type)cdb->map_type};
+	struct map map = {.request = request, .wanted = (enum osd_map_type)cdb->map_type};
 	size_t room = (size_t)OSD_MIN(cdb->allocation_length, (uint64_t)request->data_in_capacity);
 	enum osd_status status = check(request);
 
@@ -57,6 +59,8 @@ enum osd_status osd_cmd_read_map(struct osd_command_context *ctx)
 		return status;
 	osd_map_writer_init(&map.writer, request->data_in, room < OSD_MAP_HEADER ? 0 : room);
 	status = osd_object_map(object, cdb->starting_byte_address, add, &map);
+	if (status == OSD_OK && osd_command_aborted(request))
+		status = OSD_E_TASK_ABORTED;
 	if (status == OSD_OK && cdb->allocation_length)
 		request->command_data_in = osd_map_writer_finish(&map.writer);
 	return status;
