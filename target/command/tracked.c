@@ -14,6 +14,7 @@
 
 #define RECORD_VERSION 1
 #define NOT_DONE_YET   99u /* percent at most while running */
+#define STEP_WEIGHT    (8u << 20) /* osd_txn_weight: a step with members of more ends early */
 
 const struct osd_tracked_def *osd_tracked_find(uint16_t service_action)
 {
@@ -162,23 +163,28 @@ static enum osd_status note(struct osd_tracked *tracked, struct osd_txn *txn)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+static enum osd_status do_one(struct osd_tracked *tracked, struct osd_txn *txn, uint64_t member,
+			      osd_member_fn *fn)
+{
+	struct osd_object_id id = {tracked->tracker.partition_id, member};
+	enum osd_status status = fn(tracked, txn, id);
+
+	if (status == OSD_OK)
+		tracked->next.processed++;
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	tracked->ctx->request->fault = (struct osd_fault){0};
+	tracked->next.missing++;
+	return OSD_OK;
+}
+
 enum osd_status osd_tracked_each(struct osd_tracked *tracked, struct osd_txn *txn,
 				 const uint64_t *ids, size_t count, osd_member_fn *fn)
 {
-	struct osd_object_id id = {tracked->tracker.partition_id, 0};
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		id.object_id = ids[i];
-		status = fn(tracked, txn, id);
-		if (status == OSD_E_NO_OBJECT) {
-			tracked->ctx->request->fault = (struct osd_fault){0};
-			tracked->next.missing++;
-			status = OSD_OK;
-		} else if (status == OSD_OK) {
-			tracked->next.processed++;
-		}
-	}
+	for (size_t i = 0; status == OSD_OK && i < count; i++)
+		status = do_one(tracked, txn, ids[i], fn);
 	return status;
 }
 
@@ -193,13 +199,18 @@ enum osd_status osd_tracked_walk(struct osd_tracked *tracked, struct osd_txn *tx
 		first ? osd_list(txn, &list, tracked->ids, OSD_STEP_MEMBERS, &batch)
 		      : osd_list_uncounted(txn, &list, tracked->ids, OSD_STEP_MEMBERS, &batch);
 
-	if (status != OSD_OK)
-		return status;
-	if (first)
+	if (status == OSD_OK && first)
 		next->total = batch.total_count;
+	for (size_t i = 0; status == OSD_OK && i < batch.count; i++) {
+		if (osd_txn_weight(txn) > STEP_WEIGHT) {
+			batch.next_id = tracked->ids[i];
+			break;
+		}
+		status = do_one(tracked, txn, tracked->ids[i], fn);
+	}
 	next->next_id = batch.next_id;
 	next->done = batch.next_id == 0;
-	return osd_tracked_each(tracked, txn, tracked->ids, batch.count, fn);
+	return status;
 }
 
 static enum osd_status begin(struct osd_tracked *tracked, struct osd_txn *txn)

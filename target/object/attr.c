@@ -180,6 +180,7 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 	struct osd_bytes bytes = {value, length};
 	enum osd_status status = OSD_OK;
 
+	txn->weight += length + OSD_RECORD_WEIGHT;
 	if (osd_index_keeps(txn, page, number))
 		status = osd_index_note(txn, page, number, value, length);
 	if (status != OSD_OK)

@@ -70,6 +70,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 	enum osd_status status;
 
 	txn->member_count_known = false;
+	txn->weight += OSD_RECORD_WEIGHT;
 	member_place.object_id = member;
 	from_member = osd_key_member(&member_place, collection->object_id);
 	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
@@ -144,6 +145,7 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 	enum osd_status status;
 
 	txn->member_count_known = false;
+	txn->weight += OSD_RECORD_WEIGHT;
 	member_place.object_id = member;
 	from_member = osd_key_member(&member_place, collection->object_id);
 	osd_put_be(bytes, number, sizeof(bytes));

@@ -36,6 +36,7 @@
 #define OSD_PARTITION_BUCKETS 256u
 #define OSD_MEMBERSHIPS_MAX   65536u /* per user object: they are attributes too */
 #define OSD_PAGE_PROVIDERS    16u
+#define OSD_RECORD_WEIGHT     256u /* of a change beside its value's bytes */
 
 /* ---- partitions -------------------------------------------------------------------------- */
 
@@ -149,6 +150,7 @@ struct osd_txn {
 	unsigned flags;
 	uint64_t now_ms;
 	const bool *stop; /* osd_txn_watch */
+	uint64_t weight;
 	struct osd_effect *effects, **last_effect;
 	struct {
 		struct osd_index_change *list; /* owned; applied last (index_keep.c) */

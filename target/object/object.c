@@ -246,6 +246,7 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 		return OSD_OK;
 	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
 				      osd_key_bytes(&prefix), SIZE_MAX, &list);
+	txn->weight += list.count * OSD_RECORD_WEIGHT;
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
 		const uint8_t *bytes = key.data;
 		uint32_t page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);

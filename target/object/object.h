@@ -97,6 +97,9 @@ static inline void osd_txn_abortp(struct osd_txn **txn)
 /* Long walks (listings, queries, counts) inside txn end with OSD_E_TASK_ABORTED once *stop, which is
  * atomic, borrowed, and may be NULL. */
 void osd_txn_watch(struct osd_txn *txn, const bool *stop);
+/* About how many bytes of attributes and memberships it has changed: what can be cut into several
+ * transactions is, by this. */
+uint64_t osd_txn_weight(const struct osd_txn *txn);
 /* Run when the transaction has committed (committed true) or was aborted; in this order. */
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg);

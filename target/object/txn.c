@@ -75,6 +75,11 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop)
 	txn->stop = stop;
 }
 
+uint64_t osd_txn_weight(const struct osd_txn *txn)
+{
+	return txn->weight;
+}
+
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 {
 	enum osd_kv_access access = OSD_KV_CHANGE;

@@ -389,6 +389,32 @@ def test_progress(held: Held, immediate: bool) -> None:
     assert held.red(collection) == MANY
 
 
+LONG = AttributeValue(Page.APPLICATION, 1, b"a" * 60_000)
+HEAVY_STEP = 8 << 20
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_heavy_steps(held: Held, removed: bool) -> None:
+    """Members with much to change are fewer in a step, whose transaction must not grow without end."""
+    if removed:
+        collection = held.populate(2)
+        for member in held.osd.list_members(collection):
+            for start in range(1, 33_001, 3000):
+                many = [AttributeValue(Page.APPLICATION, start + i, b"a") for i in range(3000)]
+                held.osd.set_attributes(member, many)
+        command = held.start(rq.remove_member_objects(collection))
+        held.first_step(collection, REMOVE_MEMBERS, 1)
+    else:
+        collection = held.populate(200)
+        lists = AttributeLists((), (LONG,))
+        command = held.start(rq.set_member_attributes(collection, attributes=lists))
+        held.first_step(collection, SET_MEMBERS, HEAVY_STEP // len(LONG.value) + 1)
+    held.let_go()
+    check(command.reply(), OK)
+    page = ended(held.osd, collection)
+    assert (page.percent, page.missing_skipped, page.ended_well) == (100, 0, True)
+
+
 def test_busy(held: Held) -> None:
     """What would change the members, or copy them, is refused; what reads goes on."""
     collection = held.populate()
