@@ -49,6 +49,8 @@ def test_tour(tmp_path: Path) -> None:
         "ok    module",
         "the quick brown fox\njumps over\nthe lazy dog\n",
         "text of no importance",
+        "0x10000  ready\n0x10000/0x10001\n",
+        "/data: clean\n",
         "the 2\n",
         '"lazy": 1',
         "words): COMPLETED",
