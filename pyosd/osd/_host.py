@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import builtins
+import errno
 import importlib
 import json
 import linecache
@@ -176,7 +177,6 @@ def load_bytecode(file: bytes) -> CodeType:
 
 
 KINDS: tuple[tuple[type[BaseException], int], ...] = (
-    (MemoryError, FINISH_MEMORY),
     (Ended, FINISH_ENDED),
     (CodeTooLong, FINISH_CODE_LIMIT),
     (BadCode, FINISH_BAD_CODE),
@@ -240,8 +240,7 @@ def flush() -> None:
 def report_error(error: BaseException) -> Report:
     if isinstance(error, SystemExit):
         return report_exit(error)
-    memory = isinstance(error, MemoryError)
-    if memory:
+    if is_memory(error):
         clear_frames(error.__traceback__)  # the frames hold what filled it
     text = words_of(error)
     line = last_line(error)
@@ -249,7 +248,16 @@ def report_error(error: BaseException) -> Report:
     return 1, kind_of(error), text, line
 
 
+def is_memory(error: BaseException) -> bool:
+    """Python's word for it, or the kernel's: what mmap says at the limit."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno == errno.ENOMEM
+    )
+
+
 def kind_of(error: BaseException) -> int:
+    if is_memory(error):
+        return FINISH_MEMORY
     for each, kind in KINDS:
         if isinstance(error, each):
             return kind

@@ -453,7 +453,11 @@ static void test_result(void)
 	CHECK(ask(&session, call) == OSD_ANSWER_OK);
 	CHECK(session.result_object && session.result_length == OSD_JOB_PAYLOAD_MAX + 2);
 	call.a = session.result_length;
-	call.body_bytes = OSD_CALL_IO_MAX;
+	call.body_bytes = (uint32_t)(session.limits.result_bytes - session.result_length);
+	CHECK(ask(&session, call) == OSD_ANSWER_OK); /* just its limit */
+	CHECK_EQ(session.result_length, session.limits.result_bytes);
+	call.a = session.result_length;
+	call.body_bytes = 1;
 	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
 	      session.fault == OSD_REASON_RESULT_LIMIT);
 	osd_session_release(&session);

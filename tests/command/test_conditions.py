@@ -163,10 +163,10 @@ ELSEWHERE = {
         "jobs/test_exec.py::test_format_ends_an_exec_that_waits_for_a_queued_job"
     ),
     "job ended: script": "jobs/test_exec.py::test_synchronous_exec_of_a_failing_script",
-    "job ended: limit": "exec/test_exits.py::test_never_ends",
+    "job ended: limit": "exec/test_hostile.py::test_hostile",
     "job ended: sandbox or host": "exec/test_restart.py::test_sandbox_dies_after_a_write",
     "job ended: storage": "unit/test_job_reasons.py::test_reasons",
-    "job ended: security": "exec/test_exits.py::test_reaches_for_the_host",
+    "job ended: security": "exec/test_exec.py::test_removing_a_collection_ends_the_jobs_on_it",
     "job ended: internal": "unit/test_job_reasons.py::test_reasons",
     "queue of jobs is full": "jobs/test_exec.py::test_principal_has_a_cap",
     "task management function covered the command": (

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hostile scripts as jobs of a real target: how each ends, and that nothing of it is left.
+
+The scripts are data: hostile.py, and tests/sandbox/denied.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd.exec_params import ExecParams
+from pyosd.job_status import JobState, JobStatus
+from pyosd.types import ObjectRef, ref
+from tests.exec.conftest import WAIT_S, ended
+from tests.exec.hostile import CORPUS, QUICK
+from tests.processes import descendants, running
+from tests.sandbox.denied import DENIED
+from tests.serving import Serving
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+FIRST_UID = 200_000  # of sandboxes, outside (docs/security.md)
+GROUPS = Path("/sys/fs/cgroup")
+
+Submit = Callable[[str | bytes, pyosd.Limits], JobStatus]
+
+
+@pytest.fixture
+def play(target: pyosd.Target, zone: ObjectRef) -> Submit:
+    """Send a script as it is, and wait for its end."""
+
+    def play(script: str | bytes, limits: pyosd.Limits) -> JobStatus:
+        code = script.encode() if isinstance(script, str) else script
+        reply = target.exec_code(zone, code, ExecParams(limits=limits, name="hostile.py"))
+        assert reply.job is not None
+        return target.job(reply.job).wait(WAIT_S)
+
+    return play
+
+
+def sandboxes(serving: Serving) -> set[int]:
+    return descendants(serving.pids["iosd-sandboxd"])
+
+
+def groups_of(serving: Serving) -> dict[str, list[int]]:
+    """Control groups of the daemon's, and who is in them."""
+    folder = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
+    found = {}
+    for path in GROUPS.glob(f"**/{folder}/**/cgroup.procs"):
+        with contextlib.suppress(OSError):
+            found[str(path)] = [int(pid) for pid in path.read_text().split()]
+    return found
+
+
+def files_of_sandboxes() -> list[Path]:
+    """What users of sandboxes own where everybody may write."""
+    found = []
+    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
+        for path in Path(folder).glob("*"):
+            with contextlib.suppress(OSError):
+                if path.lstat().st_uid >= FIRST_UID:
+                    found.append(path)
+    return found
+
+
+class Host:
+    """What a target at rest looks like from outside, to be compared with what it is after a job."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.daemons = dict(serving.pids)
+        self.count = self.settled()
+        self.groups = set(groups_of(serving))
+
+    def settled(self) -> int:
+        """How many processes there are once all spare sandboxes are."""
+        counts = [-1]
+        while len(counts) < 10 or len(set(counts[-5:])) > 1:
+            counts.append(len(sandboxes(self.serving)))
+            time.sleep(0.02)
+        return counts[-1]
+
+    def is_as_before(self) -> None:
+        """No process more and no file."""
+        deadline = time.monotonic() + WAIT_S
+        while len(sandboxes(self.serving)) > self.count:
+            assert time.monotonic() < deadline, "a sandbox was left"
+            time.sleep(0.005)
+        assert self.serving.pids == self.daemons, "a daemon was restarted"
+        assert not files_of_sandboxes()
+
+    def groups_are_as_before(self) -> None:
+        """No control group more, and nobody in one but sandboxes."""
+        groups = groups_of(self.serving)
+        assert set(groups) == self.groups
+        inside = {pid for each in groups.values() for pid in each}
+        assert {pid for pid in inside if running(pid)} <= sandboxes(self.serving)
+
+
+@pytest.fixture(scope="module")
+def host(serving: Serving) -> Iterator[Host]:
+    with serving.connect() as target:
+        partition = target.create_partition()
+        target.exec("pass", zone=ref(partition)).wait(WAIT_S)
+        target.remove_partition(partition, contents=True)
+    before = Host(serving)
+    yield before
+    before.groups_are_as_before()
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_hostile(play: Submit, target: pyosd.Target, host: Host, name: str) -> None:
+    case = CORPUS[name]
+    status = play(case.script, case.limits)
+    words = f"{status.message!r}, exit {status.exit_code}, signal {status.signal}"
+    words += f", stderr {target.job(status.id).stderr()[-300:]!r}"
+    assert (status.state, status.reason) == (case.state, case.reason), words
+    assert case.says in status.message, words
+    assert case.exit_code in (None, status.exit_code), words
+    assert case.signal in (None, status.signal), words
+    if case.prints is not None:
+        assert target.read_range(status.id) == case.prints
+    following = play("print('next')", QUICK)
+    ended(following, JobState.COMPLETED, 0)
+    assert target.read_range(following.id) == b"next\n"
+    host.is_as_before()
+
+
+def test_denied(play: Submit, host: Host) -> None:
+    """What one line of Python may try: an exception of the script, each."""
+    got_through = {}
+    for what, script in DENIED.items():
+        status = play("import os\n" + script, QUICK)
+        if (status.state, status.reason) != (JobState.FAILED, 201):
+            got_through[what] = status
+    assert not got_through
+    host.is_as_before()
+
+
+# ---- nothing of one job in the next (28) --------------------------------------------------------
+
+SECRET = b"planted by job A: 7c1d9e5b"
+PLANT = """
+import builtins, gc, os, random, sys, osd, mmap
+secret = osd.args["secret"]
+builtins.planted = osd.planted = sys.planted = [secret * i for i in range(50)]
+os.environ["PLANTED"] = secret
+m = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m[:] = (secret.encode() * (1 << 20))[: 1 << 20]
+keep = [bytearray(secret.encode() * 1000) for _ in range(1000)]
+o = osd.zone.create_many(1)[0]
+o.data.write(secret * 10_000)
+view = o.data.map(); big = o.data.read()
+o.setattr([(0x10000, 1, secret)])
+o.getattr([(0x10000, 1)])
+osd.progress(0.5, secret)
+osd.log(secret)
+print(secret * 100)
+os.write(2, secret.encode())
+os.write(4, secret.encode())
+exec(compile("planted_code = '" + secret + "'", secret, "exec"))
+osd.result(secret * 1000)
+"""
+PLANTERS = {
+    "and returns": ("", 0),
+    "and raises": ("raise ValueError(secret)", 201),
+    "and crashes": ("import faulthandler; faulthandler._read_null()", 203),
+    "and is ended": ("while True: pass", 301),
+}
+
+
+def memory_of(pid: int) -> Iterator[tuple[str, bytes]]:
+    """Everything mapped by a process, by line of its map."""
+    with (
+        Path(f"/proc/{pid}/maps").open() as maps,
+        Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory,
+    ):
+        for line in maps:
+            span, modes = line.split()[:2]
+            if "r" not in modes or "[v" in line:
+                continue
+            start, end = (int(part, 16) for part in span.split("-"))
+            memory.seek(start)
+            with contextlib.suppress(OSError):  # behind the end of a file
+                yield line, memory.read(end - start)
+
+
+@pytest.mark.parametrize("how", PLANTERS)
+def test_a_secret_of_one_job_is_nowhere_in_any_other(
+    target: pyosd.Target, serving: Serving, zone: ObjectRef, how: str
+) -> None:
+    """Planted in every channel there is; searched in all memory of every sandbox that follows."""
+    last_words, reason = PLANTERS[how]
+    first = target.exec(
+        PLANT + last_words,
+        zone=zone,
+        args={"secret": SECRET.decode()},
+        limits=pyosd.Limits(wall=1.0),
+    )
+    assert first.wait(WAIT_S).reason == reason
+    second = target.exec("print('up', flush=True)\nwhile True: pass", zone=zone)
+    assert next(second.iter_output(follow=True)) == b"up\n"
+    searched, found = 0, []
+    for pid in sandboxes(serving):
+        try:
+            found += [line for line, content in memory_of(pid) if SECRET in content]
+            searched += 1
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the first job's own, just gone
+    second.kill(WAIT_S)
+    assert searched >= 3, "janitor, zygote and the second job at least"
+    assert not found
