@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pyosd import errors, requests
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
-from pyosd.job_status import POLL_IDS
-from pyosd.types import AttributeValue, ref
+from pyosd.job_status import POLL_IDS, STATUS_IDS, JobStatus, decode_status
+from pyosd.types import AttributeId, AttributeValue, ref
 
 if TYPE_CHECKING:
     from pyosd.jobs import Job
@@ -61,17 +61,8 @@ def poll_jobs(jobs: Iterable[Job]) -> float:
 
     Returns: seconds until asking again is worth while, the least any of them suggests.
     """
-    groups: dict[tuple[int, int], list[Job]] = {}
-    for job in jobs:
-        groups.setdefault((id(job.commands), job.id.partition_id), []).append(job)
-    return min((_poll_group(group) for group in groups.values()), default=0.0)
-
-
-def _poll_group(jobs: list[Job]) -> float:
-    """Jobs of one partition of one target."""
-    answers = _ask_collection(jobs) if _collection_pays(jobs) else _ask_each(jobs)
     suggestions = []
-    for job, attributes in zip(jobs, answers, strict=True):
+    for job, attributes in ask_jobs(jobs, POLL_IDS):
         try:
             state, suggested = job.take_poll(attributes)
         except errors.JobExpired as error:
@@ -82,30 +73,56 @@ def _poll_group(jobs: list[Job]) -> float:
     return min(suggestions, default=0.0)
 
 
+def ask_jobs(
+    jobs: Iterable[Job], wanted: tuple[AttributeId, ...]
+) -> Iterator[tuple[Job, tuple[AttributeValue, ...]]]:
+    """The same attributes of many jobs, with one command for those of one partition where that pays.
+
+    Yields: each job once, in no order; no attributes: it has no record (any more).
+    """
+    groups: dict[tuple[int, int], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((id(job.commands), job.id.partition_id), []).append(job)
+    for group in groups.values():
+        ask = _ask_collection if _collection_pays(group) else _ask_each
+        yield from zip(group, ask(group, wanted), strict=True)
+
+
+def job_statuses(
+    jobs: Iterable[Job], wanted: tuple[AttributeId, ...] = STATUS_IDS
+) -> dict[Job, JobStatus | None]:
+    """What many jobs say now, asked for as poll_jobs() does; None: no record (any more)."""
+    return {job: decode_status(job.id, found) for job, found in ask_jobs(jobs, wanted)}
+
+
 def _collection_pays(jobs: list[Job]) -> bool:
     """Whether asking all members at once is less than asking each job, as far as we know."""
     members = _members_seen.get(jobs[0].commands, {}).get(jobs[0].id.partition_id, 0)
     return len(jobs) >= _COLLECTION_WORTH and members <= _COLLECTION_RATIO * len(jobs)
 
 
-def _ask_collection(jobs: list[Job]) -> list[tuple[AttributeValue, ...]]:
+def _ask_collection(
+    jobs: list[Job], wanted: tuple[AttributeId, ...]
+) -> list[tuple[AttributeValue, ...]]:
     """One command for all; jobs it does not tell of are asked for one by one."""
     commands, partition_id = jobs[0].commands, jobs[0].id.partition_id
     try:
-        members = commands.get_member_attributes(ref(partition_id, JOBS_COLLECTION), POLL_IDS)
+        members = commands.get_member_attributes(ref(partition_id, JOBS_COLLECTION), wanted)
     except errors.NotFound:
         members = ()
     _members_seen.setdefault(commands, {})[partition_id] = len(members)
-    found = {each.object_id: each.attributes for each in members}
+    found: dict[int, tuple[AttributeValue, ...]] = {
+        each.object_id: each.attributes for each in members
+    }
     others = [job for job in jobs if job.id.object_id not in found]
-    for job, attributes in zip(others, _ask_each(others), strict=True):
+    for job, attributes in zip(others, _ask_each(others, wanted), strict=True):
         found[job.id.object_id] = attributes
     return [found[job.id.object_id] for job in jobs]
 
 
-def _ask_each(jobs: list[Job]) -> list[tuple[AttributeValue, ...]]:
+def _ask_each(jobs: list[Job], wanted: tuple[AttributeId, ...]) -> list[tuple[AttributeValue, ...]]:
     """One command for each, all under way together; () for a job that is gone."""
-    lists = AttributeLists(POLL_IDS)
+    lists = AttributeLists(wanted)
     requests_sent = [
         job.commands.submit(requests.get_attributes(job.id, attributes=lists)) for job in jobs
     ]

@@ -107,6 +107,16 @@ POLL_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number) for number in (Number.STATE, Number.POLL_INTERVAL)
 )
 """What polling needs."""
+WATCH_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number)
+    for number in (
+        *(Number.GENERATION, Number.STATE, Number.REASON, Number.EXIT_CODE, Number.SIGNAL),
+        *(Number.ATTEMPT, Number.PROGRESS, Number.MESSAGE, Number.SUBMITTED, Number.QUEUE_TIME),
+        *(Number.RUN_TIME, Number.POSITION, Number.POLL_INTERVAL, Number.RESULT_LENGTH),
+        *(Number.STDOUT_LENGTH, Number.REASON_LABEL, Number.NAME),
+    )
+)
+"""What somebody wants to see who watches jobs."""
 
 
 @dataclass(frozen=True)

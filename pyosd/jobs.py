@@ -244,13 +244,13 @@ class Job(Future[Any]):
     # ---- output
     # ------------------------------------------------------------------------------------
 
-    def iter_output(self, *, follow: bool = False) -> Iterator[bytes]:
-        """Standard output, as it is stored, from its begin.
+    def iter_output(self, *, follow: bool = False, start: int = 0) -> Iterator[bytes]:
+        """Standard output, as it is stored, from a byte on.
 
         Args: follow: go on until the job has ended; else stop at what is there now.
         Yields: 1 byte to 1 MiB at a time.
         """
-        at, backoff = 0, Backoff()
+        at, backoff = start, Backoff()
         while True:
             state, suggested = self.poll() if follow else (JobState.COMPLETED, 0.0)
             for piece in _read_from(self.commands, self.id, at):

@@ -17,7 +17,7 @@ import click
 
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
-from pyosd.cli.follow import await_end, print_output
+from pyosd.cli.follow import await_end, interrupted, print_output
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.output import print_json
 from pyosd.cli.params import ADDRESS, AFTER, DURATION, SIZE, TAG
@@ -107,7 +107,10 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     if given["local"]:
         sys.exit(run_here(settings, given, code))
     with settings.connect() as target:
-        job = target.exec(code, **request)
+        try:
+            job = target.exec(code, **request)
+        except KeyboardInterrupt:
+            raise interrupted("a job may have been made all the same: osd ps --tail 1") from None
         if not must_wait(given):
             tell_next(settings, job)
             report(settings, job)

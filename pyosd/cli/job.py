@@ -6,57 +6,24 @@ from __future__ import annotations
 import collections
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
 
 import click
 
 from pyosd.cli.codes import Exit
-from pyosd.cli.follow import await_end, print_output
-from pyosd.cli.job_view import COLUMNS, exit_code, explanation, record_of
+from pyosd.cli.job_verb import JobListing, JobVerb, any_jobs, jobs_of, one_job, some_jobs
+from pyosd.cli.job_view import COLUMNS, explanation, record_of
+from pyosd.cli.logs import logs
 from pyosd.cli.output import print_json, print_records
-from pyosd.cli.params import DURATION, JOB
-from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.cli.params import MOMENT
+from pyosd.cli.verb import Failure, Settings
+from pyosd.cli.watch import wait, watch
 from pyosd.job_status import JobState, JobStatus
 from pyosd.jobs import Job
-from pyosd.target import Target
 from pyosd.types import ObjectRef
 
 __all__ = ["job", "ls"]
 
 LAST_LINES = 10
-
-
-class JobVerb(Verb):
-    """A verb about jobs, where something absent is a job."""
-
-    absent = Exit.JOB_UNKNOWN
-
-
-class JobListing(Listing):
-    """A listing of jobs."""
-
-    absent = Exit.JOB_UNKNOWN
-
-
-Function = Callable[..., None]
-
-
-def one_job(function: Function) -> Function:
-    """The argument JOB."""
-    return click.argument("address", metavar="JOB", type=JOB)(function)
-
-
-def some_jobs(function: Function) -> Function:
-    """The arguments JOB..."""
-    return click.argument("addresses", metavar="JOB...", type=JOB, nargs=-1, required=True)(
-        function
-    )
-
-
-def jobs_of(settings: Settings, target: Target, addresses: Sequence[ObjectRef]) -> Iterator[Job]:
-    """The jobs that were named."""
-    for address in addresses:
-        yield target.job(settings.job(address))
 
 
 def show(settings: Settings, statuses: list[JobStatus]) -> None:
@@ -78,7 +45,7 @@ def job() -> None:
 
 
 @job.command(cls=JobListing)
-@click.argument("addresses", metavar="[JOB]...", type=JOB, nargs=-1)
+@any_jobs
 @click.option(
     "--state",
     "states",
@@ -86,15 +53,47 @@ def job() -> None:
     multiple=True,
     help="Only jobs in this state; may be given again.",
 )
+@click.option("--since", type=MOMENT, help="Only jobs submitted then or later: 1h, or a time.")
+@click.option("--until", type=MOMENT, help="Only jobs submitted before then.")
+@click.option("--head", type=click.IntRange(0), metavar="N", help="Only the first N submitted.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N submitted.")
 @click.pass_obj
-def ls(settings: Settings, addresses: tuple[ObjectRef, ...], states: tuple[str, ...]) -> None:
-    """List jobs: those named, else all there are."""
+def ls(
+    settings: Settings,
+    addresses: tuple[ObjectRef, ...],
+    states: tuple[str, ...],
+    since: float | None,
+    until: float | None,
+    head: int | None,
+    tail: int | None,
+) -> None:
+    """List jobs in the order they were submitted: those named, else all there are."""
+    if head is not None and tail is not None:
+        raise click.UsageError("--head and --tail exclude each other")
     with settings.connect() as target:
         if addresses:
             found = [each.status() for each in jobs_of(settings, target, addresses)]
         else:
             found = [each for pid in target.list_partitions() for each in target.jobs(pid)]
-    show(settings, [each for each in found if not states or each.state.name in states])
+    chosen = [
+        each
+        for each in found
+        if (not states or each.state.name in states) and within(each, since, until)
+    ]
+    chosen.sort(key=lambda each: (submitted(each), each.id))
+    chosen = chosen[:head] if tail is None else chosen[max(0, len(chosen) - tail) :]
+    show(settings, chosen)
+
+
+def submitted(status: JobStatus) -> float:
+    """When, in seconds since 1970 by the target's clock; 0: it does not say."""
+    return status.submitted.timestamp() if status.submitted else 0.0
+
+
+def within(status: JobStatus, since: float | None, until: float | None) -> bool:
+    """Whether the job was submitted in that time."""
+    when = submitted(status)
+    return (since is None or when >= since) and (until is None or when < until)
 
 
 @job.command(cls=JobListing)
@@ -109,54 +108,6 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     else:
         settings.output = "wide" if settings.output == "table" else settings.output
         show(settings, found)
-
-
-@job.command(cls=JobVerb)
-@some_jobs
-@click.option("--timeout", type=DURATION, help="Give up waiting after so long (exit code 124).")
-@click.option(
-    "--exit-code",
-    "style",
-    type=click.Choice(["state", "script"]),
-    default="state",
-    help="Exit with a code for the state, or the script's own.  [state]",
-)
-@click.pass_obj
-def wait(
-    settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float | None, style: str
-) -> None:
-    """Wait until jobs have ended.
-
-    The first that is not COMPLETED gives the exit code.
-    """
-    code = 0
-    with settings.connect() as target:
-        for each in jobs_of(settings, target, addresses):
-            ended = await_end(each, settings, timeout)
-            code = code or exit_code(ended, style)
-    sys.exit(code)
-
-
-@job.command(cls=JobVerb)
-@one_job
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
-@click.option("--stderr", is_flag=True, help="Standard error, once the job has ended.")
-@click.option("--tail", type=click.IntRange(0), help="Only the last so many lines.")
-@click.pass_obj
-def logs(
-    settings: Settings, address: ObjectRef, follow: bool, stderr: bool, tail: int | None
-) -> None:
-    """Print what the script has printed so far."""
-    with settings.connect() as target:
-        each = target.job(settings.job(address))
-        if tail is None and not stderr:
-            each.poll()  # an object that is no job shall not be printed
-            print_output(each, follow=follow)
-            return
-        lines = each.logs(follow=follow, stream="stderr" if stderr else "stdout")
-        each.poll()
-        for line in lines if tail is None else collections.deque(lines, tail):
-            click.echo(line)
 
 
 @job.command(cls=JobVerb)
@@ -257,3 +208,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
     for line in explanation(state, log):
         click.echo(line)
+
+
+for each in (wait, watch, logs):
+    job.add_command(each)

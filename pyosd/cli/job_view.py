@@ -8,8 +8,18 @@ from datetime import datetime
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
 from pyosd.job_status import JobFlag, JobState, JobStatus
+from pyosd.types import ObjectRef
 
-__all__ = ["COLUMNS", "SCHEMA", "exit_code", "explanation", "last_line", "record_of"]
+__all__ = [
+    "COLUMNS",
+    "SCHEMA",
+    "WATCH_COLUMNS",
+    "by_interest",
+    "exit_code",
+    "explanation",
+    "last_line",
+    "record_of",
+]
 
 SCHEMA = "iosd.job/1"
 
@@ -36,6 +46,21 @@ COLOURS = {
 def milliseconds(when: datetime | None) -> int | None:
     """Milliseconds since 1970; None stays None."""
     return None if when is None else round(when.timestamp() * 1000)
+
+
+def limits_of(status: JobStatus) -> dict[str, float | int | None]:
+    """The limits in force, units in the names; None: not limited."""
+    limits = status.limits
+    given = {
+        "wall_s": limits.wall,
+        "cpu_s": limits.cpu,
+        "memory_bytes": limits.mem,
+        "processes": limits.procs,
+        "output_bytes": limits.output,
+        "open_files": limits.open_files,
+        "io_bytes": limits.io,
+    }
+    return {key: value or None for key, value in given.items()}  # type: ignore[misc]
 
 
 def record_of(status: JobStatus) -> Record:
@@ -73,6 +98,8 @@ def record_of(status: JobStatus) -> Record:
         "stderr_bytes": status.stderr_length,
         "flags": [flag.name.lower() for flag in JobFlag if flag in status.flags and flag.name],
         "script_sha256": status.sha256,
+        "limits": limits_of(status),
+        "predecessor": str(status.predecessor) if status.predecessor is not None else None,
         "zone": str(status.zone) if status.zone is not None else None,
         "pool": status.pool,
         "sandbox": status.sandbox,
@@ -97,9 +124,9 @@ def progress_of(row: Record) -> str:
 COLUMNS = (
     Column("JOB", lambda row: row["id"]),
     Column("STATE", lambda row: row["state"], colour=colour_of),
-    Column("REASON", lambda row: str(row["reason"]["number"] or "-"), right=True),
-    Column("DONE", progress_of, right=True),
-    Column("RUN", lambda row: format_seconds(row["run_s"]), right=True),
+    Column("REASON", lambda row: str(row["reason"]["number"] or "-"), right=True, drop=2),
+    Column("DONE", progress_of, right=True, drop=3),
+    Column("RUN", lambda row: format_seconds(row["run_s"]), right=True, drop=1),
     Column("QUEUED", lambda row: format_seconds(row["queue_s"]), right=True, wide=True),
     Column(
         "CPU",
@@ -109,9 +136,32 @@ COLUMNS = (
     ),
     Column("PEAK", lambda row: format_bytes(row["peak_memory_bytes"]), right=True, wide=True),
     Column("ZONE", lambda row: row["zone"] or "-", wide=True),
-    Column("SUBMITTED", lambda row: format_time(row["submitted_ms"])),
+    Column("SUBMITTED", lambda row: format_time(row["submitted_ms"]), drop=4),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
 )
+
+WATCH_COLUMNS = (
+    Column("JOB", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"], colour=colour_of),
+    Column("DONE", progress_of, right=True, drop=2),
+    Column("RUN", lambda row: format_seconds(row["run_s"]), right=True, drop=1),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True, drop=3),
+    Column("SAYS", lambda row: row["message"] or row["reason"]["label"], shrink=True, drop=4),
+)
+# What needs looking at comes first: what moves, what went wrong, what waits, what is well.
+INTEREST = {
+    JobState.RUNNING: 0,
+    JobState.COMPLETING: 0,
+    JobState.STARTING: 0,
+    JobState.QUEUED: 2,
+    JobState.HELD: 3,
+    JobState.COMPLETED: 4,
+}
+
+
+def by_interest(status: JobStatus) -> tuple[int, ObjectRef]:
+    """Where a job stands in a list that may be too long for the screen."""
+    return INTEREST.get(status.state, 1), status.id
 
 
 def exit_code(status: JobStatus, style: str = "state") -> int:

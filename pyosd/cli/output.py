@@ -22,8 +22,10 @@ __all__ = [
     "format_bytes",
     "format_seconds",
     "format_time",
+    "harmless",
     "print_json",
     "print_records",
+    "table_lines",
 ]
 
 FORMATS = ("table", "wide", "json", "jsonl", "id")
@@ -35,13 +37,18 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """How one column of a table comes from a record."""
+    """How one column of a table comes from a record.
+
+    right: numbers.  shrink: its texts may be cut.  wide: only with -o wide.
+    drop: left out where the terminal is too narrow, those with the greatest number first; 0: never.
+    """
 
     header: str
     text: Callable[[Record], str]
     right: bool = False
     shrink: bool = False
     wide: bool = False
+    drop: int = 0
     colour: Callable[[Record], str | None] = lambda record: None
 
 
@@ -63,30 +70,53 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def _fit(columns: Sequence[Column], widths: list[int], room: int) -> None:
-    """Take from the widest column that may shrink until all fit, or none can give more."""
+def harmless(text: str) -> str:
+    """Text that somebody else wrote, without what a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _fit(columns: Sequence[Column], widths: list[int], room: int) -> bool:
+    """Take from the widest column that may shrink until all fit; False: none can give more."""
     excess = sum(widths) + 2 * (len(widths) - 1) - room
     while excess > 0:
         able = [n for n, each in enumerate(columns) if each.shrink and widths[n] > SHORTEST]
         if not able:
-            return
+            return False
         widest = max(able, key=lambda n: widths[n])
         widths[widest] -= 1
         excess -= 1
+    return True
 
 
-def print_table(
-    columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
-) -> None:
-    """Print rows under their headers, two spaces between columns."""
-    table = [(row, [column.text(row) for column in columns]) for row in rows]
+def _without_least(columns: Sequence[Column]) -> list[Column]:
+    """The columns but the one to go first; all of them when none may."""
+    most = max(columns, key=lambda each: each.drop)
+    return [each for each in columns if each is not most or not most.drop]
+
+
+def table_lines(
+    columns: Sequence[Column],
+    rows: Sequence[Record],
+    *,
+    header: bool = True,
+    colour: bool = False,
+    room: int | None = None,
+) -> list[str]:
+    """Rows under their headers, two spaces between columns.
+
+    Args: room: columns of the terminal to fit into; None: nothing is cut.
+    """
+    table = [[harmless(column.text(row)) for column in columns] for row in rows]
     widths = [
-        max([len(column.header) * header, *(len(texts[n]) for _, texts in table)])
+        max([len(column.header) * header, *(len(texts[n]) for texts in table)])
         for n, column in enumerate(columns)
     ]
-    room = width_of_stdout()
-    if room is not None:
-        _fit(columns, widths, room)
+    if room is not None and not _fit(columns, widths, room):
+        fewer = _without_least(columns)
+        if len(fewer) < len(columns):
+            return table_lines(fewer, rows, header=header, colour=colour, room=room)
 
     def line(texts: Sequence[str], row: Record | None) -> str:
         cells = []
@@ -97,10 +127,17 @@ def print_table(
             cells.append(click.style(cell, fg=shade) if shade else cell)
         return "  ".join(cells).rstrip()
 
-    if header:
-        click.echo(line([column.header for column in columns], None))
-    for row, texts in table:
-        click.echo(line(texts, row), color=colour or None)
+    head = [line([column.header for column in columns], None)] if header else []
+    return head + [line(texts, row) for row, texts in zip(rows, table, strict=True)]
+
+
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
+) -> None:
+    """Print rows, cut to the terminal if there is one."""
+    room = width_of_stdout()
+    for text in table_lines(columns, [*rows], header=header, colour=colour, room=room):
+        click.echo(text, color=colour or None)
 
 
 def print_json(value: Any) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import datetime
 from math import inf
 from typing import Any
 
@@ -21,6 +23,7 @@ __all__ = [
     "COLLECTION",
     "DURATION",
     "JOB",
+    "MOMENT",
     "NUMBER",
     "SIZE",
     "TAG",
@@ -78,6 +81,27 @@ class Duration(click.ParamType[float]):
             return inf if value == "inf" else parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Moment(click.ParamType[float]):
+    """A time, 2026-11-21T15:00 (local unless it says otherwise), or a DURATION before now."""
+
+    name = "TIME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse to seconds since 1970."""
+        if isinstance(value, float):
+            return value
+        try:
+            return time.time() - parse_duration(str(value))
+        except ValueError:
+            pass
+        try:
+            return datetime.fromisoformat(str(value)).astimezone().timestamp()
+        except (ValueError, OverflowError):
+            self.fail(f"'{value}' is neither a time (2026-11-21T15:00) nor a duration", param, ctx)
 
 
 class Number(click.ParamType[int]):
@@ -166,6 +190,7 @@ JOB = Address("JOB", live.jobs)
 AFTER = AfterJob()
 SIZE = Size()
 DURATION = Duration()
+MOMENT = Moment()
 NUMBER = Number()
 ATTRIBUTE = Attribute()
 TAG = Tag()

@@ -78,7 +78,7 @@ def test_noise_never_raises() -> None:
         noise = bytearray(ALIKE)
         for _ in range(dice.randrange(1, 4)):
             noise[dice.randrange(len(noise))] ^= 1 << dice.randrange(8)
-        for each in decode_members(noise):
+        for each in decode_members(memoryview(noise)):
             assert len(group(each.object_id, each.attributes)) <= len(noise)
 
 
@@ -86,4 +86,4 @@ def test_reserved_bytes_do_not_matter() -> None:
     """Those of the heads may be anything."""
     noise = bytearray(ALIKE)
     noise[9] = noise[16 + 9] = 0xFF
-    assert list(decode_members(noise)) == MEMBERS
+    assert list(decode_members(memoryview(noise))) == MEMBERS

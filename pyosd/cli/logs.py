@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd job logs``: what scripts printed, of one job as it is, of several line by line with the job's id.
+
+Not here: how a job is asked for its output (jobs.py), what is said while one waits (follow.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+
+from pyosd._polling import Backoff, job_statuses
+from pyosd.attributes import Page
+from pyosd.cli.follow import LONGEST_PAUSE_S, interrupted, named
+from pyosd.cli.job_verb import JobVerb, jobs_of, some_jobs
+from pyosd.cli.verb import Settings
+from pyosd.job_status import JobStatus, Number
+from pyosd.jobs import Job
+from pyosd.types import AttributeId, ObjectRef
+
+__all__ = ["logs"]
+
+LOOK_BACK = 64 << 10  # bytes read at a time to find the last lines
+LOG_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number)
+    for number in (
+        *(Number.STATE, Number.POLL_INTERVAL, Number.STDOUT_LENGTH, Number.STDERR_LENGTH),
+    )
+)
+
+
+class Output:
+    """The output of one job: where we are in it, and how its lines are marked."""
+
+    def __init__(self, job: Job, *, stderr: bool, tail: int | None, prefix: str) -> None:
+        self.job = job
+        self.stderr = stderr
+        self.tail = tail
+        self.prefix = prefix.encode()
+        self.at = 0
+        self.rest = b""
+
+    def begin(self, status: JobStatus) -> None:
+        """Go to where the last lines begin, if only those are wanted."""
+        if self.tail is not None and not self.stderr:
+            self.at = last_lines_of(self.job, status.stdout_length, self.tail)
+
+    def copy(self, status: JobStatus, last: bool) -> bool:
+        """Print what is new; lines that are marked only when they are whole, or nothing will follow.
+
+        Returns: whether there was anything.
+        """
+        pieces = [*self._pieces(status)]
+        for piece in pieces:
+            self._put(piece)
+        if last and self.rest:
+            self._put(b"\n")
+        return bool(pieces)
+
+    def _pieces(self, status: JobStatus) -> Iterator[bytes]:
+        if self.stderr:
+            if status.done and status.stderr_length:
+                text = self.job.stderr()
+                yield text if self.tail is None else last_lines(text, self.tail)
+        elif status.done or status.stdout_length > self.at:
+            for piece in self.job.iter_output(start=self.at):
+                self.at += len(piece)
+                yield piece
+
+    def _put(self, piece: bytes) -> None:
+        out = sys.stdout.buffer
+        if self.prefix:
+            *lines, self.rest = (self.rest + piece).split(b"\n")
+            out.writelines(self.prefix + line + b"\n" for line in lines)
+        else:
+            out.write(piece)
+        out.flush()
+
+
+def last_lines(text: bytes, count: int) -> bytes:
+    """The last so many lines of a text; an unfinished one counts."""
+    lines = text.splitlines(keepends=True)
+    return b"".join(lines[max(0, len(lines) - count) :])
+
+
+def last_lines_of(job: Job, end: int, count: int) -> int:
+    """Where the last so many lines of a job's output begin, which is so long now."""
+    at, text = end, b""
+    while at and text.count(b"\n") <= count:
+        start = max(0, at - LOOK_BACK)
+        text = bytes(job.commands.read(job.id, start, at - start)) + text
+        at = start
+    return at + len(text) - len(last_lines(text, count))
+
+
+def copy_all(outputs: list[Output], *, follow: bool) -> None:
+    """Print what there is, and go on until all jobs have ended if told to.
+
+    Raises: JobExpired: one has no record (any more).
+    """
+    left, backoff, began = outputs, Backoff(), False
+    while left:
+        said = job_statuses([each.job for each in left], LOG_IDS)
+        going, moved, suggested = [], False, []
+        for each in left:
+            status = said[each.job] or each.job.status()  # raises where there is none
+            if not began:
+                each.begin(status)
+            moved = each.copy(status, status.done or not follow) or moved
+            if follow and not status.done:
+                going.append(each)
+                suggested.append(status.poll_interval)
+        left, began = going, True
+        if left:
+            backoff = Backoff() if moved else backoff
+            time.sleep(min(backoff.next(min(suggested)), LONGEST_PAUSE_S))
+
+
+@click.command(cls=JobVerb)
+@some_jobs
+@click.option("-f", "--follow", is_flag=True, help="Go on until the jobs have ended.")
+@click.option("--stderr", is_flag=True, help="Standard error, which is kept once a job has ended.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
+@click.pass_obj
+def logs(
+    settings: Settings,
+    addresses: tuple[ObjectRef, ...],
+    follow: bool,
+    stderr: bool,
+    tail: int | None,
+) -> None:
+    """Print what scripts have printed so far.
+
+    Of one job the bytes as they are; of several whole lines, each with its job's id before it.
+    """
+    with settings.connect() as target:
+        jobs = list({job.id: job for job in jobs_of(settings, target, addresses)}.values())
+        outputs = [
+            Output(job, stderr=stderr, tail=tail, prefix=f"{job.id} | " if len(jobs) > 1 else "")
+            for job in jobs
+        ]
+        try:
+            copy_all(outputs, follow=follow)
+        except KeyboardInterrupt:
+            goes = f"job {jobs[0].id} goes" if len(jobs) == 1 else "the jobs go"
+            raise interrupted(f"{goes} on: osd job logs -f {named(jobs)}") from None
