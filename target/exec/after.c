@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
 #define STEP_EDGES 64 /* looked at without letting go of the lock */
+#define PAUSE_NSEC 20000 /* between two steps: else the lock would be ours again at once */
 
 /* A job that others wait for. */
 struct osd_after_node {
@@ -18,6 +20,7 @@ struct osd_after_node {
 	struct osd_after_edge *kept;  /* not met, or of a job that is being accepted */
 	struct osd_after_node *next_settling;
 	bool settling;
+	bool pinned; /* stays until the target is closed */
 	uint8_t ended; /* terminal state; 0: not yet, or before there was a node */
 };
 
@@ -26,13 +29,20 @@ enum osd_status osd_after_init(struct osd_after_work *work)
 	return osd_job_table_init(&work->awaited);
 }
 
+static bool first_node(void *arg, struct osd_job_node *node)
+{
+	*(struct osd_job_node **)arg = node;
+	return false;
+}
+
 void osd_after_release(struct osd_after_work *work)
 {
-	while (work->settling) {
-		struct osd_after_node *node = work->settling;
+	struct osd_job_node *left = NULL;
 
-		work->settling = node->next_settling;
-		free(node);
+	while (work->awaited.count > 0) {
+		osd_job_table_each(&work->awaited, first_node, &left);
+		osd_job_table_remove(&work->awaited, left);
+		free(osd_container_of(left, struct osd_after_node, node));
 	}
 	osd_job_table_release(&work->awaited);
 }
@@ -112,7 +122,7 @@ static struct osd_after_node *get_node(struct osd_exec *exec, struct osd_object_
 
 static void free_if_idle(struct osd_exec *exec, struct osd_after_node *node)
 {
-	if (node->fresh || node->kept || node->settling)
+	if (node->fresh || node->kept || node->settling || node->pinned)
 		return;
 	osd_job_table_remove(&exec->after.awaited, &node->node);
 	pthread_cond_broadcast(&exec->changed); /* its job's record may go */
@@ -171,6 +181,13 @@ void osd_after_drop(struct osd_exec *exec, struct osd_job *job)
 	for (size_t i = 0; after && i < after->count; i++)
 		if (after->edges[i].link)
 			cut(exec, &after->edges[i]);
+}
+
+void osd_after_pin(struct osd_job *job)
+{
+	for (size_t i = 0; job->after && i < job->after->count; i++)
+		if (job->after->edges[i].link)
+			job->after->edges[i].node->pinned = true;
 }
 
 bool osd_after_awaited(const struct osd_exec *exec, struct osd_object_id id)
@@ -313,6 +330,7 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 
 void *osd_after_main(void *arg)
 {
+	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 	struct osd_exec *exec = arg;
 
 	pthread_mutex_lock(&exec->lock);
@@ -321,7 +339,8 @@ void *osd_after_main(void *arg)
 
 		if (exec->after.settling) {
 			settle_some(exec);
-			pthread_mutex_unlock(&exec->lock); /* others' turn */
+			pthread_mutex_unlock(&exec->lock);
+			nanosleep(&pause, NULL);
 			pthread_mutex_lock(&exec->lock);
 			continue;
 		}

@@ -86,6 +86,9 @@ void osd_after_ended(struct osd_exec *exec, struct osd_job *job);
 void osd_after_drop(struct osd_exec *exec, struct osd_job *job);
 /* Whether a job that has ended still decides about others: its record must stay. */
 bool osd_after_awaited(const struct osd_exec *exec, struct osd_object_id id);
+/* The end of the job could not be stored and is found again at the next start: until then the jobs
+ * that decide about it stay. */
+void osd_after_pin(struct osd_job *job);
 /* How many jobs it still waits for, and the first of them. */
 size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_first);
 /* A change of the job that was under way is over. */

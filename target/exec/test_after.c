@@ -115,6 +115,24 @@ static void test_record_stays(void)
 		CHECK(read_record(jobs[i]).reason == OSD_REASON_UNREACHABLE);
 }
 
+/* An end that could not be stored is decided again at the next start: what decides it stays. */
+static void test_pinned(void)
+{
+	struct osd_object_id first, job;
+
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	pthread_mutex_lock(&exec->lock);
+	osd_after_pin(osd_exec_find(exec, first)); /* waits for none: nothing to pin */
+	osd_after_pin(osd_exec_find(exec, job));
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	for (int i = 0; i < 3; i++)
+		CHECK(forget(first) == OSD_E_RETRY);
+	CHECK(awaited() == 1 && forget(job) == OSD_OK);
+}
+
 /* Closed in the middle of it all, nothing is leaked. */
 static void test_close_under_way(void)
 {
@@ -133,6 +151,7 @@ int main(void)
 	fill_store();
 	test_other_principals();
 	test_record_stays();
+	test_pinned();
 	test_close_under_way();
 	return 0;
 }
