@@ -11,13 +11,18 @@
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
 
+/* Bytes of attributes that one CREATE sets, in its one transaction. */
+#define SET_MAX (UINT64_C(256) << 20)
+
 /* CREATE of many: the target chooses the ids, and one page cannot tell about many objects. */
 static enum osd_status check_count(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	const struct osd_cdb *cdb = &request->decoded;
 
-	if (cdb->create_count > OSD_CREATE_MAX)
+	if (cdb->create_count > OSD_CREATE_MAX ||
+	    (osd_cdb_sets(cdb) &&
+	     (uint64_t)cdb->create_count * cdb->attributes.set_length > SET_MAX))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CREATE_COUNT);
 	if (cdb->create_count == 1)
 		return OSD_OK;

@@ -133,6 +133,14 @@ def test_many_have_consecutive_ids(osd: Commands, pid: int) -> None:
     assert osd.list_objects(pid)[1:] == made
 
 
+def test_many_with_more_attributes_than_one_transaction_takes(osd: Commands, pid: int) -> None:
+    values = [AttributeValue(Page.APPLICATION, number, bytes(60_000)) for number in (1, 2)]
+    lists = AttributeLists((), values)
+    check(osd.reply(rq.create(pid, count=COUNT_MAX, attributes=lists)), CDB_FIELD.at(32))
+    assert osd.list_objects(pid) == []
+    check(osd.reply(rq.create(pid, count=2, attributes=lists)), OK)
+
+
 def test_current_command_holds_the_highest_id_of_many(osd: Commands, pid: int) -> None:
     request = rq.create(pid, 0, 5, attributes=AttributePage(Page.CURRENT_COMMAND, 76))
     page = check(osd.reply(request), OK).page
