@@ -101,7 +101,8 @@ void osd_background_drop(struct osd_background *background)
 	free(background);
 }
 
-/* From the bytes of a CDB and its Data-Out; the place has been taken, and is given back on failure. */
+/* From the bytes of a CDB and its Data-Out; the place has been taken, and is given back on
+ * failure. */
 static enum osd_status make(struct osd_backgrounds *all, const uint8_t *cdb,
 			    const uint8_t *data_out, size_t length,
 			    struct osd_background **ret_background)
@@ -228,6 +229,7 @@ bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
 	struct osd_background *background = next_turn(all);
 	struct osd_tracked *tracked;
 	enum osd_status status;
+	bool goes_on;
 
 	if (!background)
 		return false;
@@ -237,7 +239,8 @@ bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
 	if (status != OSD_OK && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED)
 		osd_tracked_fail(tracked, status);
 	leave(arg);
-	if (!end_turn(all, background, status == OSD_E_BUSY || (status == OSD_OK && !tracked->state.done)))
+	goes_on = status == OSD_E_BUSY || (status == OSD_OK && !tracked->state.done);
+	if (!end_turn(all, background, goes_on))
 		osd_background_drop(background);
 	return true;
 }

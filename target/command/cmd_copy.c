@@ -45,11 +45,12 @@ static bool is_aborted(void *request)
 }
 
 /* Of the source: its ids are in the continuation segment. */
-static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_status status)
+static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_copy_method method,
+				   enum osd_status status)
 {
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	if (status == OSD_E_BUSY) /* these two objects' files are not alike */
+	if (status == OSD_E_BUSY && method == OSD_COPY_SHARE) /* these two objects' files are not alike */
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
 	return status;
 }
@@ -67,7 +68,7 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 		return status;
 	status = osd_draft_copy(draft, from, method, is_aborted, ctx->request, &length);
 	if (status != OSD_OK)
-		return copy_failed(ctx, status);
+		return copy_failed(ctx, method, status);
 	ctx->request->capacity_change = (int64_t)length;
 	/* Attributes are copied as of the same moment; without them writers need not wait longer. */
 	if (!source->attributes)

@@ -2,10 +2,10 @@
 /* tracked.h -- commands that run in bounded steps while the Command Tracking page of a collection
  * tells how far they are (osd2-wire 5.16, design D6).
  *
- * Each step is one transaction: the work on at most OSD_STEP_MEMBERS objects, fewer where that is much,
- * the page, and a record of where to go on.  A step that is not the last claims the collection: until the command has ended,
- * others that would change its members are refused (24/00).  A command that ends with one step leaves
- * no record.
+ * Each step is one transaction: the work on at most OSD_STEP_MEMBERS objects, fewer where that is
+ * much, the page, and a record of where to go on.  A step that is not the last claims the
+ * collection: until the command has ended, others that would change its members are refused
+ * (24/00).  A command that ends with one step leaves no record.
  *
  * With IMMED_TR the first transaction only accepts the command: checks, claim, record; after GOOD
  * background.h runs the steps, also after a restart. */

@@ -171,7 +171,8 @@ static void handle(struct osd_exec *exec, uint64_t what)
 		osd_pool_heard(exec, sandbox);
 }
 
-/* Waits whose time is over, or whose command was aborted.  What follows them touches the store, so the output thread does it. */
+/* Waits whose time is over, or whose command was aborted.  What follows them touches the store, so
+ * the output thread does it. */
 static void check_waits(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
 {
 	struct osd_exec_wait **end = &exec->late;

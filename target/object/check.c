@@ -4,7 +4,8 @@
  * lock is held from one object to the next.
  *
  * Beside the objects themselves: records that belong to no object, entries of value indexes, and the
- * counters in memory against what there is.  Contents of data are not read: there is nothing to compare them with. */
+ * counters in memory against what there is.  Contents of data are not read: there is nothing to
+ * compare them with. */
 #include "object/check.h"
 
 #include <stdlib.h>

@@ -360,7 +360,7 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
 /* With the record at hand locked: removes it, its attributes and its files. */
 enum osd_status osd_object_remove_record(struct osd_txn *txn);
 
-/* ---- data.c, change.c, resize.c, extents.c, settle.c, share.c ------------------------------------------------- */
+/* ---- data.c, change.c, resize.c, extents.c, settle.c, share.c ---------------------------- */
 
 /* Exclusive lock on what a change of [offset, end) touches, up to the end of the object when it
  * grows or is cut; the object's version is odd until osd_object_unlock.  OSD_E_NO_OBJECT: it was

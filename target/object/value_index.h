@@ -58,7 +58,6 @@ enum osd_status osd_index_note(struct osd_txn *txn, uint32_t page, uint32_t numb
 			       const uint8_t *value, size_t length);
 /* All noted changes, in order of keys; last before the commit. */
 enum osd_status osd_index_apply(struct osd_txn *txn);
-void osd_index_end(struct osd_txn *txn);
 /* A transaction that may change something begins and ends. */
 void osd_index_enter(struct osd_txn *txn);
 void osd_index_leave(struct osd_txn *txn);
