@@ -384,6 +384,8 @@ def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobE
     """The exception for a job that did not end COMPLETED."""
     label = status.reason_label or f"reason {status.reason}"
     text = f"job {status.id} ended {status.state.name}: {label}"
+    if status.message and status.started is None:  # the target's words, not the script's
+        text += f": {status.message}"
     if status.hint:
         text += f" ({status.hint})"
     if status.state is JobState.FAILED and status.reason // 100 == 2:

@@ -105,7 +105,6 @@ def record_of(status: JobStatus) -> Record:
         "sandbox": status.sandbox,
         "engine": status.engine,
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in status.after],
-        "predecessor": None if status.predecessor is None else str(status.predecessor),
         "key": status.key.decode(errors="backslashreplace"),
         "generation": status.generation,
     }

@@ -11,6 +11,7 @@
 static struct osd_objects *objects;
 static struct osd_exec *exec;
 static uint64_t pid;
+static uint64_t expiry_usec; /* of the jobs submitted; 0: not said */
 
 static void fill_store(void)
 {
@@ -39,8 +40,11 @@ static enum osd_status submit(const char *principal, uint64_t after, struct osd_
 	};
 	struct osd_exec_refusal refusal;
 
+	if (expiry_usec)
+		params.present |= 1u << OSD_EXEC_PARAM_EXPIRY;
+	params.expiry_usec = expiry_usec;
 	if (after) {
-		params.present = 1u << OSD_EXEC_PARAM_AFTER;
+		params.present |= 1u << OSD_EXEC_PARAM_AFTER;
 		params.after_count = 1;
 		params.after[0] = (struct osd_exec_after){pid, after, OSD_AFTER_COMPLETED};
 	}
@@ -56,6 +60,19 @@ static struct osd_job_record read_record(struct osd_object_id id)
 	CHECK(osd_job_record_get(txn, id, &record) == OSD_OK);
 	osd_txn_abort(txn);
 	return record;
+}
+
+static bool has_record(struct osd_object_id id)
+{
+	struct osd_job_record record;
+	struct osd_txn *txn;
+	enum osd_status status;
+
+	CHECK(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
+	status = osd_job_record_get(txn, id, &record);
+	osd_txn_abort(txn);
+	CHECK(status == OSD_OK || status == OSD_E_NO_OBJECT);
+	return status == OSD_OK;
 }
 
 static enum osd_status forget(struct osd_object_id id)
@@ -133,6 +150,26 @@ static void test_pinned(void)
 	CHECK(awaited() == 1 && forget(job) == OSD_OK);
 }
 
+/* The sweep leaves a record that still decides. */
+static void test_expired(void)
+{
+	struct osd_object_id first, job, other;
+
+	expiry_usec = 1;
+	CHECK(submit("alice", 0, &first) == OSD_OK);
+	CHECK(submit("alice", 0, &other) == OSD_OK);
+	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
+	expiry_usec = 0;
+	pthread_mutex_lock(&exec->lock);
+	osd_after_pin(osd_exec_find(exec, job));
+	pthread_mutex_unlock(&exec->lock);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
+	osd_exec_end_one(exec, other, OSD_REASON_KILLED);
+	osd_exec_sweep(exec);
+	CHECK(has_record(first) && !has_record(other) && !has_record(job));
+}
+
 /* Closed in the middle of it all, nothing is leaked. */
 static void test_close_under_way(void)
 {
@@ -152,6 +189,7 @@ int main(void)
 	test_other_principals();
 	test_record_stays();
 	test_pinned();
+	test_expired();
 	test_close_under_way();
 	return 0;
 }

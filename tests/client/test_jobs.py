@@ -16,6 +16,7 @@ import pyosd
 from pyosd import (
     Conflict,
     JobCancelled,
+    JobError,
     JobExpired,
     JobState,
     JobTimeout,
@@ -118,6 +119,21 @@ def test_hold_release_cancel(target: Target, zone: ObjectRef) -> None:
     assert other.cancel() and other.cancelled() and other.done()
     with pytest.raises(concurrent.futures.CancelledError):
         other.result()
+
+
+def test_after_other_jobs(target: Target, zone: ObjectRef) -> None:
+    first = target.exec("pass", zone=zone, hold=True)
+    second = target.exec("raise ValueError", zone=zone, after=[first])
+    third = target.exec("pass", zone=zone, after=[first.id, pyosd.After(second.id, False)])
+    never = target.exec("pass", zone=zone, after=[second])
+    status = third.status()
+    assert status.after == (pyosd.After(first.id), pyosd.After(second.id, False))
+    assert status.predecessor == first.id
+    first.release()
+    third.result(60)
+    with pytest.raises(JobError, match=f"{second.id} ended FAILED") as raised:
+        never.result(60)
+    assert raised.value.reason == 110
 
 
 def test_unfinished_job_is_in_the_way(target: Target, zone: ObjectRef) -> None:
