@@ -15,6 +15,7 @@ from pyosd.cli.job_view import COLUMNS, explanation, record_of
 from pyosd.cli.logs import logs
 from pyosd.cli.output import print_json, print_records
 from pyosd.cli.params import MOMENT
+from pyosd.cli.report import report, retry
 from pyosd.cli.verb import Failure, Settings
 from pyosd.cli.watch import wait, watch
 from pyosd.job_status import JobState, JobStatus
@@ -210,5 +211,5 @@ def why(settings: Settings, address: ObjectRef) -> None:
         click.echo(line)
 
 
-for each in (wait, watch, logs):
+for each in (wait, watch, logs, report, retry):
     job.add_command(each)

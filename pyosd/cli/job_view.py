@@ -8,10 +8,11 @@ from datetime import datetime
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
 from pyosd.job_status import JobFlag, JobState, JobStatus
-from pyosd.types import ObjectRef
+from pyosd.types import U64_MAX, ObjectRef
 
 __all__ = [
     "COLUMNS",
+    "NO_LIMIT",
     "SCHEMA",
     "WATCH_COLUMNS",
     "by_interest",
@@ -48,6 +49,9 @@ def milliseconds(when: datetime | None) -> int | None:
     return None if when is None else round(when.timestamp() * 1000)
 
 
+NO_LIMIT = (None, 0, U64_MAX)  # spellings of it
+
+
 def limits_of(status: JobStatus) -> dict[str, float | int | None]:
     """The limits in force, units in the names; None: not limited."""
     limits = status.limits
@@ -60,7 +64,7 @@ def limits_of(status: JobStatus) -> dict[str, float | int | None]:
         "open_files": limits.open_files,
         "io_bytes": limits.io,
     }
-    return {key: value or None for key, value in given.items()}  # type: ignore[misc]
+    return {key: None if value in NO_LIMIT else value for key, value in given.items()}  # type: ignore[misc]
 
 
 def record_of(status: JobStatus) -> Record:
@@ -99,7 +103,6 @@ def record_of(status: JobStatus) -> Record:
         "flags": [flag.name.lower() for flag in JobFlag if flag in status.flags and flag.name],
         "script_sha256": status.sha256,
         "limits": limits_of(status),
-        "predecessor": str(status.predecessor) if status.predecessor is not None else None,
         "zone": str(status.zone) if status.zone is not None else None,
         "pool": status.pool,
         "sandbox": status.sandbox,
@@ -228,7 +231,8 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
     lines.append(
         f"attempt {status.attempt}, cpu {format_seconds(status.cpu_user + status.cpu_system)}, "
         f"peak {format_bytes(status.peak_memory)}, read {format_bytes(status.bytes_read)}, "
-        f"written {format_bytes(status.bytes_written)}, {status.calls} calls"
+        f"written {format_bytes(status.bytes_written)}, "
+        f"{status.calls} call{'' if status.calls == 1 else 's'}"
     )
     if status.hint:
         lines.append(f"Hint: {status.hint}")

@@ -21,7 +21,8 @@ ENTRY_POINTS = "iosd.commands"
 COMMANDS = {
     "exec": ("pyosd.cli.exec", "exec_command", "Run a script next to the data."),
     "ps": ("pyosd.cli.job", "ls", "Short for: osd job ls."),
-    "job": ("pyosd.cli.job", "job", "Jobs: list, wait, logs, result, cancel, kill, why."),
+    "top": ("pyosd.cli.top", "top", "Show queue and jobs live."),
+    "job": ("pyosd.cli.job", "job", "Jobs: list, watch, wait, logs, result, kill, why, report."),
     "part": ("pyosd.cli.part", "part", "Partitions: create, list, check, remove."),
     "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),

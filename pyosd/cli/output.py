@@ -26,6 +26,7 @@ __all__ = [
     "print_json",
     "print_records",
     "table_lines",
+    "width_of_stdout",
 ]
 
 FORMATS = ("table", "wide", "json", "jsonl", "id")

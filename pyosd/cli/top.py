@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd top``: a live screen of what the target does with jobs.
+
+Every figure is the target's own, or the difference of two of its answers; what it does not tell is
+not shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from pyosd._polling import JOBS_COLLECTION
+from pyosd.attributes import Page
+from pyosd.cli.follow import LONGEST_PAUSE_S
+from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, record_of
+from pyosd.cli.output import Record, colour_wanted, print_json, table_lines, width_of_stdout
+from pyosd.cli.params import DURATION
+from pyosd.cli.screen import REDRAWS_PER_S
+from pyosd.cli.verb import Settings, Verb
+from pyosd.errors import NotFound
+from pyosd.job_status import WATCH_IDS, JobState, JobStatus, decode_status
+from pyosd.target import Target
+from pyosd.types import ROOT, AttributeId, ObjectRef, ref
+
+__all__ = ["top"]
+
+QUEUE_DEPTH, RETRY_AFTER, ISOLATION = 5, 6, 7  # of root page B000_0001h
+BUSY_SHARE = 0.1  # of the time that asking may take
+INTERRUPT = 3  # Ctrl-C, where the terminal sends no signal for it
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at the target.  when: of our monotonic clock; cost: seconds that it took."""
+
+    when: float
+    cost: float
+    queue_depth: int
+    retry_after_ms: int
+    isolation: str
+    jobs: dict[ObjectRef, JobStatus]
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are of each state that there is."""
+        found = Counter(each.state for each in self.jobs.values())
+        return {state.name: found[state] for state in JobState if found[state]}
+
+    def rates(self, before: Sample | None) -> dict[str, float | None]:
+        """Jobs a second since the last look, of those that are still there; None: no last look."""
+        if before is None:
+            return {"submitted_per_s": None, "ended_per_s": None}
+        seconds = self.when - before.when
+        fresh = [each for each in self.jobs if each not in before.jobs]
+        ended = [
+            each
+            for each, status in self.jobs.items()
+            if status.done and not (each in before.jobs and before.jobs[each].done)
+        ]
+        return {"submitted_per_s": len(fresh) / seconds, "ended_per_s": len(ended) / seconds}
+
+
+def take(target: Target) -> Sample:
+    """Look at the root's page and at the jobs collection of each partition."""
+    start = time.monotonic()
+    wanted = [AttributeId(Page.EXEC_ROOT, n) for n in (QUEUE_DEPTH, RETRY_AFTER, ISOLATION)]
+    page = {each.number: each for each in target.get_attributes(ROOT, wanted)}
+    jobs: dict[ObjectRef, JobStatus] = {}
+    for pid in target.list_partitions():
+        with contextlib.suppress(NotFound):  # a partition without jobs has no such collection
+            for member in target.get_member_attributes(ref(pid, JOBS_COLLECTION), WATCH_IDS):
+                status = decode_status(ref(pid, member.object_id), member.attributes)
+                if status is not None:
+                    jobs[status.id] = status
+    now = time.monotonic()
+    return Sample(
+        now,
+        now - start,
+        page[QUEUE_DEPTH].uint if QUEUE_DEPTH in page else 0,
+        page[RETRY_AFTER].uint if RETRY_AFTER in page else 0,
+        page[ISOLATION].text if ISOLATION in page else "",
+        jobs,
+    )
+
+
+def record(now: Sample, before: Sample | None = None) -> Record:
+    """The fields of "iosd.top/1"; of the jobs, those that have not ended."""
+    going = sorted((each for each in now.jobs.values() if not each.done), key=by_interest)
+    return {
+        "schema": "iosd.top/1",
+        "queue_depth": now.queue_depth,
+        "retry_after_ms": now.retry_after_ms,
+        "isolation": now.isolation or None,
+        "states": now.counts(),
+        **now.rates(before),
+        "jobs": [record_of(each) for each in going],
+    }
+
+
+def rate(value: float | None) -> str:
+    """Jobs a second for people."""
+    return "-" if value is None else f"{value:.1f}/s"
+
+
+def wrapped(parts: list[str], width: int | None) -> list[str]:
+    """Parts, two spaces between them, in lines of so many columns."""
+    lines = [""]
+    for part in parts:
+        longer = f"{lines[-1]}  {part}" if lines[-1] else part
+        if width is not None and lines[-1] and len(longer) > width:
+            lines.append(part)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def screen_lines(found: Record, width: int | None, height: int | None, colour: bool) -> list[str]:
+    """The screen.  width, height: None: all that there is."""
+    states: dict[str, int] = found["states"]
+    head = [
+        f"queue {found['queue_depth']}",
+        f"running {states.get('RUNNING', 0)}",
+        f"submitted {rate(found['submitted_per_s'])}",
+        f"ended {rate(found['ended_per_s'])}",
+        f"retry after {found['retry_after_ms']} ms",
+        f"isolation {found['isolation'] or 'none: no sandbox service'}",
+    ]
+    lines = wrapped(head, width)
+    lines += wrapped([f"{count} {name}" for name, count in states.items()] or ["no jobs"], width)
+    jobs = found["jobs"]
+    if not jobs:
+        return lines
+    room = None if height is None else max(1, height - len(lines) - 3)
+    lines += ["", *table_lines(WATCH_COLUMNS, jobs[:room], colour=colour, room=width)]
+    hidden = 0 if room is None else len(jobs) - room
+    return [*lines, f"{hidden} more"] if hidden > 0 else lines
+
+
+@contextlib.contextmanager
+def keys() -> Iterator[int | None]:
+    """Have the terminal give keys as they are typed; yields its descriptor, None: there is none."""
+    if not sys.stdin.isatty():
+        yield None
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def quit_within(seconds: float, descriptor: int | None) -> bool:
+    """Wait so long; True: q was typed, or the terminal is gone."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if descriptor is None:
+            time.sleep(left)
+        elif select.select([descriptor], [], [], min(left, LONGEST_PAUSE_S))[0]:
+            typed = os.read(descriptor, 64)
+            if not typed or b"q" in typed.lower() or INTERRUPT in typed:
+                return True
+    return False
+
+
+def ended_by(number: int, _: Any) -> None:
+    """Leave by way of the blocks that put the terminal right."""
+    sys.exit(128 + number)
+
+
+def live(target: Target, settings: Settings, interval: float) -> None:
+    """Draw until q or Ctrl-C."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    colour = colour_wanted(settings.colour, sys.stdout)
+    console = Console(no_color=not colour, highlight=False)
+    signal.signal(signal.SIGTERM, ended_by)
+    before: Sample | None = None
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        keys() as descriptor,
+        Live(console=console, screen=True, auto_refresh=False) as view,
+    ):
+        while True:
+            now = take(target)
+            width, height = console.size
+            lines = screen_lines(record(now, before), width, height - 1, colour)
+            view.update(Text.from_ansi("\n".join([*lines, "q: quit"])), refresh=True)
+            before = now
+            if quit_within(max(interval, now.cost / BUSY_SHARE), descriptor):
+                return
+
+
+@click.command(cls=Verb)
+@click.option("--once", is_flag=True, help="Print one screen and leave.  [unless on a terminal]")
+@click.option(
+    "--interval", type=DURATION, default=1.0, help="Between two looks, 100ms at least.  [1s]"
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="[table]"
+)
+@click.pass_obj
+def top(settings: Settings, once: bool, interval: float) -> None:
+    """Show what the target does with jobs, live: queue, states, rates, and the unfinished jobs.
+
+    q or Ctrl-C leaves.  Rates count what happened between two looks; asking takes at most a tenth of
+    the time.
+    """
+    with settings.connect() as target:
+        if not once and settings.output == "table" and sys.stdout.isatty():
+            live(target, settings, max(interval, 1 / REDRAWS_PER_S))
+            return
+        found = record(take(target))
+    if settings.output == "json":
+        print_json(found)
+        return
+    for line in screen_lines(found, width_of_stdout(), None, settings.colour_on_stdout):
+        click.echo(line, color=settings.colour_on_stdout or None)
