@@ -4,11 +4,6 @@
 #include "command/tasks.h"
 #include "command/validate.h"
 
-static bool is_aborted(void *request)
-{
-	return osd_command_aborted(request);
-}
-
 /* Damage ends the command with a CHECK CONDITION, but it has done its work: attributes, among them
  * the Error Recovery page asked for, are served. */
 enum osd_status osd_cmd_object_structure_check(struct osd_command_context *ctx)
@@ -18,8 +13,8 @@ enum osd_status osd_cmd_object_structure_check(struct osd_command_context *ctx)
 	enum osd_status status = osd_validate_alone(ctx);
 
 	if (status == OSD_OK)
-		status = osd_objects_check(ctx->objects, request->object.partition_id, is_aborted,
-					   request, &result);
+		status = osd_objects_check(ctx->objects, request->object.partition_id,
+					   osd_command_stops, ctx, &result);
 	if (status != OSD_OK || result.objects + result.containers == 0)
 		return status;
 	request->fault.has_command_information = true;

@@ -39,11 +39,6 @@ static enum osd_status find_source(struct osd_command_context *ctx, struct osd_c
 				: osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 }
 
-static bool is_aborted(void *request)
-{
-	return osd_command_aborted(request);
-}
-
 /* Of the source: its ids are in the continuation segment. */
 static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_copy_method method,
 				   enum osd_status status)
@@ -66,7 +61,7 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_draft_copy(draft, from, method, is_aborted, ctx->request, &length);
+	status = osd_draft_copy(draft, from, method, osd_command_stops, ctx, &length);
 	if (status != OSD_OK)
 		return copy_failed(ctx, method, status);
 	ctx->request->capacity_change = (int64_t)length;

@@ -51,6 +51,14 @@ void osd_command_hold(const struct osd_command_context *ctx)
 		nanosleep(&pause, NULL);
 }
 
+bool osd_command_stops(void *context)
+{
+	const struct osd_command_context *ctx = context;
+
+	osd_command_hold(ctx);
+	return osd_command_aborted(ctx->request);
+}
+
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)
 {
 	uint64_t at = request->command_data_in;

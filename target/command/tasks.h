@@ -50,5 +50,7 @@ bool osd_command_aborted(const struct osd_request *request);
  * as the file of the option hold exists and nobody aborts it. */
 struct osd_command_context;
 void osd_command_hold(const struct osd_command_context *ctx);
+/* Both, for walks of the object layer: context is the command's. */
+bool osd_command_stops(void *context);
 
 #endif

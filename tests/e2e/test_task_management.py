@@ -18,13 +18,14 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
+from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request, encode
 from pyosd.errors import OSDError
 from pyosd.exec_params import ExecFlag, ExecParams
 from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
+from tests.command.held import MANY, RED, STEP, until
 from tests.command.test_collection import membership
-from tests.command.test_tracking import MANY, RED, STEP, until
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import FINAL, RawSession, reset_on_close
 from tests.expect import OK, TASK_ABORTED, check
@@ -288,6 +289,7 @@ READERS: dict[str, Callable[[ObjectRef], Request]] = {
     "GET MEMBER ATTRIBUTES": lambda c: rq.get_member_attributes(
         c, attributes=AttributeLists((RED.id,))
     ),
+    "OBJECT STRUCTURE CHECK": lambda c: rq.object_structure_check(c.partition_id),
 }
 
 
@@ -310,6 +312,26 @@ def test_abort_reader(
     victim.socket.close()
     check(target.reply(READERS[name](collection)), OK)
     alive(unit, target)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_abort_copy(unit: Unit, target: pyosd.Target, pid: int, gate: Path, function: int) -> None:
+    """In the middle of the data: no object, no capacity taken, and the source is free."""
+    source = target.create_and_write(pid, b"data" * 1000)
+    before = target.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0x81)
+    victim = unit.victim()
+    victim.start(rq.copy_user_object(source, pid, 0x7_0000))
+    until(lambda: target.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0x81) != before)
+    victim.manage(function)
+    status, _ = victim.outcome()
+    assert status == TASK_ABORTED
+    gate.unlink()
+    victim.socket.close()
+    alive(unit, target)
+    assert target.get_attribute(ref(pid), Page.PARTITION_INFORMATION, 0x81) == before
+    assert target.list_objects(pid) == [source]
+    target.write(source, 0, b"free")
+    check(target.reply(rq.copy_user_object(source, pid, 0x7_0000)), OK)
 
 
 def test_abort_in_the_queue(

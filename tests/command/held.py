@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Long commands that wait: the option hold makes one wait between its steps as long as a file exists,
+so each test sees it where it wants to, after its first step of 1,024 members.
+
+Lives here: a harness with such commands, and what tests ask of it.  Not here: the tests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyosd import requests as rq
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists, Request
+from pyosd.commands import Commands, Reply
+from pyosd.tracking import CommandTracking
+from pyosd.types import AttributeValue, ObjectRef, TaskManagement
+from tests.command.test_collection import membership
+from tests.expect import (
+    TASK_ABORTED,
+)
+from tests.harness import Harness
+
+STEP = 1024
+MANY = 3 * STEP + 7
+IMMED_TR = 0x80
+SET_MEMBERS, REMOVE_MEMBERS, REMOVE, QUERY, CREATE = 0x88A3, 0x88A1, 0x8896, 0x88A0, 0x8894
+RED = AttributeValue(Page.APPLICATION, 1, b"red")
+BLUE = AttributeValue(Page.APPLICATION, 1, b"blue")
+PATIENCE_S = 20.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+
+
+def ended(osd: Commands, collection: ObjectRef) -> CommandTracking:
+    """What the page says when nothing is in progress any more."""
+    until(lambda: not osd.tracking(collection).active)
+    return osd.tracking(collection)
+
+
+create_tracking = rq.create_user_tracking_collection
+
+
+@dataclass
+class Held:
+    """A harness whose long commands wait after each step."""
+
+    harness: Harness
+    gate: Path
+
+    @property
+    def osd(self) -> Commands:
+        return self.harness.osd
+
+    def let_go(self) -> None:
+        self.gate.unlink()
+
+    def populate(self, count: int = MANY) -> ObjectRef:
+        """A linked collection with so many members."""
+        pid = self.osd.create_partition()
+        collection = self.osd.create_collection(pid)
+        for left in range(count, 0, -4096):
+            self.osd.create_many(pid, min(left, 4096), attributes=[membership(collection)])
+        return collection
+
+    def first_step(self, collection: ObjectRef, action: int, done: int | None = STEP) -> None:
+        """Wait until it has been done."""
+        until(lambda: self.osd.tracking(collection).done == done)
+        page = self.osd.tracking(collection)
+        assert (page.active, page.ended) == (action, 0xFFFF)
+
+    def red(self, collection: ObjectRef) -> int:
+        found = self.osd.get_member_attributes(collection, [RED.id])
+        return sum(each.attributes[0].value == b"red" for each in found)
+
+    def start(self, request: Request) -> Pending:
+        return Pending(self.osd, request)
+
+
+class Pending:
+    """A request under way on the harness."""
+
+    def __init__(self, osd: Commands, request: Request) -> None:
+        self.pending = osd.submit(request)
+        self.tag: int = self.pending.pending.tag  # type: ignore[attr-defined]
+
+    def reply(self) -> Reply:
+        return self.pending.reply()
+
+
+def set_red(collection: ObjectRef, immediate: bool = False) -> Request:
+    lists = AttributeLists((), (RED,))
+    return rq.set_member_attributes(collection, immediate, attributes=lists)
+
+
+def abort(held: Held, command: Pending) -> None:
+    """ABORT TASK, and see that it was."""
+    answer = held.osd.perform_task_management(TaskManagement.ABORT_TASK, command.tag)
+    assert answer.response == 0
+    assert command.reply().response.status == TASK_ABORTED
+
+
+def check_aborted(held: Held, collection: ObjectRef, done: int = STEP) -> None:
+    page = held.osd.tracking(collection)
+    assert (page.active, page.ended, page.sense) == (0, TASK_ABORTED, None)
+    assert page.done == done

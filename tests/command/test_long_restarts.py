@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Long commands and restarts: what was accepted goes on, whatever kills the target when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.errors import Unreachable
+from pyosd.types import ref
+from tests.command.held import (
+    CREATE,
+    IMMED_TR,
+    MANY,
+    QUERY,
+    RED,
+    REMOVE,
+    REMOVE_MEMBERS,
+    SET_MEMBERS,
+    STEP,
+    Held,
+    check_aborted,
+    create_tracking,
+    ended,
+    set_red,
+    until,
+)
+from tests.conftest import MakeHarness
+from tests.expect import (
+    OK,
+    check,
+)
+
+
+@pytest.mark.parametrize("action", [SET_MEMBERS, REMOVE_MEMBERS, REMOVE, QUERY, CREATE])
+def test_goes_on_after_kill(kept: Held, action: int) -> None:
+    """GOOD was said: after a restart it goes on where it was, and ends well."""
+    collection = kept.populate()
+    pid = collection.partition_id
+    tracker = ref(pid, 0x5_0000)
+    if action == QUERY:
+        kept.osd.create_tracking_collection(pid, tracker.object_id)
+    request = {
+        SET_MEMBERS: set_red(collection, True),
+        REMOVE_MEMBERS: rq.remove_member_objects(collection, True),
+        REMOVE: replace(rq.remove_collection(collection, with_members=True), bits11=IMMED_TR | 1),
+        QUERY: rq.query_into(collection, [], tracker.object_id, immediate=True),
+        CREATE: replace(create_tracking(pid, 0x5_0000, collection.object_id), bits11=IMMED_TR),
+    }[action]
+    if action not in (QUERY, CREATE):
+        tracker = collection
+    check(kept.osd.reply(request), OK)
+    assert kept.osd.tracking(tracker).active == action
+    kept.harness.kill()
+    kept.harness.restart()
+    page = kept.osd.tracking(tracker)
+    assert (page.active, page.ended) == (action, 0xFFFF)
+    kept.let_go()
+    if action == REMOVE:
+        until(lambda: kept.osd.list_collections(pid) == [])
+        assert len(kept.osd.list_objects(pid)) == MANY
+        return
+    page = ended(kept.osd, tracker)
+    assert page.ended_well
+    assert (page.percent, page.done, page.missing_skipped) == (100, MANY, 0)
+    if action == SET_MEMBERS:
+        assert kept.red(collection) == MANY
+    elif action == REMOVE_MEMBERS:
+        assert kept.osd.list_objects(pid) == []
+    else:
+        assert kept.osd.list_members(tracker) == kept.osd.list_members(collection)
+
+
+def test_killed_between_steps(kept: Held) -> None:
+    """Wherever it is hit: every member is set once all is said and done, none counts twice."""
+    kept.let_go()
+    collection = kept.populate(12 * STEP)
+    check(kept.osd.reply(set_red(collection, True)), OK)
+    until(lambda: (kept.osd.tracking(collection).done or 0) >= STEP)
+    kept.harness.kill()
+    kept.harness.restart()
+    page = ended(kept.osd, collection)
+    assert page.ended_well
+    assert page.done == kept.red(collection) == 12 * STEP
+
+
+@pytest.mark.parametrize("at", [60, 90, 130, 200, 1500, 5000, 9000])
+def test_killed_at_a_store_call(make_harness: MakeHarness, at: int) -> None:
+    """Before, in and after the acceptance, in a step, between two: if it was accepted, it is done."""
+    first = make_harness()
+    held = Held(first, Path())
+    collection = held.populate(STEP + 100)
+    first.finish()
+    second = make_harness(fault=at, fault_kill=1)
+    accepted = False
+    try:
+        accepted = second.osd.reply(set_red(collection, True)).error is None
+        ended(second.osd, collection)
+        until(lambda: second.osd.reply(rq.list_objects()).error is not None)
+    except Unreachable:
+        second.killed = True
+    assert second.killed, "the call came"
+    second.transport.close()
+    first.start()
+    page = ended(first.osd, collection)
+    assert page.ended == 0
+    red = Held(first, Path()).red(collection)
+    assert red == (page.done or 0)
+    assert red in ((STEP + 100,) if accepted else (0, STEP + 100))
+
+
+def test_ends_in_good_order(kept: Held) -> None:
+    """A target that is told to end leaves the rest for the next start."""
+    collection = kept.populate()
+    check(kept.osd.reply(set_red(collection, True)), OK)
+    kept.harness.restart()
+    assert kept.osd.tracking(collection).active == SET_MEMBERS
+    kept.let_go()
+    assert ended(kept.osd, collection).done == MANY
+
+
+def test_unanswered_command_after_kill(kept: Held) -> None:
+    """Nobody waits for it any more: the page says that it did not finish."""
+    collection = kept.populate()
+    command = kept.start(set_red(collection))
+    kept.first_step(collection, SET_MEMBERS)
+    kept.harness.kill()
+    with pytest.raises(Unreachable):
+        command.reply()
+    kept.harness.restart()
+    check_aborted(kept, collection)
+    kept.let_go()
+    assert kept.red(collection) == STEP
+    kept.osd.set_member_attributes(collection, [RED])
+    assert kept.red(collection) == MANY
+
+
+def test_store_of_the_previous_release(kept: Held, tmp_path: Path) -> None:
+    """It has no commands.db: it is made."""
+    collection = kept.populate(5)
+    kept.harness.finish()
+    (tmp_path / "store" / "db" / "commands.db").unlink()
+    kept.harness.start()
+    kept.let_go()
+    kept.osd.set_member_attributes(collection, [RED], immediate=True)
+    assert ended(kept.osd, collection).done == 5
