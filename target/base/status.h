@@ -49,7 +49,6 @@ enum osd_sense_key {
 	X(OSD_E_JOB_IN_WAY,       ILLEGAL_REQUEST,  0x8011, "an unfinished job stands in the way")                 \
 	X(OSD_E_JOB_KEY_CLASH,    ILLEGAL_REQUEST,  0x8012, "idempotency key in use with other content")           \
 	X(OSD_E_ISOLATION,        ILLEGAL_REQUEST,  0x8013, "isolation level not available on this host")          \
-	X(OSD_E_JOB_STATE,        ILLEGAL_REQUEST,  0x8014, "not possible in this state of the job")               \
 	X(OSD_E_BYTECODE,         ILLEGAL_REQUEST,  0x8015, "byte-code is not allowed on this target")              \
 	X(OSD_E_QUOTA,            DATA_PROTECT,     0x5507, "quota exceeded")                                      \
 	X(OSD_E_NO_SPACE,         DATA_PROTECT,     0x5507, "no space left on the backing device")                 \

@@ -84,8 +84,6 @@ static const struct osd_sense_row rows[] = {
 	{"idempotency key is in use with other content", OSD_E_JOB_KEY_CLASH, 0, NONE, OBJECT,
 	 NULL},
 	{"isolation level is not available on this host", OSD_E_ISOLATION, 0, NONE, OBJECT, NULL},
-	{"not possible in this state of the job", OSD_E_JOB_STATE, 0, NONE, OBJECT,
-	 "kept for job control; nothing answers so yet"},
 	{"byte-code is not allowed on this target", OSD_E_BYTECODE, 0, NONE, OBJECT, NULL},
 	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
 	{"job ended: queue or hold", OSD_E_JOB_QUEUE, 0, NONE, OBJECT | COMMAND, "01h: reason 1xx"},
