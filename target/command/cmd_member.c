@@ -41,17 +41,21 @@ static enum osd_status validate(struct osd_tracked *tracked, struct osd_txn *txn
 static enum osd_status set_member(struct osd_tracked *tracked, struct osd_txn *txn,
 				  struct osd_object_id id)
 {
+	int64_t *change = &tracked->next.capacity_change;
 	bool plain;
 	enum osd_status status = is_plain_member(txn, id, &plain);
 
 	if (status != OSD_OK || !plain)
 		return status;
-	return osd_attributes_set(tracked->ctx->request, txn, id, false);
+	return osd_phase_set_of(tracked->ctx->request, txn, id, false, change);
 }
 
 static enum osd_status set_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	return osd_tracked_walk(tracked, txn, tracked->tracker, set_member);
+	enum osd_status status = osd_tracked_walk(tracked, txn, tracked->tracker, set_member);
+
+	tracked->ctx->request->set_change = tracked->next.capacity_change;
+	return status;
 }
 
 const struct osd_tracked_def osd_tracked_set_members = {.begin = validate, .step = set_step};
@@ -171,6 +175,64 @@ enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
 
 /* ---- REMOVE MEMBER OBJECTS ------------------------------------------------------------------- */
 
+struct measuring {
+	struct osd_request *request;
+	struct osd_list_result batch;
+	uint64_t next_id, used, before; /* before: this batch, for its repetition */
+	uint64_t ids[OSD_STEP_MEMBERS];
+};
+
+static enum osd_status measure_batch(void *arg, struct osd_txn *txn)
+{
+	struct measuring *measuring = arg;
+	struct osd_object_id id = measuring->request->object;
+	struct osd_list_request list = {OSD_LIST_MEMBERS, id, measuring->next_id};
+	enum osd_status status = osd_validate_exists(measuring->request, txn);
+
+	osd_txn_watch(txn, &measuring->request->aborted);
+	measuring->used = measuring->before;
+	if (status == OSD_OK)
+		status = osd_list_uncounted(txn, &list, measuring->ids, OSD_STEP_MEMBERS,
+					    &measuring->batch);
+	for (size_t i = 0; status == OSD_OK && i < measuring->batch.count; i++) {
+		uint64_t used = 0;
+		bool plain;
+
+		id.object_id = measuring->ids[i];
+		status = is_plain_member(txn, id, &plain);
+		if (status == OSD_OK && plain)
+			status = osd_object_used(txn, id, &used);
+		measuring->used += used;
+		if (status == OSD_E_NO_OBJECT) /* somebody removed it meanwhile */
+			status = OSD_OK;
+	}
+	return status;
+}
+
+/* Who asks for the change in used capacity is told what the members had when it began, for
+ * attributes are served before they go. */
+static enum osd_status measure_removal(struct osd_command_context *ctx)
+{
+	OSD_CLEANUP_FREE struct measuring *measuring = NULL;
+	struct osd_request *request = ctx->request;
+	enum osd_status status;
+
+	if (!request->attributes || !request->attributes->wants_capacity_change)
+		return OSD_OK;
+	measuring = calloc(1, sizeof(*measuring));
+	if (!measuring)
+		return OSD_E_NO_MEMORY;
+	measuring->request = request;
+	do {
+		measuring->before = measuring->used;
+		status = osd_transact(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS,
+				      OSD_COMMIT_PROCESS, measure_batch, measuring);
+		measuring->next_id = measuring->batch.next_id;
+	} while (status == OSD_OK && measuring->next_id != 0);
+	request->capacity_change = -(int64_t)measuring->used;
+	return status;
+}
+
 /* Attributes of the collection itself come before its members go. */
 static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn *txn)
 {
@@ -198,9 +260,14 @@ const struct osd_tracked_def osd_tracked_remove_members = {.begin = begin_remova
 
 enum osd_status osd_cmd_remove_member_objects(struct osd_command_context *ctx)
 {
+	enum osd_status status;
+
 	/* Nobody empties a partition so; REMOVE PARTITION does, and says what it is. */
 	if (ctx->request->object.object_id == OSD_OBJECTS_COLLECTION)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
+	status = measure_removal(ctx);
+	if (status != OSD_OK)
+		return status;
 	return osd_tracked_run(ctx, &osd_tracked_remove_members, ctx->request->object,
 			       FIELD_OBJECT_ID);
 }

@@ -35,9 +35,8 @@ static bool measures(const struct osd_request *request)
 	return request->attributes->wants_capacity_change;
 }
 
-/* Sets attributes of one object; what they change in used capacity is added up. */
-static enum osd_status set_of(struct osd_request *request, struct osd_txn *txn,
-			      struct osd_object_id id, bool unfinished)
+enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *txn,
+				 struct osd_object_id id, bool unfinished, int64_t *change)
 {
 	uint64_t before = 0, after = 0;
 	enum osd_status status = OSD_OK;
@@ -49,7 +48,7 @@ static enum osd_status set_of(struct osd_request *request, struct osd_txn *txn,
 	if (status == OSD_OK && measures(request))
 		status = osd_object_used(txn, id, &after);
 	if (status == OSD_OK)
-		request->set_change += (int64_t)(after - before);
+		*change += (int64_t)(after - before);
 	return status;
 }
 
@@ -64,7 +63,8 @@ enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 	request->set_change = 0; /* an attempt before this one was rolled back */
 	if (request->made_count) {
 		for (uint32_t i = 0; i < request->made_count; i++) {
-			status = set_of(request, txn, made_object(request, i), false);
+			status = osd_phase_set_of(request, txn, made_object(request, i), false,
+						  &request->set_change);
 			if (status != OSD_OK)
 				return status;
 		}
@@ -72,7 +72,8 @@ enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
 		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
 			return status;
-		status = set_of(request, txn, request->object, status == OSD_E_JOB_IN_WAY);
+		status = osd_phase_set_of(request, txn, request->object,
+					  status == OSD_E_JOB_IN_WAY, &request->set_change);
 		if (status != OSD_OK)
 			return status;
 	}

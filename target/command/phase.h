@@ -11,6 +11,9 @@
 unsigned osd_phase_txn_flags(const struct osd_request *request);
 /* Objects the command made take any attribute; others none but job control while unfinished. */
 enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn);
+/* Those of one object; what they change in used capacity, if it is asked for, is added to *change. */
+enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *txn,
+				 struct osd_object_id id, bool unfinished, int64_t *change);
 enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn);
 enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn);
 /* The same for nothing, before a command that cannot be rolled back: whether it will be refused. */

@@ -31,6 +31,7 @@ struct osd_tracked_state {
 	uint64_t next_id; /* first id not dealt with in this phase */
 	uint64_t processed, missing;
 	uint64_t total; /* objects to process, as far as known at the first step; 0: unknown */
+	int64_t capacity_change; /* so far; not in the record, as nothing can be told later */
 	bool done;	/* this was the last step */
 	bool gone;	/* with done: and it removed the tracker */
 };

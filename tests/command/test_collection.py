@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_TYPE, Page
+from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_TYPE, LOGICAL_LENGTH, Page
 from pyosd.cdb import AttributeLists, AttributePage, SetOne
 from pyosd.commands import Commands, Reply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
@@ -303,6 +303,36 @@ def test_remove_member_objects(
     assert osd.list_members(collection) == []
     assert len(osd.list_objects(collection.partition_id)) == 1
     check(osd.reply(rq.read(members[0], 0, 1)), NO_OBJECT)
+
+
+CAPACITY_CHANGE = AttributeId(Page.CURRENT_COMMAND, 6)
+
+
+def change_told(reply: Reply) -> int:
+    value = reply.attribute(CAPACITY_CHANGE).value
+    return int.from_bytes(value, "big", signed=True)
+
+
+def test_change_in_used_capacity(
+    osd: Commands, collection: ObjectRef, members: list[ObjectRef]
+) -> None:
+    """What a command changes in the used capacity of members is told with it."""
+    for each in members:
+        osd.write(each, 0, b"x" * 1000)
+    lists = AttributeLists((CAPACITY_CHANGE,))
+    longer = AttributeValue(LOGICAL_LENGTH.page, LOGICAL_LENGTH.number, (5000).to_bytes(8, "big"))
+    request = rq.set_member_attributes(
+        collection, attributes=AttributeLists((CAPACITY_CHANGE,), (longer,))
+    )
+    told = check(osd.reply(request), OK)
+    change = told.retrieved.members[0].attributes[0].value
+    assert int.from_bytes(change, "big", signed=True) == len(members) * 4000
+    reply = check(osd.reply(rq.remove_member_objects(collection, attributes=lists)), OK)
+    assert change_told(reply) == -len(members) * 5000
+    joined = osd.create(collection.partition_id, attributes=[membership(collection)])
+    osd.write(joined, 0, b"stays")
+    request = rq.remove_collection(collection, with_members=True, attributes=lists)
+    assert change_told(check(osd.reply(request), OK)) == 0, "its members stay"
 
 
 def test_more_members_than_one_transaction_takes(osd: Commands, collection: ObjectRef) -> None:
