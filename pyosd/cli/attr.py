@@ -23,6 +23,7 @@ COLUMNS = (
     Column("ATTRIBUTE", lambda row: row["id"]),
     Column("BYTES", lambda row: str(row["bytes"]), right=True),
     Column("VALUE", lambda row: row["text"], shrink=True),
+    Column("PAGE", lambda row: row["page_name"], wide=True),
     Column("HEX", lambda row: row["hex"], shrink=True, wide=True),
 )
 
@@ -40,12 +41,19 @@ def text_of(value: bytes) -> str:
     return value.hex()
 
 
+def page_name(page: int) -> str:
+    """What `Page` calls it, as `user-information`; empty: it has no name."""
+    names = {each.value: each.name for each in Page}
+    return names.get(page, "").lower().replace("_", "-")
+
+
 def record_of(attribute: AttributeValue) -> Record:
     """One attribute's record."""
     return {
         "schema": SCHEMA,
         "id": str(attribute.id),
         "page": attribute.page,
+        "page_name": page_name(attribute.page),
         "number": attribute.number,
         "bytes": len(attribute.value),
         "text": text_of(attribute.value),

@@ -96,6 +96,17 @@ def test_attributes(osd: Run, obj: ObjectRef) -> None:
     osd("obj", "attr", "set", obj, "0xa", "x", code=2)
 
 
+def test_names_of_pages(osd: Run, obj: ObjectRef) -> None:
+    osd("obj", "attr", "set", obj, "0xa0000/1", "x")
+    whole = json.loads(osd("obj", "attr", "ls", obj, "-o", "json").stdout)["attributes"]
+    names = {each["page"]: each["page_name"] for each in whole}
+    assert (names[1], names[3], names[0xA0000]) == ("user-information", "user-timestamps", "")
+    partition = str(obj).partition("/")[0]
+    recovery = json.loads(osd("obj", "attr", "get", partition, "0x30000006/0", "-o", "json").stdout)
+    assert {each["page_name"] for each in recovery["attributes"]} == {"partition-recovery"}
+    assert "PAGE" in osd("obj", "attr", "ls", obj, "-o", "wide").stdout
+
+
 def test_attribute_of_the_target_cannot_be_set(osd: Run, obj: ObjectRef) -> None:
     osd("obj", "attr", "set", obj, "1/2", "1", "--int", code=1)
 
