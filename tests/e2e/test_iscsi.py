@@ -213,6 +213,34 @@ def test_create_and_remove_race(serving: Serving, target: pyosd.Target, pid: int
     assert (sum(made), sum(removed)) == (40, 40)
 
 
+SESSIONS = 64
+
+
+def test_many_sessions(serving: Serving, target: pyosd.Target, pid: int) -> None:
+    """As many as are promised, all at work at once; tgtd has no limit of its own, so that the next
+    one is let in too, and none is left behind."""
+    with contextlib.ExitStack() as stack:
+        sessions = [
+            stack.enter_context(serving.connect(initiator=f"iqn.2026-11.org.iosd:n{number}"))
+            for number in range(SESSIONS)
+        ]
+        for _ in range(3):
+            made = [
+                s.submit(rq.create_and_write(pid, 0, 0, b"%d" % n)) for n, s in enumerate(sessions)
+            ]
+            for each in made:
+                check(each.reply(), OK)
+        lists = [session.submit(rq.list_objects(pid)) for session in sessions]
+        for listing in lists:
+            check(listing.reply(), OK)
+        found = target.list_objects(pid)
+        assert len(found) == 3 * SESSIONS
+        assert len({bytes(target.read_range(each)) for each in found}) == SESSIONS
+        with serving.connect(initiator="iqn.2026-11.org.iosd:more") as more:
+            assert more.list_objects(pid) == found
+    assert target.list_objects(pid) == found
+
+
 def test_many_commands_under_way(target: pyosd.Target, obj: ObjectRef) -> None:
     pending = [target.submit(rq.write(obj, 4096 * n, bytes([n]) * 4096)) for n in range(100)]
     for each in pending:
