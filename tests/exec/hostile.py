@@ -418,6 +418,71 @@ PROXY = {
     ),
 }
 
+# ---- machine code's powers: the interpreter is no boundary --------------------------------------
+
+MEMORY_OF_ITS_OWN = """
+import struct, _osdcore
+def everything():
+    # A bytearray over all addresses, fetched by an index far beyond a function's constants.
+    fake = struct.pack("7Q", 1 << 30, id(bytearray), (1 << 63) - 1, (1 << 63) - 1, 0, 0, 0)
+    pointer = struct.pack("Q", id(fake) + 32)
+    def get(): return None
+    code = get.__code__
+    index = (id(pointer) + 32 - id(code.co_consts) - 24) // 8 & 0xffffffff
+    a, b, c, d = index.to_bytes(4, "big")
+    get.__code__ = code.replace(co_code=bytes([151, 0, 144, a, 144, b, 144, c, 100, d, 83, 0]))
+    return get(), fake, pointer
+memory, *kept = everything()
+def word(at): return struct.unpack("Q", memory[at:at + 8])[0]
+"""
+SHARED_WITH_THE_PROXY = (
+    MEMORY_OF_ITS_OWN
+    + """
+at = word(id(_osdcore.call) + 16) & ~7  # the program's data: the pointer stands behind it
+while True:
+    shm = word(at)
+    if shm >> 40 == 0x7f and not shm & 0xfff and memory[shm:shm + 4] == b"SDSO":
+        break
+    at += 8
+CALL, ANSWER, CONTROL, USAGE = shm + 64, shm + 128, shm + 192, shm + 264
+"""
+)
+NATIVE = {
+    "has all memory": completes(
+        MEMORY_OF_ITS_OWN + "print(word(id(memory) + 8) == id(bytearray))", b"True\n"
+    ),
+    "writes at 0": Case(MEMORY_OF_ITS_OWN + "memory[0] = 1", FAILED, 203, signal=11),
+    "writes to the program": Case(
+        MEMORY_OF_ITS_OWN + "memory[word(word(id(len) + 16) + 8)] = 0x90", FAILED, 203, signal=11
+    ),
+    "calls what is no code": Case(
+        MEMORY_OF_ITS_OWN
+        + "at = word(id(len) + 16) + 8\nmemory[at:at + 8] = id(kept).to_bytes(8, 'little')"
+        "\nlen('')",
+        FAILED,
+        203,
+        signal=11,
+    ),
+    "breaks the type of dictionaries": Case(
+        MEMORY_OF_ITS_OWN + "memory[id(dict):id(dict) + 400] = bytes(400)\n{}",
+        FAILED,
+        203,
+        signal=11,
+    ),
+    "lies about its usage": completes(
+        SHARED_WITH_THE_PROXY + "memory[USAGE:USAGE + 24] = b'\\xff' * 24\nprint(1)", b"1\n"
+    ),
+    "calls and never wakes the proxy": times_out(
+        SHARED_WITH_THE_PROXY + "import osd, time\n"
+        "while not memory[CALL + 4]: time.sleep(0.001)\n"
+        "time.sleep(0.02)  # it waits\n"
+        "memory[CALL + 4:CALL + 8] = bytes(4)\nosd.zone.exists()"
+    ),
+    "breaks the line it is ended by": times_out(
+        SHARED_WITH_THE_PROXY + "memory[CONTROL:CONTROL + 64] = b'\\xff' * 64\nwhile True: pass"
+    ),
+}
+
 CORPUS = {
     f"{kind}: {name}": case
     for kind, cases in {
@@ -430,6 +495,7 @@ CORPUS = {
         "files": FILES,
         "network": NETWORK,
         "proxy": PROXY,
+        "native": NATIVE,
     }.items()
     for name, case in cases.items()
 }

@@ -124,6 +124,7 @@ def test_hostile(play: Submit, target: pyosd.Target, host: Host, name: str) -> N
     assert case.says in status.message, words
     assert case.exit_code in (None, status.exit_code), words
     assert case.signal in (None, status.signal), words
+    assert status.peak_memory < 1 << 30 and status.cpu_user + status.cpu_system < 60, "measured"
     if case.prints is not None:
         assert target.read_range(status.id) == case.prints
     following = play("print('next')", QUICK)
