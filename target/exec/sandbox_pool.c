@@ -19,7 +19,9 @@
 #include "exec/sandboxd_client.h"
 
 #define FORKS_AT_ONCE	  2	  /* more only disturb each other (measured) */
-#define EXIT_USEC	  2000000 /* a sandbox whose job is over exits in this time, or is killed */
+/* A sandbox whose job is over exits in this time, or is killed, which takes nothing from anybody.
+ * Short, because a script that has said it is over may go on, at no job's expense. */
+#define EXIT_USEC	  100000
 #define WARM_USEC	  10000000
 #define REFUSED_CALM_USEC 200000
 /* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the
