@@ -181,18 +181,6 @@ static void test_dropped_draft(void)
 	test_store_release(&store);
 }
 
-static enum osd_status remove_partition(struct osd_objects *objects, uint64_t pid)
-{
-	enum osd_status status;
-
-	do {
-		struct osd_txn *txn = test_begin(objects, 0);
-
-		status = test_end(txn, osd_partition_remove(txn, pid, true));
-	} while (status == OSD_E_RETRY);
-	return status;
-}
-
 /* What is charged to a partition that went meanwhile would never be given back. */
 static void test_draft_in_removed_partition(void)
 {
@@ -210,7 +198,7 @@ static void test_draft_in_removed_partition(void)
 	OK(osd_draft_begin(store.objects, pid, 0, &late));
 	OK(osd_draft_write(early, &piece, 1, "hello", &length));
 	gone = (struct osd_object_id){pid, OSD_FIRST_ID};
-	OK(remove_partition(store.objects, pid));
+	OK(test_remove_partition(store.objects, pid));
 	CHECK_EQ(osd_draft_write(late, &piece, 1, "hello", &length), OSD_E_NO_PARTITION);
 	CHECK_EQ(osd_draft_copy(late, gone, OSD_COPY_ANY, NULL, NULL, &length), OSD_E_NO_OBJECT);
 	osd_draft_free(late);

@@ -168,18 +168,12 @@ static void test_keeping(struct osd_objects *objects)
 /* REMOVE PARTITION and FORMAT OSD leave no entry behind. */
 static void test_reaping(struct osd_objects *objects)
 {
-	enum osd_status status;
-	struct osd_txn *txn;
 	uint64_t pid, other;
 
 	test_fill_indexed(objects, &pid, 50);
 	OK(test_declare(objects, pid, INDEX_PAGE));
 	test_index_wait(objects, pid, INDEX_PAGE);
-	do {
-		txn = test_begin(objects, 0);
-		status = test_end(txn, osd_partition_remove(txn, pid, true));
-	} while (status == OSD_E_RETRY);
-	OK(status);
+	OK(test_remove_partition(objects, pid));
 	test_fill_indexed(objects, &other, 50);
 	OK(test_declare(objects, other, INDEX_PAGE));
 	OK(osd_objects_format(objects, 0));

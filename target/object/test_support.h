@@ -99,6 +99,18 @@ static inline enum osd_status test_partition(struct osd_objects *objects, uint64
 	return status;
 }
 
+static inline enum osd_status test_remove_partition(struct osd_objects *objects, uint64_t pid)
+{
+	enum osd_status status;
+
+	do {
+		struct osd_txn *txn = test_begin(objects, 0);
+
+		status = test_end(txn, osd_partition_remove(txn, pid, true));
+	} while (status == OSD_E_RETRY);
+	return status;
+}
+
 static inline enum osd_status test_create(struct osd_objects *objects, uint64_t partition_id,
 					  uint64_t requested, uint64_t *ret_id)
 {
