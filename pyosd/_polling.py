@@ -84,7 +84,8 @@ def ask_jobs(
     for job in jobs:
         groups.setdefault((id(job.commands), job.id.partition_id), []).append(job)
     for group in groups.values():
-        ask = _ask_collection if _collection_pays(group) else _ask_each
+        members = _members_seen.get(group[0].commands, {}).get(group[0].id.partition_id, 0)
+        ask = _ask_collection if collection_pays(len(group), members) else _ask_each
         yield from zip(group, ask(group, wanted), strict=True)
 
 
@@ -95,10 +96,9 @@ def job_statuses(
     return {job: decode_status(job.id, found) for job, found in ask_jobs(jobs, wanted)}
 
 
-def _collection_pays(jobs: list[Job]) -> bool:
-    """Whether asking all members at once is less than asking each job, as far as we know."""
-    members = _members_seen.get(jobs[0].commands, {}).get(jobs[0].id.partition_id, 0)
-    return len(jobs) >= _COLLECTION_WORTH and members <= _COLLECTION_RATIO * len(jobs)
+def collection_pays(jobs: int, members: int) -> bool:
+    """Whether asking all members of a jobs collection is less than asking for each job."""
+    return jobs >= _COLLECTION_WORTH and members <= _COLLECTION_RATIO * jobs
 
 
 def _ask_collection(

@@ -6,9 +6,10 @@
         job = await target.exec("import osd; osd.result(1)", zone=zone)
         value = await job
 
-Lives here: AsyncConnection (what _wait.Connection is for threads), AsyncTarget, AsyncJob.  Everything
-runs in the loop that connect() was awaited in (names are resolved in its executor).
-Not here: reconnecting: a lost session raises SessionLost, and connect() makes a new one.
+Lives here: AsyncConnection (what _wait.Connection is for threads), AsyncTarget.  Everything runs in
+the loop that connect() was awaited in (names are resolved in its executor).
+Not here: jobs (_aio_jobs.py); reconnecting: a lost session raises SessionLost, and connect() makes a
+new one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from pyosd import _core, jobs, requests
+from pyosd._aio_jobs import AsyncJob, Poller, as_completed, wait
 from pyosd._collection_commands import queries_of, query_dialogue
 from pyosd._login import (
     Answer,
@@ -31,21 +33,16 @@ from pyosd._login import (
     login,
     logout_request,
 )
-from pyosd._polling import Backoff
 from pyosd._source import Code
 from pyosd._wait import message_meaning, open_socket, scsi_response
-from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Page
+from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
 from pyosd.cdb import AttributeLists, Request, encode
 from pyosd.errors import (
     CommandTimeout,
-    JobExpired,
-    NotFound,
     ProtocolError,
     SessionLost,
     Unreachable,
 )
-from pyosd.job_status import STATUS_IDS, JobState, JobStatus, decode_status
-from pyosd.jobs import RESULT, TRACEBACK
 from pyosd.osd._query import Condition
 from pyosd.reply import Reply, decode_exec, decode_reply
 from pyosd.sense import is_unit_attention
@@ -57,7 +54,9 @@ from pyosd.session import (
     default_initiator_name,
 )
 from pyosd.transport import Command, Response
-from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, ref
+from pyosd.types import Buffer, ObjectRef, ref
+
+__all__ = ["AsyncConnection", "AsyncJob", "AsyncTarget", "as_completed", "connect", "wait"]
 
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
@@ -211,6 +210,7 @@ class AsyncTarget:
         self._connection = connection
         self._address = address
         self._timeout = timeout
+        self.poller = Poller(self)
 
     @property
     def connection(self) -> AsyncConnection:
@@ -307,68 +307,6 @@ class AsyncTarget:
     def job(self, job: ObjectRef) -> AsyncJob:
         """A job known by its surrogate; nothing is sent."""
         return AsyncJob(self, job)
-
-
-class AsyncJob:
-    """A job for coroutines; awaiting it gives its result, as Job.result() does."""
-
-    def __init__(self, target: AsyncTarget, job: ObjectRef) -> None:
-        self._target = target
-        self.id = job
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        return self.result().__await__()
-
-    async def _get(self, wanted: Iterable[AttributeId]) -> tuple[AttributeValue, ...]:
-        lists = AttributeLists(tuple(wanted))
-        request = requests.get_attributes(self.id, attributes=lists)
-        try:
-            return (await self._target.call(request)).attributes
-        except NotFound:
-            raise self._expired() from None
-
-    def _expired(self) -> JobExpired:
-        return JobExpired(None, 0, "submit it again", f"job {self.id} has no record (any more)")
-
-    async def status(self) -> JobStatus:
-        """Everything the surrogate says.  Raises: JobExpired."""
-        status = decode_status(self.id, await self._get(STATUS_IDS))
-        if status is None:
-            raise self._expired()
-        return status
-
-    async def wait(self) -> JobStatus:
-        """Poll until the job has ended; bound it with asyncio.timeout()."""
-        backoff = Backoff()
-        while True:
-            status = await self.status()
-            if status.done:
-                return status
-            await asyncio.sleep(backoff.next(status.poll_interval))
-
-    async def result(self) -> Any:
-        """Wait for the end and return the script's result; raises as Job.result() does."""
-        status = await self.wait()
-        if status.state is not JobState.COMPLETED:
-            trace = await self._payload(TRACEBACK)
-            raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
-        if status.result_object:
-            data = bytes(await self._target.read(status.result_object, 0, status.result_length))
-        else:
-            data = await self._payload(RESULT) if status.result_length else b""
-        return jobs.decode_result(status, data)
-
-    async def _payload(self, number: int) -> bytes:
-        lists = AttributeLists((AttributeId(Page.JOB_PAYLOAD, number),), (), 64 << 10)
-        reply = await self._target.call(requests.get_attributes(self.id, attributes=lists))
-        return reply.attributes[0].value if reply.attributes else b""
-
-    async def kill(self) -> JobState:
-        """End the job for sure.  Returns: the state that won."""
-        values = (AttributeValue(jobs.CONTROL.page, jobs.CONTROL.number, bytes([jobs.KILL])),)
-        request = requests.set_attributes(self.id, attributes=AttributeLists((), values))
-        await self._target.call(request)
-        return (await self.wait()).state
 
 
 @asynccontextmanager

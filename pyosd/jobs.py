@@ -78,6 +78,7 @@ class Job(Future[Any]):
         self.commands = commands
         self._settle_lock = threading.Lock()
         self._final: JobStatus | None = None
+        self._seen: JobState | None = None
         self.id = job
         self.name = name
 
@@ -94,6 +95,7 @@ class Job(Future[Any]):
         status = decode_status(self.id, found)
         if status is None:
             raise self._expired()
+        self._seen = status.state
         if status.done:
             self._settle(status)
         return status
@@ -118,6 +120,7 @@ class Job(Future[Any]):
         state = decode_state(found)
         if state is None:
             raise self._expired()
+        self._seen = state
         if state.terminal:
             return self.status().state, 0.0
         suggested = next((each.uint for each in found if each.number == Number.POLL_INTERVAL), 0)
@@ -344,24 +347,43 @@ class Job(Future[Any]):
         raise RuntimeError("a job's state is the target's to say")
 
     def __repr__(self) -> str:
-        state = self._final.state.name if self._final else "under way when last asked"
+        seen = self._final.state if self._final else self._seen
+        state = "not asked for yet" if seen is None else seen.name
         name = f" {self.name!r}" if self.name else ""
         return f"<Job {self.id}{name} {state}>"
 
     def _repr_html_(self) -> str:
-        status = self.status()
-        share = 1.0 if status.done else status.progress or 0.0
-        colour = "#2a7" if status.state is JobState.COMPLETED else "#c33" if status.done else "#27c"
-        rows = [
-            ("job", f"{self.id} {html.escape(status.name)}"),
-            ("state", f'<span style="color:{colour}">{status.state.name}</span>'),
-            ("progress", f'<progress value="{share:.3f}" max="1"></progress>'),
-            ("run", f"{status.run_time:.3f} s"),
-        ]
-        if status.reason_label:
-            rows.append(("reason", html.escape(status.reason_label)))
-        cells = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in rows)
-        return f"<table>{cells}</table>"
+        """One small table; asks the target.  Never raises: a notebook shall show what there is."""
+        try:
+            return html_table(self.status())
+        except (errors.OSDError, errors.JobError) as error:
+            return (
+                f"<table><tr><th>job</th><td>{self.id}</td></tr>{_row('state', str(error))}</table>"
+            )
+
+
+_COLOURS = {JobState.COMPLETED: "#2a7", JobState.QUEUED: "#a70", JobState.HELD: "#a70"}
+
+
+def _row(key: str, text: str) -> str:
+    return f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
+
+
+def html_table(status: JobStatus) -> str:
+    """A job for notebooks: state by colour and word, a bar only where the script says how far it is."""
+    colour = _COLOURS.get(status.state, "#c33" if status.done else "#27c")
+    word = f'<b style="color:{colour}">{status.state.name}</b>'
+    rows = _row("job", f"{status.id} {status.name}".rstrip())
+    rows += f"<tr><th>state</th><td>{word}</td></tr>"
+    if status.progress is not None:
+        share = f"{status.progress:.0%}"
+        bar = f'<progress value="{status.progress:.3f}" max="1">{share}</progress> {share}'
+        rows += f"<tr><th>progress</th><td>{bar}</td></tr>"
+    if status.message:
+        rows += _row("says", status.message)
+    if status.reason_label:
+        rows += _row("reason", f"{status.reason} {status.reason_label}")
+    return f"<table>{rows}{_row('run', f'{status.run_time:.3f} s')}</table>"
 
 
 _ERRORS: Mapping[JobState, type[errors.JobError]] = {

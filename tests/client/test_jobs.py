@@ -25,6 +25,7 @@ from pyosd import (
     ScriptError,
     Target,
     aio,
+    jobs,
     requests,
 )
 
@@ -253,8 +254,16 @@ def test_script_from_a_path(target: Target, zone: ObjectRef, tmp_path: Path) -> 
 def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
     job = target.exec("pass", zone=zone, name="<b>")
     job.wait(30)
-    assert "COMPLETED" in job._repr_html_() and "<b>" not in job._repr_html_()
-    assert "\n" not in repr(job) and str(job.id) in repr(job)
+    text = job._repr_html_()
+    assert ">COMPLETED<" in text and "&lt;b&gt;" in text and "<progress" not in text
+    assert "<script" not in text and "\n" not in repr(job) and repr(job).endswith("COMPLETED>")
+    half = target.exec("import osd; osd.progress(0.5, '<i>')\n1/0", zone=zone)
+    assert "not asked for yet" in repr(half)
+    half.wait(30)
+    text = half._repr_html_()
+    assert 'value="0.500"' in text and "50%" in text and ">FAILED<" in text and "<i>" not in text
+    half.remove()
+    assert "has no record" in target.job(half.id)._repr_html_()
 
 
 def test_asyncio(osd_url: str, zone: ObjectRef) -> None:
@@ -274,6 +283,48 @@ def test_asyncio(osd_url: str, zone: ObjectRef) -> None:
                 await (await target.exec("1/0", zone=zone))
             endless = await target.exec(SLEEPS, zone=zone)
             assert await endless.kill() is JobState.CANCELLED
+
+    asyncio.run(main())
+
+
+def test_asyncio_many_by_one_command(osd_url: str, zone: ObjectRef) -> None:
+    async def main() -> None:
+        async with aio.connect(osd_url) as target:
+            held = [await target.exec("print(1)", zone=zone, hold=True) for _ in range(30)]
+            waiting = asyncio.gather(*held)
+            before = target.connection.bytes_sent
+            ended, left = await aio.wait(held, 0.3)
+            assert not ended and left == held
+            # 48 bytes of header and a CDB of 236 for each command: far from one for each job
+            assert target.connection.bytes_sent - before < 30 * 284
+            for job in held:
+                await job._control(jobs.RELEASE)
+            found = [job async for job in aio.as_completed(held, 60)]
+            assert {job.id for job in found} == {job.id for job in held}
+            assert await waiting == [None] * 30
+            assert [line async for line in held[0].logs(follow=True)] == ["1"]
+            with pytest.raises(JobExpired):
+                await target.job(pyosd.ref(zone.partition_id, 0x99999))
+            assert not await held[0].cancel() and await held[0].done()
+        left_over = [task for task in asyncio.all_tasks() if task.get_name() == "pyosd-jobs"]
+        await asyncio.gather(*left_over)
+
+    asyncio.run(main())
+
+
+def test_asyncio_gives_up(osd_url: str, zone: ObjectRef) -> None:
+    async def main() -> None:
+        async with aio.connect(osd_url) as target:
+            job = await target.exec(SLEEPS, zone=zone)
+            with pytest.raises(TimeoutError):
+                async for _ in aio.as_completed([job], 0.05):
+                    raise AssertionError("it goes on")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await job
+            lines = (await target.exec("print('a\\nb', end='')", zone=zone)).logs(follow=True)
+            assert [line async for line in lines] == ["a", "b"]
+            assert await job.kill() is JobState.CANCELLED
 
     asyncio.run(main())
 

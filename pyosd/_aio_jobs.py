@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Jobs for coroutines: AsyncJob, waiting for many, and the task that asks for all of a target's jobs.
+
+However jobs are waited for (await, gather, as_completed), one task per target asks for them together,
+with one command for those of a partition where that pays; it ends with the last that is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyosd import jobs, requests
+from pyosd._polling import JOBS_COLLECTION, Backoff, collection_pays
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists
+from pyosd.errors import JobExpired, NotFound, ProtocolError
+from pyosd.job_status import (
+    POLL_IDS,
+    STATUS_IDS,
+    JobState,
+    JobStatus,
+    Number,
+    decode_state,
+    decode_status,
+)
+from pyosd.jobs import RESULT, STDERR, TRACEBACK
+from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
+
+if TYPE_CHECKING:
+    from pyosd.aio import AsyncTarget
+
+_MEMBER_ROOM = 80  # bytes that a member's POLL_IDS take in an answer
+_READ_CHUNK = 1 << 20
+
+
+@dataclass
+class _Watched:
+    """A job that somebody waits for.  ended: set when it has, or nobody can say."""
+
+    ended: asyncio.Future[None]
+    waiting: int = 0
+
+
+class Poller:
+    """Asks for the jobs of one target that are waited for."""
+
+    def __init__(self, target: AsyncTarget) -> None:
+        self._target = target
+        self._jobs: dict[ObjectRef, _Watched] = {}
+        self._members: dict[int, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+
+    async def ended(self, job: ObjectRef) -> None:
+        """Return when the job has ended.  Raises: JobExpired; as pyosd.commands says."""
+        watched = self._jobs.get(job)
+        if watched is None:
+            watched = self._jobs[job] = _Watched(asyncio.get_running_loop().create_future())
+            self._changed.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="pyosd-jobs")
+        watched.waiting += 1
+        try:
+            await asyncio.shield(watched.ended)
+        finally:
+            watched.waiting -= 1
+            if not watched.waiting and self._jobs.get(job) is watched:
+                del self._jobs[job]
+                watched.ended.cancel()
+                self._changed.set()
+
+    async def _run(self) -> None:
+        backoff = Backoff()
+        try:
+            while self._jobs:
+                self._changed.clear()
+                suggested = await self._look()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(backoff.next(suggested)):
+                        await self._changed.wait()
+                    backoff = Backoff()
+        except Exception as error:
+            for watched in self._jobs.values():
+                if not watched.ended.done():
+                    watched.ended.set_exception(error)
+            self._jobs.clear()
+
+    async def _look(self) -> float:
+        """Ask for all; returns the least number of seconds that the target suggests to wait."""
+        groups: dict[int, list[ObjectRef]] = {}
+        for job in self._jobs:
+            groups.setdefault(job.partition_id, []).append(job)
+        answers = await asyncio.gather(*(self._ask(*group) for group in groups.items()))
+        suggested = []
+        for job, found in (each for answer in answers for each in answer):
+            watched, state = self._jobs.get(job), decode_state(found)
+            if state is not None and not state.terminal:
+                intervals = [each.uint for each in found if each.number == Number.POLL_INTERVAL]
+                suggested.append(intervals[0] / 1000 if intervals else 0.0)
+            elif watched is not None and not watched.ended.done():
+                if state is None:
+                    watched.ended.set_exception(expired(job))
+                else:
+                    watched.ended.set_result(None)
+                del self._jobs[job]
+        return min(suggested, default=0.0)
+
+    async def _ask(
+        self, partition_id: int, group: list[ObjectRef]
+    ) -> list[tuple[ObjectRef, tuple[AttributeValue, ...]]]:
+        members: tuple[ObjectAttributes, ...] = ()
+        if collection_pays(len(group), self._members.get(partition_id, 0)):
+            members = await self._ask_collection(partition_id)
+            self._members[partition_id] = len(members)
+        found = {ref(partition_id, each.object_id): each.attributes for each in members}
+        others = [job for job in group if job not in found]
+        alone = await asyncio.gather(*(self._ask_one(job) for job in others))
+        found.update(zip(others, alone, strict=True))
+        return [(job, found[job]) for job in group]
+
+    async def _ask_one(self, job: ObjectRef) -> tuple[AttributeValue, ...]:
+        lists = AttributeLists(POLL_IDS)
+        try:
+            return (
+                await self._target.call(requests.get_attributes(job, attributes=lists))
+            ).attributes
+        except NotFound:
+            return ()
+
+    async def _ask_collection(self, partition_id: int) -> tuple[ObjectAttributes, ...]:
+        collection = ref(partition_id, JOBS_COLLECTION)
+        room = 4096 + _MEMBER_ROOM * self._members.get(partition_id, len(self._jobs))
+        while True:
+            lists = AttributeLists(POLL_IDS, (), room & ~7)
+            request = requests.get_member_attributes(collection, attributes=lists)
+            try:
+                retrieved = (await self._target.call(request)).retrieved
+            except NotFound:
+                return ()
+            if retrieved.complete:
+                return retrieved.members
+            if retrieved.needed <= room & ~7:
+                raise ProtocolError("the target left out attributes that there was room for")
+            room = retrieved.needed + retrieved.needed // 8 + 7
+
+
+def expired(job: ObjectRef) -> JobExpired:
+    """The job has no record."""
+    return JobExpired(None, 0, "submit it again", f"job {job} has no record (any more)")
+
+
+class AsyncJob:
+    """A job for coroutines; awaiting it gives its result, as Job.result() does."""
+
+    def __init__(self, target: AsyncTarget, job: ObjectRef) -> None:
+        self._target = target
+        self._final: JobStatus | None = None
+        self.id = job
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.result().__await__()
+
+    def __repr__(self) -> str:
+        return f"<AsyncJob {self.id}{f' {self._final.state.name}' if self._final else ''}>"
+
+    async def _get(self, wanted: Iterable[AttributeId]) -> tuple[AttributeValue, ...]:
+        lists = AttributeLists(tuple(wanted))
+        request = requests.get_attributes(self.id, attributes=lists)
+        try:
+            return (await self._target.call(request)).attributes
+        except NotFound:
+            raise expired(self.id) from None
+
+    async def status(self) -> JobStatus:
+        """Everything the surrogate says; nothing is sent once it has ended.  Raises: JobExpired."""
+        if self._final is not None:
+            return self._final
+        status = decode_status(self.id, await self._get(STATUS_IDS))
+        if status is None:
+            raise expired(self.id)
+        if status.done:
+            self._final = status
+        return status
+
+    async def done(self) -> bool:
+        """Whether the job has ended (asks the target)."""
+        return (await self.status()).done
+
+    async def wait(self) -> JobStatus:
+        """Wait until the job has ended; bound it with asyncio.timeout().  Raises: JobExpired."""
+        if self._final is None:
+            await self._target.poller.ended(self.id)
+        return await self.status()
+
+    async def result(self) -> Any:
+        """Wait for the end and return the script's result; raises as Job.result() does."""
+        status = await self.wait()
+        if status.state is not JobState.COMPLETED:
+            trace = await self._payload(TRACEBACK)
+            raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
+        if status.result_object:
+            data = bytes(await self._target.read(status.result_object, 0, status.result_length))
+        else:
+            data = await self._payload(RESULT) if status.result_length else b""
+        return jobs.decode_result(status, data)
+
+    async def logs(self, *, follow: bool = False) -> AsyncIterator[str]:
+        """Lines of standard output without their ends, undecodable bytes replaced.
+
+        Args: follow: go on until the job has ended; else stop at what is there now.
+        """
+        at, rest, backoff = 0, b"", Backoff()
+        while True:
+            status = await self.status()
+            while piece := bytes(await self._target.read(self.id, at, _READ_CHUNK)):
+                at, backoff = at + len(piece), Backoff()
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    yield line.decode("utf-8", "replace")
+            if status.done or not follow:
+                break
+            await asyncio.sleep(backoff.next(status.poll_interval))
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    async def stderr(self) -> bytes:
+        """Standard error once the job has ended; of more than 60 KiB the first 20 and last 40."""
+        return await self._payload(STDERR)
+
+    async def _payload(self, number: int) -> bytes:
+        lists = AttributeLists((AttributeId(Page.JOB_PAYLOAD, number),), (), 64 << 10)
+        reply = await self._target.call(requests.get_attributes(self.id, attributes=lists))
+        return reply.attributes[0].value if reply.attributes else b""
+
+    async def _control(self, action: int) -> None:
+        values = (AttributeValue(jobs.CONTROL.page, jobs.CONTROL.number, bytes([action])),)
+        request = requests.set_attributes(self.id, attributes=AttributeLists((), values))
+        try:
+            await self._target.call(request)
+        except NotFound:
+            raise expired(self.id) from None
+
+    async def cancel(self) -> bool:
+        """End the job if it has not started.  Returns: whether it is CANCELLED now."""
+        await self._control(jobs.CANCEL)
+        return (await self.status()).state is JobState.CANCELLED
+
+    async def kill(self) -> JobState:
+        """End the job for sure.  Returns: the state that won."""
+        await self._control(jobs.KILL)
+        return (await self.wait()).state
+
+
+async def as_completed(
+    waited: Iterable[AsyncJob], timeout: float | None = None
+) -> AsyncIterator[AsyncJob]:
+    """Yield jobs as they end.
+
+    Args: timeout: seconds from now, None: for ever.
+    Raises: TimeoutError: some go on; JobExpired: one has no record (any more).
+    """
+    tasks = {asyncio.ensure_future(job.wait()): job for job in waited}
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout is None else loop.time() + timeout
+    left = set(tasks)
+    try:
+        while left:
+            patience = None if deadline is None else max(0.0, deadline - loop.time())
+            ended, left = await asyncio.wait(
+                left, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not ended:
+                raise TimeoutError(f"not ended in time: {len(left)} jobs")
+            for task in ended:
+                task.result()
+                yield tasks[task]
+    finally:
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+async def wait(
+    waited: Iterable[AsyncJob], timeout: float | None = None
+) -> tuple[list[AsyncJob], list[AsyncJob]]:
+    """Wait until all have ended or the time is up.  Returns: those that ended, and the others."""
+    every = list(waited)
+    ended: set[AsyncJob] = set()
+    with contextlib.suppress(TimeoutError):
+        async for job in as_completed(every, timeout):
+            ended.add(job)
+    return [job for job in every if job in ended], [job for job in every if job not in ended]
