@@ -12,6 +12,7 @@ from pyosd import requests as rq
 from pyosd.attributes import ALL, Page, encode_set_list
 from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, encode
 from pyosd.commands import Commands, Reply
+from pyosd.osd._query import Criterion
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import CDB_FIELD, LIST_FIELD, OK, QUOTA, Outcome, check, mangled
@@ -301,6 +302,28 @@ def test_root_takes_application_pages(make_harness: MakeHarness) -> None:
     values = [AttributeValue(0x9001_0000, n, b"%d" % n) for n in range(1, 300)]
     osd.set_attributes(ROOT, values)
     assert osd.get_attributes(ROOT, [each.id for each in values]) == tuple(values)
+
+
+@pytest.mark.parametrize("count", [200, 10_000])
+def test_object_with_many_attributes(
+    osd: Commands, collection: ObjectRef, obj: ObjectRef, count: int
+) -> None:
+    """All set by one command, all got by one, by list and by page; found by any; all gone."""
+    page = 0xA_0000
+    values = [AttributeValue(page, number, b"%d" % number) for number in range(1, count + 1)]
+    everything = AttributeId(page, ALL)
+    osd.set_attributes(
+        obj, [*values, AttributeValue(4, 1, collection.object_id.to_bytes(8, "big"))]
+    )
+    assert osd.get_attributes(obj, [everything]) == tuple(values)
+    assert osd.get_attributes(obj, [each.id for each in values]) == tuple(values)
+    for number in (1, count // 2, count):
+        text = b"%d" % number
+        found = osd.query(collection, [Criterion(page, number, text, text)])
+        assert [each.object_id for each in found] == [obj.object_id]
+    assert list(osd.query(collection, [Criterion(page, count + 1, b"0", b"9")])) == []
+    osd.set_attributes(obj, [AttributeValue(page, each.number, b"") for each in values])
+    assert all(not each.value for each in osd.get_attributes(obj, [everything]))
 
 
 @pytest.mark.core
