@@ -135,7 +135,7 @@ def test_many_have_consecutive_ids(osd: Commands, pid: int) -> None:
 
 def test_many_with_more_attributes_than_one_transaction_takes(osd: Commands, pid: int) -> None:
     values = [AttributeValue(Page.APPLICATION, number, bytes(60_000)) for number in (1, 2)]
-    lists = AttributeLists((), values)
+    lists = AttributeLists((), tuple(values))
     check(osd.reply(rq.create(pid, count=COUNT_MAX, attributes=lists)), CDB_FIELD.at(32))
     assert osd.list_objects(pid) == []
     check(osd.reply(rq.create(pid, count=2, attributes=lists)), OK)
