@@ -330,7 +330,7 @@ static inline enum osd_status model_draft(struct osd_objects *objects, const str
 	return status;
 }
 
-static inline enum osd_status model_run(struct osd_objects *objects, const struct model_op *op)
+static inline enum osd_status model_try(struct osd_objects *objects, const struct model_op *op)
 {
 	struct osd_txn *txn;
 	uint8_t bytes[8];
@@ -367,6 +367,18 @@ static inline enum osd_status model_run(struct osd_objects *objects, const struc
 }
 
 /* What an operation answers for reasons of the sequence itself, not of a fault. */
+/* A deadlock victim, as those of the builder of an index, has changed nothing and tries again. */
+static inline enum osd_status model_run(struct osd_objects *objects, const struct model_op *op)
+{
+	enum osd_status status;
+	unsigned tries = 0;
+
+	do
+		status = model_try(objects, op);
+	while (status == OSD_E_RETRY && ++tries < OSD_TXN_RETRIES);
+	return status;
+}
+
 static inline bool model_is_expected(enum osd_status status)
 {
 	return status == OSD_OK || status == OSD_E_EXISTS || status == OSD_E_NO_OBJECT ||
