@@ -73,9 +73,12 @@ class Held:
 
     def first_step(self, collection: ObjectRef, action: int, done: int | None = STEP) -> None:
         """Wait until it has been done."""
-        until(lambda: self.osd.tracking(collection).done == done)
-        page = self.osd.tracking(collection)
-        assert (page.active, page.ended) == (action, 0xFFFF)
+
+        def there() -> bool:
+            page = self.osd.tracking(collection)
+            return (page.active, page.ended, page.done) == (action, 0xFFFF, done)
+
+        until(there)
 
     def red(self, collection: ObjectRef) -> int:
         found = self.osd.get_member_attributes(collection, [RED.id])
