@@ -56,7 +56,7 @@ lint: build     ## format, lint, types, warnings as errors
 	$(bin)/ruff check $(wildcard $(python_sources))
 	$(bin)/ruff format --check $(wildcard $(python_sources))
 	$(bin)/mypy
-	@mkdir -p build/typing && ln -sfn ../../pyosd/osd build/typing/osd
+	@mkdir -p build/typing && ln -sfn ../../pyosd/_alias build/typing/osd
 	MYPYPATH=.:build/typing $(bin)/mypy examples
 	@for tree in $(trees); do \
 		echo "clang-tidy $$tree"; \

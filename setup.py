@@ -95,7 +95,7 @@ setup(
     python_requires=">=3.11",
     packages=PACKAGES,
     package_dir={"osd": "pyosd/_alias"},
-    package_data={"pyosd": ["py.typed", "*.pyi"], "scheduler": ["py.typed"]},
+    package_data={"pyosd": ["py.typed", "*.pyi"], "osd": ["*.pyi"], "scheduler": ["py.typed"]},
     ext_modules=TREES,
     cmdclass={"build_ext": BuildCMake},
     install_requires=[
