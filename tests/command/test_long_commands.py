@@ -252,6 +252,7 @@ def test_abort_create_tracking(held: Held) -> None:
     collection = held.populate()
     request = create_tracking(collection.partition_id, 0x5_0000, collection.object_id)
     command = held.start(request)
+    until(lambda: len(held.osd.list_collections(collection.partition_id)) == 2)
     held.first_step(ref(collection.partition_id, 0x5_0000), CREATE)
     abort(held, command)
     assert held.osd.list_collections(collection.partition_id) == [collection]
