@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from scheduler.store_tools.bdb import Table, Transaction
@@ -82,6 +83,7 @@ class LostAndFound:
         self.store = store
         self._partition: Place | None = None
         self._found: dict[str, Found] = {}
+        self._names: set[bytes] = set()
         self._next_id = FIRST_ID
         self._boots: int | None = None
         self._counter = 0
@@ -108,6 +110,7 @@ class LostAndFound:
                 has_files = bool(ObjectRecord.decode(value).flags & RecordFlag.HAS_FILES)
             except FormatError:
                 continue
+            self._names.add(self.attribute(place, INFORMATION_PAGE, USERNAME) or b"")
             if label is not None:
                 prefix = AttributeKey(place, PAGE_KEYS, 0).encode()[:-4]
                 raw = sum(1 for _ in self.store.db.walk(Table.ATTRIBUTES, prefix))
@@ -126,6 +129,7 @@ class LostAndFound:
         self.store.forget()
         self._partition = Place(LOST_PARTITION, record.incarnation)
         self._found.clear()
+        self._names.clear()
         self._next_id = FIRST_ID
         return self._partition
 
@@ -218,8 +222,16 @@ class LostAndFound:
                     name = name[:-1] + f"{each.name.generation:x}"
         for number, value in values.items():
             self._set(transaction, place, PAGE_ORIGIN, number, value)
-        self._set(transaction, place, INFORMATION_PAGE, USERNAME, f"lost {name}".encode())
+        self._set(transaction, place, INFORMATION_PAGE, USERNAME, self._name(name))
         return Found(place, bool(files), 0)
+
+    def _name(self, wanted: str) -> bytes:
+        """A name that nothing has yet: partitions of one id can have lost objects of one id."""
+        name, others = f"lost {wanted}".encode(), count(2)
+        while name in self._names:
+            name = f"lost {wanted}.{next(others)}".encode()
+        self._names.add(name)
+        return name
 
     def _set(
         self, transaction: Transaction, place: Place, page: int, number: int, value: bytes

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import hypothesis
@@ -32,7 +32,7 @@ from scheduler.store_tools.format import (
     dead_files_key,
 )
 from tests.offline.conftest import Template
-from tests.offline.damages import DAMAGES
+from tests.offline.damages import DAMAGES, head_file
 from tests.offline.stores import FIRST, Snapshot, Store, everything, look, lost
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,6 +194,19 @@ def survive(store: Store) -> None:
         look(osd)
         lost(osd)
     assert store.check() == []
+
+
+def test_one_id_lost_twice(store: Store) -> None:
+    place = store.place(store.names.attributed)
+    head_file(store, store.names.attributed).unlink()
+    other = replace(place, incarnation=place.incarnation + 90)
+    record = dict(store.records(Table.OBJECTS))[place.encode()]
+    store.remove(Table.OBJECTS, place.encode())
+    store.put(Table.OBJECTS, other.encode(), record)
+    store.repair()
+    with store.serve() as osd:
+        name = f"lost {place.partition_id:x}.{place.object_id:x}.0"
+        assert {name, f"{name}.2"} <= lost(osd).keys()
 
 
 @pytest.mark.parametrize("template", [False, True], indirect=True, ids=["one root", "two roots"])
