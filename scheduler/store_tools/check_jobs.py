@@ -9,12 +9,12 @@ from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import ALL_OBJECTS, FormatError, Place, RecordFlag, RecordType
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
 from scheduler.store_tools.problems import Kind, Problem
-from scheduler.store_tools.store import Progress, Store
+from scheduler.store_tools.store import Life, Progress, Store
 
 __all__ = ["check_commands", "check_jobs", "job_record", "surrogate_of"]
 
 TELL_EVERY = 1024
-COMMAND_KEY_BYTES = 17
+COMMAND_KEY_BYTES = Place.BYTES + 1
 COMMAND_BYTES = 40
 
 
@@ -136,19 +136,18 @@ def check_commands(store: Store) -> Iterator[Problem]:
 
 def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
     """Where, and what is wrong; empty: nothing.  Raises: FormatError."""
-    if len(key) != COMMAND_KEY_BYTES or key[16] > 1:
+    if len(key) != COMMAND_KEY_BYTES or key[-1] > 1:
         raise FormatError(f"a key of {len(key)} bytes")
-    collection = JobId.decode(key[:16])
-    where = f"command of {collection}"
-    partition = store.partition(collection.partition_id)
-    place = None if partition is None else collection.at(partition.incarnation)
-    there = collection.object_id == ALL_OBJECTS or (
-        place is not None and store.intact(place, RecordType.COLLECTION) is not None
-    )
-    if place is None or not there:
+    place = Place.decode(key)
+    where = f"command of {place}"
+    life = store.life(place)
+    if life is Life.DEAD:  # goes with its partition
+        return where, ""
+    there = place.object_id == ALL_OBJECTS or store.intact(place, RecordType.COLLECTION)
+    if life is not Life.LIVE or not there:
         return where, "no such collection"
-    if key[16] == 0 and (len(value) != COMMAND_BYTES or value[0] != 1):
+    if key[-1] == 0 and (len(value) != COMMAND_BYTES or value[0] != 1):
         return where, f"a record of {len(value)} bytes"
-    if key[16] == 1 and store.db.get(Table.COMMANDS, key[:16] + b"\0") is None:
+    if key[-1] == 1 and store.db.get(Table.COMMANDS, key[:-1] + b"\0") is None:
         return where, "its CDB without its state"
     return where, ""

@@ -156,11 +156,11 @@ enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 }
 
 enum osd_status osd_background_put(const struct osd_background *background,
-				   struct osd_object_id tracker, struct osd_txn *txn)
+				   const struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	uint8_t key[OSD_TRACKED_KEY_BYTES];
 
-	osd_tracked_key(tracker, OSD_TRACKED_REQUEST, key);
+	osd_tracked_key(tracked, OSD_TRACKED_REQUEST, key);
 	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), background->bytes,
 				  OSD_CDB_LENGTH + background->data_out_length);
 }
@@ -182,6 +182,7 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	struct osd_tracked *tracked = background->tracked;
 
 	tracked->tracker = accepted->tracker;
+	tracked->incarnation = accepted->incarnation;
 	tracked->tracker_field = accepted->tracker_field;
 	tracked->state = accepted->state;
 	tracked->background = tracked->begun = tracked->claimed = true;
@@ -273,17 +274,16 @@ static bool find_state(void *arg, const uint8_t *key, size_t key_length, const u
 		       size_t length)
 {
 	struct recovery *recovery = arg;
-	struct found *found;
+	struct found *found = calloc(1, sizeof(*found));
 
-	if (key_length != OSD_TRACKED_KEY_BYTES || key[16] != OSD_TRACKED_STATE)
-		return true;
-	found = calloc(1, sizeof(*found));
 	if (!found) {
 		recovery->no_memory = true;
 		return false;
 	}
-	found->tracked.tracker =
-		(struct osd_object_id){osd_get_be(key, 8), osd_get_be(key + 8, 8)};
+	if (!osd_tracked_key_decode(key, key_length, OSD_TRACKED_STATE, &found->tracked)) {
+		free(found);
+		return true;
+	}
 	found->known = osd_tracked_decode(value, length, &found->tracked, &found->service_action);
 	found->next = recovery->list;
 	recovery->list = found;
@@ -302,7 +302,7 @@ static enum osd_status get_request(void *arg, struct osd_txn *txn)
 	uint8_t key[OSD_TRACKED_KEY_BYTES];
 	enum osd_status status;
 
-	osd_tracked_key(get->found->tracked.tracker, OSD_TRACKED_REQUEST, key);
+	osd_tracked_key(&get->found->tracked, OSD_TRACKED_REQUEST, key);
 	status = osd_txn_record_get(txn, OSD_TABLE_COMMANDS, key, sizeof(key), get->bytes,
 				    OSD_CDB_LENGTH + OSD_BACKGROUND_DATA_MAX, &get->length);
 	if (status != OSD_OK)

@@ -47,7 +47,7 @@ enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 				       struct osd_background **ret_background);
 /* The copies, in the transaction that accepts the command. */
 enum osd_status osd_background_put(const struct osd_background *background,
-				   struct osd_object_id tracker, struct osd_txn *txn);
+				   const struct osd_tracked *tracked, struct osd_txn *txn);
 /* Accepted: takes the background over; accepted is only read. */
 void osd_background_start(struct osd_background *background, const struct osd_tracked *accepted);
 void osd_background_drop(struct osd_background *background); /* NULL is fine */

@@ -166,6 +166,7 @@ static void undo_creation(struct osd_tracked *tracked, enum osd_status why)
 		*undo = (struct osd_tracked){.ctx = tracked->ctx,
 					     .def = &osd_tracked_remove_collection,
 					     .tracker = tracked->tracker,
+					     .incarnation = tracked->incarnation,
 					     .tracker_field = FIELD_OBJECT_ID,
 					     .begun = true,
 					     .unstoppable = true};

@@ -36,12 +36,26 @@ const struct osd_tracked_def *osd_tracked_find(uint16_t service_action)
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-void osd_tracked_key(struct osd_object_id tracker, enum osd_tracked_record kind,
+void osd_tracked_key(const struct osd_tracked *tracked, enum osd_tracked_record kind,
 		     uint8_t key[OSD_TRACKED_KEY_BYTES])
 {
-	osd_put_be(key, tracker.partition_id, 8);
-	osd_put_be(key + 8, tracker.object_id, 8);
-	key[16] = (uint8_t)kind;
+	struct osd_wr w = osd_wr_init(key, OSD_TRACKED_KEY_BYTES);
+
+	osd_wr_be(&w, tracked->tracker.partition_id, 8);
+	osd_wr_be(&w, tracked->incarnation, 4);
+	osd_wr_be(&w, tracked->tracker.object_id, 8);
+	osd_wr_be(&w, kind, 1);
+}
+
+bool osd_tracked_key_decode(const uint8_t *key, size_t length, enum osd_tracked_record kind,
+			    struct osd_tracked *tracked)
+{
+	struct osd_rd r = osd_rd_init(key, length);
+
+	tracked->tracker.partition_id = osd_rd_be(&r, 8);
+	tracked->incarnation = (uint32_t)osd_rd_be(&r, 4);
+	tracked->tracker.object_id = osd_rd_be(&r, 8);
+	return osd_rd_be(&r, 1) == kind && !r.bad && length == OSD_TRACKED_KEY_BYTES;
 }
 
 static enum osd_status put_record(const struct osd_tracked *tracked, struct osd_txn *txn)
@@ -60,7 +74,7 @@ static enum osd_status put_record(const struct osd_tracked *tracked, struct osd_
 	osd_wr_be(&w, state->processed, 8);					  /* 16-23 */
 	osd_wr_be(&w, state->missing, 8);					  /* 24-31 */
 	osd_wr_be(&w, state->total, 8);						  /* 32-39 */
-	osd_tracked_key(tracked->tracker, OSD_TRACKED_STATE, key);
+	osd_tracked_key(tracked, OSD_TRACKED_STATE, key);
 	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), bytes, sizeof(bytes));
 }
 
@@ -84,14 +98,15 @@ bool osd_tracked_decode(const uint8_t *bytes, size_t length, struct osd_tracked 
 	return !r.bad && version == RECORD_VERSION && background <= 1;
 }
 
-enum osd_status osd_tracked_forget(struct osd_txn *txn, struct osd_object_id tracker)
+/* Removes what the store holds of the command. */
+static enum osd_status forget(const struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
 
 	for (unsigned kind = OSD_TRACKED_STATE; kind <= OSD_TRACKED_REQUEST; kind++) {
 		uint8_t key[OSD_TRACKED_KEY_BYTES];
 
-		osd_tracked_key(tracker, (enum osd_tracked_record)kind, key);
+		osd_tracked_key(tracked, (enum osd_tracked_record)kind, key);
 		status = osd_txn_record_delete(txn, OSD_TABLE_COMMANDS, key, sizeof(key));
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;
@@ -121,9 +136,23 @@ static enum osd_status hold_tracker(struct osd_tracked *tracked, struct osd_txn 
 
 	if (status != OSD_OK)
 		return status;
-	if (tracked->claimed) /* else another collection has its id by now */
-		return active == request->decoded.service_action ? OSD_OK : OSD_E_NO_OBJECT;
-	return active ? osd_command_fail(request, OSD_E_CDB_FIELD, tracked->tracker_field) : OSD_OK;
+	return active && !tracked->claimed
+		       ? osd_command_fail(request, OSD_E_CDB_FIELD, tracked->tracker_field)
+		       : OSD_OK;
+}
+
+/* Another partition may have the id by now, and a collection in it the tracker's. */
+static enum osd_status hold_partition(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	uint32_t incarnation;
+	enum osd_status status =
+		osd_partition_incarnation(txn, tracked->tracker.partition_id, &incarnation);
+
+	if (status == OSD_OK && tracked->begun && incarnation != tracked->incarnation)
+		return OSD_E_NO_PARTITION;
+	if (status == OSD_OK)
+		tracked->incarnation = incarnation;
+	return status;
 }
 
 static uint8_t percent_of(const struct osd_tracked_state *state)
@@ -157,7 +186,7 @@ static enum osd_status note(struct osd_tracked *tracked, struct osd_txn *txn)
 	if (status == OSD_OK && !next->done)
 		status = put_record(tracked, txn);
 	else if (status == OSD_OK && tracked->claimed)
-		status = osd_tracked_forget(txn, tracked->tracker);
+		status = forget(tracked, txn);
 	return status;
 }
 
@@ -226,6 +255,8 @@ static enum osd_status step_in(void *arg, struct osd_txn *txn)
 	osd_txn_watch(txn, tracked->unstoppable ? NULL : &tracked->ctx->request->aborted);
 	tracked->next = tracked->state;
 	status = begin(tracked, txn);
+	if (status == OSD_OK)
+		status = hold_partition(tracked, txn);
 	if (status == OSD_OK && !tracked->claimed)
 		status = osd_tracked_check_idle(tracked->ctx->request, txn, tracked->tracker,
 						tracked->tracker_field);
@@ -281,13 +312,15 @@ static enum osd_status fail_in(void *arg, struct osd_txn *txn)
 		.processed = tracked->state.processed,
 		.missing = tracked->state.missing,
 	};
-	enum osd_status status = hold_tracker(tracked, txn);
+	enum osd_status status = hold_partition(tracked, txn);
 
+	if (status == OSD_OK)
+		status = hold_tracker(tracked, txn);
 	if (status == OSD_OK)
 		status = osd_tracking_put(txn, tracked->tracker, &tracking);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		status = OSD_OK; /* the collection is gone, and the page with it */
-	return status == OSD_OK ? osd_tracked_forget(txn, tracked->tracker) : status;
+	return status == OSD_OK ? forget(tracked, txn) : status;
 }
 
 void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status)
@@ -352,9 +385,10 @@ static enum osd_status accept_in(void *arg, struct osd_txn *txn)
 	tracked->next = tracked->state;
 	status = begin(tracked, txn);
 	if (status == OSD_OK)
+		status = hold_partition(tracked, txn);
+	if (status == OSD_OK)
 		status = note(tracked, txn);
-	return status == OSD_OK ? osd_background_put(acceptance->background, tracked->tracker, txn)
-				: status;
+	return status == OSD_OK ? osd_background_put(acceptance->background, tracked, txn) : status;
 }
 
 /* After this the command is the background's, and what is left of this one only answers. */

@@ -40,6 +40,7 @@ struct osd_tracked {
 	struct osd_command_context *ctx;
 	const struct osd_tracked_def *def;
 	struct osd_object_id tracker; /* whose page tells of the command */
+	uint32_t incarnation;	      /* once begun: of the tracker's partition */
 	uint16_t tracker_field;	      /* the CDB byte that names it */
 	bool background;	      /* what must be answered has been */
 	bool begun, claimed;
@@ -99,16 +100,18 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked);
 void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status);
 void osd_tracked_release(struct osd_tracked *tracked);
 
-/* The record of a claimed command (docs/format.md); key: 16 bytes that name the tracker, kind. */
+/* The record of a claimed command (docs/format.md); key: partition, incarnation, tracker,
+ * kind. */
 enum osd_tracked_record { OSD_TRACKED_STATE = 0, OSD_TRACKED_REQUEST = 1 };
-#define OSD_TRACKED_KEY_BYTES	17u
+#define OSD_TRACKED_KEY_BYTES	21u
 #define OSD_TRACKED_STATE_BYTES 40u
-void osd_tracked_key(struct osd_object_id tracker, enum osd_tracked_record kind,
+void osd_tracked_key(const struct osd_tracked *tracked, enum osd_tracked_record kind,
 		     uint8_t key[OSD_TRACKED_KEY_BYTES]);
+/* From the key of a record; false: not of one of this kind. */
+bool osd_tracked_key_decode(const uint8_t *key, size_t length, enum osd_tracked_record kind,
+			    struct osd_tracked *tracked);
 /* false: not a record this release knows. */
 bool osd_tracked_decode(const uint8_t *bytes, size_t length, struct osd_tracked *tracked,
 			uint16_t *ret_service_action);
-/* Removes what the store holds of the command. */
-enum osd_status osd_tracked_forget(struct osd_txn *txn, struct osd_object_id tracker);
 
 #endif

@@ -134,6 +134,9 @@ enum osd_status osd_object_type(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id);
 /* contents false: OSD_E_NOT_EMPTY unless empty; true: retires everything inside in O(1). */
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents);
+/* Which of all partitions that ever had this id it is; it stays that until txn ends. */
+enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partition_id,
+					  uint32_t *ret_incarnation);
 /* count 1..OSD_CREATE_MAX consecutive ids; count > 1 needs requested_id 0.  *ret_first is the
  * lowest. */
 enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,

@@ -304,8 +304,6 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_JOBS, (struct osd_bytes){"", 0});
 	if (status == OSD_OK)
-		status = osd_clear_prefix(objects, OSD_KV_COMMANDS, (struct osd_bytes){"", 0});
-	if (status == OSD_OK)
 		status = begin_epoch(objects, capacity_bytes);
 	if (status != OSD_OK)
 		return status;

@@ -182,6 +182,16 @@ enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *pa
 	return status;
 }
 
+enum osd_status osd_partition_incarnation(struct osd_txn *txn, uint64_t partition_id,
+					  uint32_t *ret_incarnation)
+{
+	enum osd_status status = osd_txn_take(txn, (struct osd_object_id){partition_id, 0}, true);
+
+	if (status == OSD_OK)
+		*ret_incarnation = txn->place.incarnation;
+	return status;
+}
+
 enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *partition,
 				    const struct osd_partition_record *record)
 {

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyosd import requests as rq
+from pyosd.attributes import Page
 from pyosd.errors import Unreachable
-from pyosd.types import ref
+from pyosd.types import AttributeValue, ref
 from tests.command.held import (
+    BLUE,
     CREATE,
     IMMED_TR,
     MANY,
@@ -28,6 +30,7 @@ from tests.command.held import (
     set_red,
     until,
 )
+from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
 from tests.expect import (
     OK,
@@ -136,6 +139,30 @@ def test_unanswered_command_after_kill(kept: Held) -> None:
     assert kept.red(collection) == STEP
     kept.osd.set_member_attributes(collection, [RED])
     assert kept.red(collection) == MANY
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_successor_of_its_partition(kept: Held, killed: bool) -> None:
+    """A command touches no collection of the same ids in a partition that came after its own."""
+    collection = kept.populate(5)
+    pid, members = collection.partition_id, kept.osd.list_members(collection)
+    green = AttributeValue(Page.APPLICATION, 2, b"green")
+    kept.osd.set_member_attributes(collection, [green], immediate=True)
+    kept.osd.remove_partition(pid, contents=True)
+    check(kept.osd.reply(rq.create_partition(pid)), OK)
+    assert kept.osd.create_collection(pid, collection.object_id) == collection
+    for member in members:
+        kept.osd.create(pid, member.object_id, attributes=[membership(collection)])
+    kept.osd.set_member_attributes(collection, [BLUE], immediate=True)
+    if killed:
+        kept.harness.kill()
+        kept.harness.restart()
+    assert kept.osd.tracking(collection).active == SET_MEMBERS
+    kept.let_go()
+    page = ended(kept.osd, collection)
+    assert (page.ended_well, page.done) == (True, 5)
+    found = kept.osd.get_member_attributes(collection, [BLUE.id, green.id])
+    assert [[each.value for each in one.attributes] for one in found] == [[b"blue", b""]] * 5
 
 
 def test_store_of_the_previous_release(kept: Held, tmp_path: Path) -> None:

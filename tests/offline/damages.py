@@ -614,4 +614,10 @@ def index_of_no_partition(store: Store) -> None:
 
 @damage("command-damaged")
 def command_of_no_collection(store: Store) -> None:
-    store.put(Table.COMMANDS, JobId(FIRST, 0x66666).encode() + b"\0", b"\1" + bytes(39))
+    store.put(Table.COMMANDS, Place(FIRST, 1, 0x66666).encode() + b"\0", b"\1" + bytes(39))
+
+
+@damage("command-damaged")
+def command_of_no_partition(store: Store) -> None:
+    place = replace(store.place(store.names.collection), incarnation=99)
+    store.put(Table.COMMANDS, place.encode() + b"\0", b"\1" + bytes(39))
