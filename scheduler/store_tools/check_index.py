@@ -18,6 +18,7 @@ from scheduler.store_tools.index_format import (
     IndexStage,
     indexed_value,
     is_indexed,
+    may_have_index,
     parse_index_stage,
 )
 from scheduler.store_tools.problems import Kind, Problem
@@ -33,9 +34,11 @@ def check_index(store: Store, progress: Progress) -> Iterator[Problem]:
     yield from check_stages(store)
     db = store.db
     boots = db.get(Table.META, MetaKind.BOOT.key)
-    if boots is None or boots != db.get(Table.META, MetaKind.INDEX_BOOT.key):
-        return  # a release without indexes had the store: the target builds all anew
-    yield from check_entries(store, progress)
+    # Else a release without indexes had the store: the target builds all that are declared anew.
+    is_kept = boots is not None and boots == db.get(Table.META, MetaKind.INDEX_BOOT.key)
+    yield from check_entries(store, is_kept, progress)
+    if not is_kept:
+        return
     for key, _ in db.walk(Table.META, MetaKind.INDEX.key):
         try:
             place, page = parse_index_stage(key)
@@ -64,7 +67,7 @@ def check_stages(store: Store) -> Iterator[Problem]:
             yield Problem(Kind.INDEX_STALE, where, str(error), Table.META, key)
             continue
         where = f"{place} page {page:#x}"
-        if store.life(place) is Life.UNKNOWN:
+        if store.life(place) is Life.UNKNOWN or not may_have_index(page):
             yield Problem(Kind.INDEX_STALE, where, "", Table.META, key)
             continue
         try:
@@ -73,8 +76,8 @@ def check_stages(store: Store) -> Iterator[Problem]:
             yield Problem(Kind.INDEX_STAGE, where, str(error), Table.META, key)
 
 
-def check_entries(store: Store, progress: Progress) -> Iterator[Problem]:
-    """index.db: each entry has its attribute."""
+def check_entries(store: Store, is_kept: bool, progress: Progress) -> Iterator[Problem]:
+    """index.db: each entry is on a declared page and, where these are kept, has its attribute."""
     total = store.db.count(Table.INDEX)
     for number, (key, _) in enumerate(store.db.walk(Table.INDEX)):
         if number % TELL_EVERY == 0:
@@ -88,7 +91,7 @@ def check_entries(store: Store, progress: Progress) -> Iterator[Problem]:
         if store.life(entry.place) is Life.DEAD:
             continue
         stage = stage_of(store, entry.place, entry.page)
-        if stage is not None and not stage.keeps:
+        if stage is not None and not (is_kept and stage.keeps):
             continue
         attribute = AttributeKey(entry.place, entry.page, entry.number)
         value = store.db.get(Table.ATTRIBUTES, attribute.encode())

@@ -26,6 +26,7 @@ from scheduler.store_tools.format import (
     RecordFlag,
     RecordType,
 )
+from scheduler.store_tools.pages import Owner, owner_of, owners
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Files, Life, Progress, Store
 
@@ -60,20 +61,28 @@ class Lost:
     name: FileName | None
 
 
+@dataclass
+class Attributes:
+    """Of one object: how many there are, not which.  owners: who can have each of them."""
+
+    prefix: bytes
+    count: int = 0
+    owners: Owner = Owner.ANY
+
+
 class AttributeGroups:
-    """The attributes of one object after another: how many there are, not which."""
+    """The attributes of one object after another."""
 
     def __init__(self, store: Store) -> None:
         self._records = store.db.walk(Table.ATTRIBUTES)
         self._next: tuple[bytes, bytes] | None = None
         self.damaged: list[tuple[bytes, bytes]] = []
-        self.prefix: bytes | None = None
-        self.count = 0
+        self.now: Attributes | None = None
         self.advance()
 
     def advance(self) -> None:
-        """To the next object; prefix None at the end."""
-        self.prefix, self.count = None, 0
+        """To the next object; None at the end."""
+        self.now = None
         while True:
             record = self._next or next(self._records, None)
             self._next = None
@@ -82,11 +91,14 @@ class AttributeGroups:
             if len(record[0]) != AttributeKey.BYTES:
                 self.damaged.append(record)
                 continue
-            if self.prefix is not None and not record[0].startswith(self.prefix):
+            if self.now is None:
+                self.now = Attributes(record[0][:PREFIX])
+            elif not record[0].startswith(self.now.prefix):
                 self._next = record
                 return
-            self.prefix = record[0][:PREFIX]
-            self.count += 1
+            key = AttributeKey.decode(record[0])
+            self.now.count += 1
+            self.now.owners &= owners(key.page, key.number)
 
 
 def check_objects(store: Store, seen: Seen, progress: Progress) -> Iterator[Problem]:
@@ -101,37 +113,52 @@ def check_objects(store: Store, seen: Seen, progress: Progress) -> Iterator[Prob
             where, text = f"objects.db {key.hex()}", f"a key of {len(key)} bytes"
             yield Problem(Kind.KEY_DAMAGED, where, text, Table.OBJECTS, key, value)
             continue
-        count = 0
-        if groups.prefix == key:
-            count = groups.count
+        attributes = Attributes(key)
+        if groups.now is not None and groups.now.prefix == key:
+            attributes = groups.now
             groups.advance()
-        yield from check_object(store, Place.decode(key), value, count, seen)
+        yield from check_object(store, Place.decode(key), value, attributes, seen)
     yield from orphan_groups(store, groups, None)
 
 
 def orphan_groups(store: Store, groups: AttributeGroups, key: bytes | None) -> Iterator[Problem]:
     """Attributes before the object with this key; None: all that are left."""
-    while groups.prefix is not None and (key is None or groups.prefix < key):
-        place = Place.decode(groups.prefix)
-        count = groups.count
+    while (now := groups.now) is not None and (key is None or now.prefix < key):
         groups.advance()
-        yield from orphan_group(store, place, count)
+        yield from orphan_group(store, now)
     while groups.damaged:
         bad, value = groups.damaged.pop()
         where, text = f"attributes.db {bad.hex()}", f"a key of {len(bad)} bytes"
         yield Problem(Kind.KEY_DAMAGED, where, text, Table.ATTRIBUTES, bad, value)
 
 
-def orphan_group(store: Store, place: Place, count: int) -> Iterator[Problem]:
+def orphan_group(store: Store, attributes: Attributes) -> Iterator[Problem]:
     """Attributes that belong to no object record: a partition's, the root's, or nobody's."""
+    place = Place.decode(attributes.prefix)
     life = store.life(place)
-    if life is Life.DEAD or (life is Life.LIVE and place.object_id in (0, ALL_OBJECTS)):
+    if life is Life.LIVE and place.object_id in (0, ALL_OBJECTS):
+        yield from strange_attributes(store, attributes, owner_of(place, None))
+        return
+    if life is Life.DEAD:
         return
     if life is Life.UNKNOWN and place.partition_id and place.object_id == 0:
         yield from lost_partition(store, place)
         return
-    detail = f"{count} attributes of an object that does not exist"
+    detail = f"{attributes.count} attributes of an object that does not exist"
     yield Problem(Kind.ORPHAN_ATTRIBUTES, str(place), detail, Table.ATTRIBUTES, subject=place)
+
+
+def strange_attributes(store: Store, attributes: Attributes, owner: Owner) -> Iterator[Problem]:
+    """Those that an object of its kind cannot have."""
+    if attributes.owners & owner:
+        return
+    for key, _ in store.db.walk(Table.ATTRIBUTES, attributes.prefix):
+        if len(key) != AttributeKey.BYTES:
+            continue
+        attribute = AttributeKey.decode(key)
+        if not owners(attribute.page, attribute.number) & owner:
+            where = f"{attribute.place} {attribute.page:#x}/{attribute.number:#x}"
+            yield Problem(Kind.ATTRIBUTE_STRANGE, where, "", Table.ATTRIBUTES, key)
 
 
 def lost_partition(store: Store, place: Place) -> Iterator[Problem]:
@@ -151,7 +178,7 @@ def lost_partition(store: Store, place: Place) -> Iterator[Problem]:
 
 
 def check_object(
-    store: Store, place: Place, value: bytes, attributes: int, seen: Seen
+    store: Store, place: Place, value: bytes, attributes: Attributes, seen: Seen
 ) -> Iterator[Problem]:
     """One record."""
     life = store.life(place)
@@ -172,8 +199,9 @@ def check_object(
     except FormatError as error:
         yield Problem(Kind.OBJECT_DAMAGED, where, str(error), Table.OBJECTS, key, place)
         return
-    if record.attribute_count != attributes:
-        detail = f"the record says {record.attribute_count}, there are {attributes}"
+    yield from strange_attributes(store, attributes, owner_of(place, record.type))
+    if record.attribute_count != attributes.count:
+        detail = f"the record says {record.attribute_count}, there are {attributes.count}"
         yield Problem(Kind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
     if record.type is RecordType.COLLECTION:
         mark = key + bytes(8)

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from scheduler.store_tools.format import FormatError, MetaKind, Place
+from scheduler.store_tools.pages import STANDARD_LAST, Owner, owners
 
-__all__ = ["IndexEntry", "IndexStage", "Stage", "indexed_value", "parse_index_stage"]
+__all__ = [
+    "IndexEntry",
+    "IndexStage",
+    "Stage",
+    "indexed_value",
+    "is_indexed",
+    "may_have_index",
+    "parse_index_stage",
+]
 
 PREFIX_BYTES = 64
 """Of a value, in a key."""
@@ -72,6 +81,12 @@ def parse_index_stage(key: bytes) -> tuple[Place, int]:
         raise FormatError(f"a key of {len(key)} bytes instead of 17")
     partition_id, incarnation, page = struct.unpack(">QII", key[1:])
     return Place(partition_id, incarnation), page
+
+
+def may_have_index(page: int) -> bool:
+    """Whether a partition can declare it."""
+    own = page == INFORMATION_PAGE or page >= STANDARD_LAST
+    return own and owners(page, 1) is Owner.USER_OBJECT
 
 
 def is_indexed(page: int, number: int) -> bool:

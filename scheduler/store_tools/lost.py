@@ -39,6 +39,7 @@ from scheduler.store_tools.format import (
     id_mark_key,
     partition_key,
 )
+from scheduler.store_tools.pages import is_application_page
 from scheduler.store_tools.problems import Kind
 from scheduler.store_tools.store import Store, size_of
 
@@ -54,8 +55,6 @@ PAGE_NAMES = {
 LABEL, PARTITION, INCARNATION, OBJECT, GENERATION, PATH, NAME, FOUND, WHY, FIRST_BYTE = range(1, 11)
 MOVE_HEAD, MOVE_TAIL = 0x20, 0x21
 INFORMATION_PAGE, USERNAME = 1, 9
-PARTITION_PAGES, ANY_PAGES = 0x3000_0000, 0xF000_0000
-STANDARD_LAST = 7
 ATTRIBUTE_MAX = 0xFFFE
 
 Record = tuple[Table, bytes, bytes]
@@ -267,7 +266,7 @@ class LostAndFound:
             page, number = parsed.page, parsed.number
             if (page, number) == (INFORMATION_PAGE, USERNAME):
                 page, number = PAGE_ORIGIN, NAME
-            own = STANDARD_LAST < page < PARTITION_PAGES or page >= ANY_PAGES
+            own = is_application_page(page, number)
             taken = self.attribute(found.place, page, number) is not None
             if not own or taken or (page in PAGE_NAMES and number != NAME) or len(value) == 0:
                 others.append((Table.ATTRIBUTES, key, value))

@@ -508,6 +508,7 @@ MENDERS: dict[Kind, Mender] = {
     Kind.PARTITION_MISSING: partition_missing,
     Kind.PARTITION_IN_OTHER_EPOCH: other_epoch,
     Kind.KEY_DAMAGED: keep_record,
+    Kind.ATTRIBUTE_STRANGE: keep_record,
     Kind.QUEUE_DAMAGED: keep_record,
     Kind.BOOT_COUNTER: boot_counter,
     Kind.NEXT_INCARNATION: raise_root,

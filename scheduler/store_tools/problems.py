@@ -49,6 +49,10 @@ class Kind(Enum):
     OBJECT_STALE = ("an object of a partition's earlier incarnation", "moved to lost+found")
     RECORD_FIELD = ("a field of an object record is out of range", "set to what the files say")
     ATTRIBUTE_COUNT = ("wrong number of attributes in an object record", "counted again")
+    ATTRIBUTE_STRANGE = (
+        "an attribute that no object of its kind can have",
+        "moved to lost+found",
+    )
     ORPHAN_ATTRIBUTES = ("attributes of an object that does not exist", "moved to lost+found")
     FILES_MISSING = ("an object's data files are missing", "its length becomes 0")
     FILE_SHORT = ("data files shorter than their object", "its length becomes what is there")
@@ -86,7 +90,10 @@ class Kind(Enum):
     )
     SURROGATE_UNMARKED = ("the surrogate of an unfinished job is not marked", "the mark is made")
     INDEX_STAGE = ("the state of a value index does not decode", "the target builds it anew")
-    INDEX_STALE = ("the value index of a partition that does not exist", "removed")
+    INDEX_STALE = (
+        "a value index of a partition that does not exist, or of a page that can have none",
+        "removed",
+    )
     INDEX_MISSING = ("an attribute that its value index does not have", "entered")
     INDEX_SUPERFLUOUS = ("an entry of the value index without its attribute", "removed")
     COMMAND_DAMAGED = ("a command in progress that makes no sense", "moved to lost+found")

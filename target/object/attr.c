@@ -439,8 +439,9 @@ static enum osd_status each_number(struct osd_txn *txn, uint32_t page,
 			return OSD_E_TASK_ABORTED;
 		status = get_at_hand(txn, page, numbers->list[i], buffer, OSD_ATTRIBUTE_MAX,
 				     &length);
-		if (status == OSD_OK && length > 0)
-			status = fn(arg, page, numbers->list[i], buffer, length);
+		if (status == OSD_OK && length > 0) /* a damaged record can be longer */
+			status = fn(arg, page, numbers->list[i], buffer,
+				    OSD_MIN(length, OSD_ATTRIBUTE_MAX));
 	}
 	return status;
 }
@@ -490,8 +491,10 @@ enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages)
 			fits = osd_numbers_add(&found, txn->objects->providers[i]->page);
 	if (found.count)
 		qsort(found.list, found.count, sizeof(*found.list), ascending);
+	/* A record with a damaged key must not keep the others from being read. */
 	for (size_t i = 0; fits && i < found.count; i++)
-		fits = osd_numbers_add(pages, found.list[i]);
+		if (osd_attr_page_fits(txn, found.list[i]))
+			fits = osd_numbers_add(pages, found.list[i]);
 	free(found.list);
 	if (status != OSD_OK)
 		return status;

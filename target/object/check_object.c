@@ -108,6 +108,7 @@ struct indexed {
 
 /* What scans of the object's records bring. */
 struct found {
+	const struct osd_txn *txn;
 	const struct osd_partition *partition;
 	uint32_t attributes;
 	uint64_t *collections; /* owned */
@@ -153,6 +154,8 @@ static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes valu
 	found->attributes++;
 	entry.page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
 	entry.number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+	if (!osd_attr_page_fits(found->txn, entry.page) || entry.number == OSD_NUMBER_ALL)
+		found->malformed = true;
 	if (osd_index_stage(found->partition, entry.page) != OSD_INDEX_DONE ||
 	    !osd_index_takes(entry.page, entry.number))
 		return true;
@@ -305,6 +308,7 @@ static enum osd_status check_once(struct osd_objects *objects, struct osd_object
 	*checked = (struct osd_checked){0};
 	status = osd_txn_take(txn, id, false);
 	if (status == OSD_OK) {
+		found.txn = txn;
 		found.partition = txn->partition;
 		*ret_place = txn->place;
 		*ret_record = txn->record;

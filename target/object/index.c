@@ -207,13 +207,13 @@ enum osd_status osd_index_begin_run(struct osd_objects *objects, struct osd_kv_t
 {
 	struct osd_key key = osd_key_meta(OSD_META_INDEX_BOOT);
 	uint8_t bytes[4] = {0};
-	size_t length;
+	size_t length = sizeof(bytes);
 	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
 					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
 
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	if (osd_get_be(bytes, sizeof(bytes)) != before) {
+	if (length != sizeof(bytes) || osd_get_be(bytes, sizeof(bytes)) != before) {
 		status = build_anew(objects, kv);
 		if (status != OSD_OK)
 			return status;

@@ -16,6 +16,7 @@ from pyosd.types import ObjectRef, ref
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import (
     ALL,
+    ALL_OBJECTS,
     AttributeKey,
     FileName,
     MemberKey,
@@ -276,6 +277,32 @@ def attribute_count_too_high(store: Store) -> None:
 @damage("attribute-count")
 def attribute_count_zero(store: Store) -> None:
     change(store, store.names.empty, attribute_count=0)
+
+
+@damage("attribute-strange")
+def attributes_their_objects_cannot_have(store: Store) -> None:
+    """Pages of nobody and of other kinds of objects, and the number that means all."""
+    names = store.names
+    whole = store.place(names.plain).partition
+    for obj, page, number in (
+        (store.place(names.attributed), 0x4000, 9),
+        (store.place(names.attributed), APPLICATION, 0xFFFF_FFFF),
+        (store.place(names.empty), 0xFFFF_FFFF, 7),
+        (store.place(names.collection), 0x3000_0001, 9),
+        (whole, 0x10, 9),
+        (whole, 0x9000_0001, 9),
+        (whole.sibling(ALL_OBJECTS), 0x7FFF, 1),
+        (Place(0, 1), 0xC000_0000, 1),
+    ):
+        store.put(Table.ATTRIBUTES, AttributeKey(obj, page, number).encode(), b"whose")
+
+
+@damage("orphan-attributes", changed=lambda names: [names.attributed])
+def record_removed_and_a_strange_attribute(store: Store) -> None:
+    place = store.place(store.names.attributed)
+    store.remove(Table.OBJECTS, place.encode())
+    for key in (AttributeKey(place, 0x4001, 9), AttributeKey(place, APPLICATION, 0xFFFF_FFFF)):
+        store.put(Table.ATTRIBUTES, key.encode(), b"whose")
 
 
 @damage("orphan-attributes", changed=lambda names: [names.empty])
@@ -610,6 +637,34 @@ def index_stage_spoiled(store: Store) -> None:
 def index_of_no_partition(store: Store) -> None:
     key = MetaKind.INDEX.key + Place(0x44444, 44).encode()[:12] + bytes(4)
     store.put(Table.META, key, b"\3" + bytes(15))
+
+
+@damage("index-stale")
+def index_of_a_page_that_can_have_none(store: Store) -> None:
+    for page in (0, 3, 0x80, 0x3000_0001, 0xF000_0001):
+        key = MetaKind.INDEX.key + Place(FIRST, 1).encode()[:12] + page.to_bytes(4, "big")
+        store.put(Table.META, key, b"\3" + bytes(15))
+
+
+@damage("index-superfluous")
+def index_entry_of_no_index_while_all_are_made_anew(store: Store) -> None:
+    place = store.place(store.names.attributed)
+    for key in (replace(place, incarnation=77), place):
+        other = IndexEntry(key, APPLICATION + 1, 2, indexed_value(b"value 2")).encode()
+        store.put(Table.INDEX, other, b"")
+    store.put(Table.META, MetaKind.INDEX_BOOT.key, b"\0\0\0\x63")
+
+
+@damage("index-superfluous")
+def opening_of_the_index_longer_than_a_number(store: Store) -> None:
+    """The target and the tools must agree on whether the indexes are to be made anew."""
+    boots = meta(store, MetaKind.BOOT.key)
+    assert boots == meta(store, MetaKind.INDEX_BOOT.key)
+    store.put(Table.META, MetaKind.INDEX_BOOT.key, boots + b"\1")
+    store.remove(Table.INDEX, entry(store))
+    place = store.place(store.names.attributed)
+    other = IndexEntry(place, APPLICATION + 1, 2, indexed_value(b"value 2")).encode()
+    store.put(Table.INDEX, other, b"")
 
 
 @damage("command-damaged")

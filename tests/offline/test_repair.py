@@ -196,6 +196,17 @@ def survive(store: Store) -> None:
     assert store.check() == []
 
 
+def test_a_strange_attribute_hides_no_other(store: Store, before: Snapshot) -> None:
+    """Served without repair: the rest can be read, and a structure check finds it."""
+    place = store.place(store.names.attributed)
+    store.put(Table.ATTRIBUTES, AttributeKey(place, 0x4000, 9).encode(), b"whose")
+    with store.serve() as osd:
+        assert look(osd) == before
+        assert osd.object_structure_check(FIRST) > 0
+        damage = osd.get_attribute(store.names.attributed, 6, 1)
+    assert damage not in (b"", b"\0")
+
+
 def test_one_id_lost_twice(store: Store) -> None:
     place = store.place(store.names.attributed)
     head_file(store, store.names.attributed).unlink()
