@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyosd import jobs, requests
-from pyosd._polling import JOBS_COLLECTION, Backoff, collection_pays
+from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pays
+from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.errors import JobExpired, NotFound, ProtocolError
@@ -208,17 +209,19 @@ class AsyncJob:
             data = await self._payload(RESULT) if status.result_length else b""
         return jobs.decode_result(status, data)
 
-    async def logs(self, *, follow: bool = False) -> AsyncIterator[str]:
-        """Lines of standard output without their ends, undecodable bytes replaced.
+    async def logs(
+        self, *, follow: bool = False, stream: jobs.Stream = "stdout"
+    ) -> AsyncIterator[str]:
+        """Lines of output without their ends, undecodable bytes replaced.
 
         Args: follow: go on until the job has ended; else stop at what is there now.
         """
-        at, rest, backoff = 0, b"", Backoff()
+        at, rest, backoff = 0, b"", Backoff(FOLLOW_MOST)
         while True:
             status = await self.status()
-            while piece := bytes(await self._target.read(self.id, at, _READ_CHUNK)):
-                at, backoff = at + len(piece), Backoff()
-                *lines, rest = (rest + piece).split(b"\n")
+            while piece := await self._output(stream, at):
+                at, backoff = piece[0], Backoff(FOLLOW_MOST)
+                *lines, rest = (rest + piece[1]).split(b"\n")
                 for line in lines:
                     yield line.decode("utf-8", "replace")
             if status.done or not follow:
@@ -227,8 +230,16 @@ class AsyncJob:
         if rest:
             yield rest.decode("utf-8", "replace")
 
+    async def _output(self, stream: jobs.Stream, at: int) -> tuple[int, bytes] | None:
+        """What a stream has behind a position, and the position behind that; None: nothing now."""
+        if stream == "stderr":
+            now, piece = unseen(await self._payload(STDERR_AT), at)
+            return (now, piece) if now > at else None
+        piece = bytes(await self._target.read(self.id, at, _READ_CHUNK))
+        return (at + len(piece), piece) if piece else None
+
     async def stderr(self) -> bytes:
-        """Standard error once the job has ended; of more than 60 KiB the first 20 and last 40."""
+        """Standard error up to now; of more than 60 KiB the first 20 and the last 40."""
         return await self._payload(STDERR)
 
     async def _payload(self, number: int) -> bytes:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 JOBS_COLLECTION = 0x1001
 """Object id of the collection of all surrogates in each partition."""
+FOLLOW_MOST = 0.075
+"""Seconds between looks at the output of a running job: a line is there 100 ms after its print()."""
 _POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.5, 0.2
 _COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command ...
 _COLLECTION_RATIO = 16  # ... unless the collection has so many times more members
@@ -34,14 +36,17 @@ _COLLECTION_RATIO = 16  # ... unless the collection has so many times more membe
 class Backoff:
     """Time between polls: 2 ms, growing by half up to 1 s, +-20 %, never below what the target
     says.
+
+    most: seconds, of who may not wait longer whatever the target says (FOLLOW_MOST).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = _POLL_MOST) -> None:
         self._delay = _POLL_FIRST
+        self._most = most
 
     def next(self, suggested: float = 0.0) -> float:
         """Seconds to wait now."""
-        delay = min(max(self._delay, suggested), _POLL_MOST)
+        delay = min(max(self._delay, suggested), self._most)
         self._delay = min(self._delay * _POLL_GROWTH, _POLL_MOST)
         return delay * random.uniform(1 - _POLL_JITTER, 1 + _POLL_JITTER)
 

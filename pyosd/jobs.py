@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypedDict, Unpack
 
 from pyosd import errors
-from pyosd._polling import JOBS_COLLECTION, Backoff, sleep, watch
+from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, sleep, watch
 from pyosd._source import (
     Code,
     call_arguments,
@@ -31,6 +31,7 @@ from pyosd._source import (
     is_bytecode,
     pack,
 )
+from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.exec_params import (
@@ -253,12 +254,12 @@ class Job(Future[Any]):
         Args: follow: go on until the job has ended; else stop at what is there now.
         Yields: 1 byte to 1 MiB at a time.
         """
-        at, backoff = start, Backoff()
+        at, backoff = start, Backoff(FOLLOW_MOST)
         while True:
             state, suggested = self.poll() if follow else (JobState.COMPLETED, 0.0)
             for piece in _read_from(self.commands, self.id, at):
                 at += len(piece)
-                backoff = Backoff()
+                backoff = Backoff(FOLLOW_MOST)
                 yield piece
             if state.terminal:
                 return
@@ -269,15 +270,32 @@ class Job(Future[Any]):
         return b"".join(self.iter_output())
 
     def stderr(self) -> bytes:
-        """Standard error once the job has ended; of more than 60 KiB the first 20 and last 40."""
+        """Standard error up to now; of more than 60 KiB the first 20 and the last 40."""
         return self._payload(STDERR)
+
+    def iter_stderr(self, *, follow: bool = False, start: int = 0) -> Iterator[bytes]:
+        """Standard error as far as it is kept, from a byte on.
+
+        Args: follow: go on until the job has ended; else stop at what is there now.
+        Yields: 1 byte to 60 KiB at a time; a line tells of bytes that were not kept.
+        """
+        at, backoff = start, Backoff(FOLLOW_MOST)
+        while True:
+            state, suggested = self.poll() if follow else (JobState.COMPLETED, 0.0)
+            now, piece = unseen(self._payload(STDERR_AT), at)
+            if now > at:
+                at, backoff = now, Backoff(FOLLOW_MOST)
+                yield piece
+            if state.terminal:
+                return
+            time.sleep(backoff.next(suggested))
 
     def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> Iterator[str]:
         """Lines of output without their ends, undecodable bytes replaced.
 
-        Args: follow: go on until the job has ended (standard output only).
+        Args: follow: go on until the job has ended.
         """
-        pieces = self.iter_output(follow=follow) if stream == "stdout" else iter([self.stderr()])
+        pieces = (self.iter_output if stream == "stdout" else self.iter_stderr)(follow=follow)
         rest = b""
         for piece in pieces:
             *lines, rest = (rest + piece).split(b"\n")

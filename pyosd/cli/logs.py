@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import click
 
-from pyosd._polling import Backoff, job_statuses
+from pyosd._polling import FOLLOW_MOST, Backoff, job_statuses
+from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
-from pyosd.cli.follow import LONGEST_PAUSE_S, interrupted, named
+from pyosd.cli.follow import interrupted, named
 from pyosd.cli.job_verb import JobVerb, jobs_of, some_jobs
 from pyosd.cli.verb import Settings
 from pyosd.job_status import JobStatus, Number
@@ -23,6 +25,7 @@ from pyosd.types import AttributeId, ObjectRef
 
 __all__ = ["logs"]
 
+STREAMS = {"stdout": ("stdout",), "stderr": ("stderr",), "both": ("stdout", "stderr")}
 LOOK_BACK = 64 << 10  # bytes read at a time to find the last lines
 LOG_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number)
@@ -33,11 +36,14 @@ LOG_IDS = tuple(
 
 
 class Output:
-    """The output of one job: where we are in it, and how its lines are marked."""
+    """One stream of one job: where we are in it, where it is copied to, how its lines are marked."""
 
-    def __init__(self, job: Job, *, stderr: bool, tail: int | None, prefix: str) -> None:
+    def __init__(
+        self, job: Job, *, stderr: bool, to: BinaryIO, tail: int | None, prefix: str
+    ) -> None:
         self.job = job
         self.stderr = stderr
+        self.to = to
         self.tail = tail
         self.prefix = prefix.encode()
         self.at = 0
@@ -62,22 +68,28 @@ class Output:
 
     def _pieces(self, status: JobStatus) -> Iterator[bytes]:
         if self.stderr:
-            if status.done and status.stderr_length:
-                text = self.job.stderr()
-                yield text if self.tail is None else last_lines(text, self.tail)
+            if status.done or status.stderr_length > self.at:
+                yield from self._errors()
         elif status.done or status.stdout_length > self.at:
             for piece in self.job.iter_output(start=self.at):
                 self.at += len(piece)
                 yield piece
 
+    def _errors(self) -> Iterator[bytes]:
+        value = self.job.commands.get_attribute(self.job.id, Page.JOB_PAYLOAD, STDERR_AT)
+        self.at, text = unseen(value, self.at)
+        if self.tail is not None:
+            text, self.tail = last_lines(text, self.tail), None
+        if text:
+            yield text
+
     def _put(self, piece: bytes) -> None:
-        out = sys.stdout.buffer
         if self.prefix:
             *lines, self.rest = (self.rest + piece).split(b"\n")
-            out.writelines(self.prefix + line + b"\n" for line in lines)
+            self.to.writelines(self.prefix + line + b"\n" for line in lines)
         else:
-            out.write(piece)
-        out.flush()
+            self.to.write(piece)
+        self.to.flush()
 
 
 def last_lines(text: bytes, count: int) -> bytes:
@@ -101,9 +113,9 @@ def copy_all(outputs: list[Output], *, follow: bool) -> None:
 
     Raises: JobExpired: one has no record (any more).
     """
-    left, backoff, began = outputs, Backoff(), False
+    left, backoff, began = outputs, Backoff(FOLLOW_MOST), False
     while left:
-        said = job_statuses([each.job for each in left], LOG_IDS)
+        said = job_statuses(dict.fromkeys(each.job for each in left), LOG_IDS)
         going, moved, suggested = [], False, []
         for each in left:
             status = said[each.job] or each.job.status()  # raises where there is none
@@ -115,32 +127,46 @@ def copy_all(outputs: list[Output], *, follow: bool) -> None:
                 suggested.append(status.poll_interval)
         left, began = going, True
         if left:
-            backoff = Backoff() if moved else backoff
-            time.sleep(min(backoff.next(min(suggested)), LONGEST_PAUSE_S))
+            backoff = Backoff(FOLLOW_MOST) if moved else backoff
+            time.sleep(backoff.next(min(suggested)))
 
 
 @click.command(cls=JobVerb)
 @some_jobs
 @click.option("-f", "--follow", is_flag=True, help="Go on until the jobs have ended.")
-@click.option("--stderr", is_flag=True, help="Standard error, which is kept once a job has ended.")
+@click.option(
+    "--stream",
+    type=click.Choice([*STREAMS]),
+    default="stdout",
+    help="Which; of both, standard error goes to ours.",
+)
+@click.option("--stderr", "stream", flag_value="stderr", help="The same as --stream stderr.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
 @click.pass_obj
 def logs(
     settings: Settings,
     addresses: tuple[ObjectRef, ...],
     follow: bool,
-    stderr: bool,
+    stream: str,
     tail: int | None,
 ) -> None:
     """Print what scripts have printed so far.
 
-    Of one job the bytes as they are; of several whole lines, each with its job's id before it.
+    Of one job the bytes as they are; of several whole lines, each with its job's id before it.  Of
+    standard error the first 20 and the last 40 KiB are kept; a line tells how much is missing.
     """
     with settings.connect() as target:
         jobs = list({job.id: job for job in jobs_of(settings, target, addresses)}.values())
         outputs = [
-            Output(job, stderr=stderr, tail=tail, prefix=f"{job.id} | " if len(jobs) > 1 else "")
+            Output(
+                job,
+                stderr=each == "stderr",
+                to=sys.stderr.buffer if each != STREAMS[stream][0] else sys.stdout.buffer,
+                tail=tail,
+                prefix=f"{job.id} | " if len(jobs) > 1 else "",
+            )
             for job in jobs
+            for each in STREAMS[stream]
         ]
         try:
             copy_all(outputs, follow=follow)

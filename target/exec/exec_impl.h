@@ -5,10 +5,10 @@
  * Threads: any number of callers (commands), one proxy per slot (proxy.c), the monitor (monitor.c),
  * the output thread (job_output.c).
  *
- * Lock order, outermost first: a transaction or a data call of object/ > struct osd_output's lock >
+ * Lock order, outermost first: struct osd_output's lock > a transaction or a data call of object/ >
  * exec->lock.  So nothing of object/ is called while holding exec->lock; page providers, which run
- * inside transactions, may take it.  exec->lock guards everything below unless a comment says
- * otherwise. */
+ * inside transactions, may take it, and the leaves below it: errors_lock of struct osd_output and
+ * gate_lock.  exec->lock guards everything below unless a comment says otherwise. */
 #ifndef OSD_EXEC_EXEC_IMPL_H
 #define OSD_EXEC_EXEC_IMPL_H
 
@@ -196,8 +196,18 @@ uint32_t osd_exec_retry_after(const struct osd_exec *exec);
  * partition and collection it needs; sets record->id. */
 enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
 				     uint64_t requested_id, struct osd_job_record *record);
-/* job_pages.c: pages 2000_0001h, 2000_0002h, 2000_0003h and B000_0001h. */
+/* job_pages.c: pages 2000_0001h, 2000_0002h (job_payload.c), 2000_0003h and B000_0001h. */
 void osd_job_pages_add(struct osd_exec *exec);
+/* job_payload.c: page 2000_0002h, the functions of struct osd_page_provider; and one payload, whose
+ * absence is no error: length 0. */
+enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				size_t *ret_length);
+enum osd_status osd_payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				 uint32_t page, osd_attr_fn *fn, void *arg);
+enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,
+				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
+				    size_t *ret_length);
 /* job_control.c: one control byte set inside a transaction. */
 enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t control);

@@ -29,14 +29,24 @@ void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 				      .stdout_limit = stdout_limit,
 				      .status = OSD_OK};
 	pthread_mutex_init(&output->lock, NULL);
+	pthread_mutex_init(&output->errors_lock, NULL);
 }
 
 void osd_output_release(struct osd_output *output)
 {
 	pthread_mutex_lock(&output->lock);
 	osd_object_put(OSD_STEAL(output->object));
-	free(OSD_STEAL(output->errors));
 	pthread_mutex_unlock(&output->lock);
+	pthread_mutex_lock(&output->errors_lock);
+	free(OSD_STEAL(output->errors));
+	output->released = true;
+	pthread_mutex_unlock(&output->errors_lock);
+}
+
+void osd_output_destroy(struct osd_output *output)
+{
+	pthread_mutex_destroy(&output->errors_lock);
+	pthread_mutex_destroy(&output->lock);
 }
 
 /* ---- reading; output->lock held -------------------------------------------------------------- */
@@ -60,13 +70,14 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 		atomic_store(&output->stdout_length, at + fits);
 }
 
-static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t length)
+/* errors_lock held. */
+static void keep_errors(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
 	uint64_t at = atomic_load(&output->stderr_length);
 
 	atomic_store(&output->stderr_length, at + length);
 	if (!output->errors)
-		output->errors = malloc(OSD_JOB_PAYLOAD_MAX);
+		output->errors = calloc(1, OSD_JOB_PAYLOAD_MAX); /* zeros where one failed */
 	if (!output->errors)
 		return;
 	for (size_t piece; length > 0; at += piece, bytes += piece, length -= piece) {
@@ -82,6 +93,13 @@ static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t
 			memcpy(output->errors + OSD_JOB_STDERR_HEAD + ring, bytes, piece);
 		}
 	}
+}
+
+static void store_stderr(struct osd_output *output, const uint8_t *bytes, size_t length)
+{
+	pthread_mutex_lock(&output->errors_lock);
+	keep_errors(output, bytes, length);
+	pthread_mutex_unlock(&output->errors_lock);
 }
 
 typedef void store_fn(struct osd_output *output, const uint8_t *bytes, size_t length);
@@ -145,7 +163,8 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd)
 	pthread_mutex_unlock(&output->lock);
 }
 
-size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer)
+/* errors_lock held; the length of what is kept. */
+static size_t copy_errors(const struct osd_output *output, uint8_t *buffer)
 {
 	uint64_t length = atomic_load(&output->stderr_length);
 	size_t ring;
@@ -162,6 +181,19 @@ size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer)
 	       OSD_JOB_STDERR_TAIL - ring);
 	memcpy(buffer + OSD_JOB_PAYLOAD_MAX - ring, output->errors + OSD_JOB_STDERR_HEAD, ring);
 	return OSD_JOB_PAYLOAD_MAX;
+}
+
+bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
+		       uint64_t *ret_total)
+{
+	bool released;
+
+	pthread_mutex_lock(&output->errors_lock);
+	released = output->released;
+	*ret_length = copy_errors(output, buffer);
+	*ret_total = atomic_load(&output->stderr_length);
+	pthread_mutex_unlock(&output->errors_lock);
+	return !released;
 }
 
 /* ---- the output thread ----------------------------------------------------------------------- */

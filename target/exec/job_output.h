@@ -21,25 +21,31 @@ struct osd_output {
 	uint64_t stdout_limit;
 	enum osd_status status; /* first failure to store */
 	bool closed;		/* no more reading: the job is over */
-	uint8_t *errors;	/* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
 	_Atomic uint64_t stdout_length; /* stored */
 	_Atomic uint64_t stderr_length; /* seen */
 	_Atomic bool over_limit;
+	/* A leaf, never held over a call into the store: stderr is read inside transactions, while
+	 * `lock` is held by who waits for one. */
+	pthread_mutex_t errors_lock;
+	uint8_t *errors; /* OSD_JOB_STDERR_HEAD, then a ring of OSD_JOB_STDERR_TAIL */
+	bool released;   /* errors are in the store, or nowhere */
 };
 
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 		     struct osd_object_id surrogate, uint64_t stdout_limit);
-/* After finish.  The lock stays, for the output thread to find the output closed; its owner
- * destroys it. */
+/* After finish.  The locks stay, for other threads to find the output closed; osd_output_destroy
+ * destroys them, when no other thread can come any more. */
 void osd_output_release(struct osd_output *output);
+void osd_output_destroy(struct osd_output *output);
 
 /* Reads what is in both pipes now, at most about 1 MiB; true: there may be more. */
 bool osd_output_drain(struct osd_output *output, int stdout_fd, int stderr_fd);
 /* Reads what is in both pipes now and lets no other thread read any more. */
 void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
-/* The stored part of stderr into buffer (OSD_JOB_PAYLOAD_MAX); returns its length.  After
- * finish. */
-size_t osd_output_errors(const struct osd_output *output, uint8_t *buffer);
+/* What is kept of stderr up to now into buffer (OSD_JOB_PAYLOAD_MAX), its length, and how much there
+ * was in all.  False: it has been released.  Any thread, also inside a transaction. */
+bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
+		       uint64_t *ret_total);
 
 /* The output thread watches the sandbox's pipes from now on, or no longer. */
 void osd_output_watch(struct osd_exec *exec, const struct osd_sandbox *sandbox);

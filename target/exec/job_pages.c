@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_pages.c -- attribute pages of jobs: status 2000_0001h, payload 2000_0002h and control
- * 2000_0003h of a surrogate, EXEC 9000-range page B000_0001h of the root (design D13).  An
- * unfinished job's status comes from memory, a finished one's from its record. */
+/* job_pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate,
+ * EXEC page B000_0001h of the root (design D13).  An unfinished job's status comes from memory, a
+ * finished one's from its record.  Not here: payload (job_payload.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -249,18 +249,6 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	return job ? OSD_OK : osd_job_record_get(txn, id, &v->record);
 }
 
-static enum osd_status get_payload(struct osd_txn *txn, struct osd_object_id id,
-				   enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
-				   size_t *ret_length)
-{
-	enum osd_status status = osd_job_payload_get(txn, id, kind, buffer, capacity, ret_length);
-
-	if (status != OSD_E_NO_OBJECT)
-		return status;
-	*ret_length = 0;
-	return OSD_OK;
-}
-
 /* The jobs it was submitted after. */
 static enum osd_status get_after(struct osd_txn *txn, const struct view *v, struct osd_object_id id,
 				 struct osd_wr *w)
@@ -290,7 +278,7 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 
 	(void)page;
 	if (number == STATUS_TAGS)
-		return get_payload(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
+		return osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, buffer, capacity, ret_length);
 	status = get_view(context, txn, id, &v);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
@@ -320,7 +308,8 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
 	if (status == OSD_OK)
-		status = get_payload(txn, id, OSD_PAYLOAD_TAGS, value, sizeof(value), &length);
+		status = osd_job_payload_any(txn, id, OSD_PAYLOAD_TAGS, value, sizeof(value),
+					     &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
 	if (status == OSD_OK && v.record.flags & OSD_JOB_AFTER) {
@@ -339,37 +328,6 @@ static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_
 {
 	(void)context, (void)txn, (void)id, (void)page, (void)number, (void)value, (void)length;
 	return OSD_E_PARAM_FIELD;
-}
-
-/* ---- payload --------------------------------------------------------------------------------- */
-
-static enum osd_status payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				   uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				   size_t *ret_length)
-{
-	(void)context, (void)page;
-	*ret_length = 0;
-	if (number < OSD_PAYLOAD_RESULT || number > OSD_PAYLOAD_TRACEBACK)
-		return OSD_OK;
-	return get_payload(txn, id, number, buffer, capacity, ret_length);
-}
-
-static enum osd_status payload_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				    uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	OSD_CLEANUP_FREE uint8_t *value = malloc(OSD_JOB_PAYLOAD_MAX);
-	enum osd_status status = value ? OSD_OK : OSD_E_NO_MEMORY;
-
-	for (uint32_t number = OSD_PAYLOAD_RESULT;
-	     number <= OSD_PAYLOAD_TRACEBACK && status == OSD_OK; number++) {
-		size_t length = 0;
-
-		status = payload_get(context, txn, id, page, number, value, OSD_JOB_PAYLOAD_MAX,
-				     &length);
-		if (status == OSD_OK && length)
-			status = fn(arg, page, number, value, length);
-	}
-	return status;
 }
 
 /* ---- control --------------------------------------------------------------------------------- */
@@ -501,8 +459,8 @@ void osd_job_pages_add(struct osd_exec *exec)
 {
 	struct osd_page_provider pages[] = {
 		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec},
-		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", payload_get, payload_each, read_only,
-		 exec},
+		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
+		 read_only, exec},
 		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
 		 exec},
 		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", root_get, root_each, read_only, exec},

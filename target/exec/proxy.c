@@ -38,7 +38,7 @@ void osd_run_unref(struct osd_run *run)
 		return;
 	osd_job_unref(run->job);
 	osd_sandbox_unref(run->sandbox);
-	pthread_mutex_destroy(&run->output.lock);
+	osd_output_destroy(&run->output);
 	free(run);
 }
 
@@ -54,6 +54,8 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 	record->result_length = atomic_load(&session->result_length);
 	record->stdout_length = atomic_load(&run->output.stdout_length);
 	record->stderr_length = atomic_load(&run->output.stderr_length);
+	if (record->stderr_length > OSD_JOB_PAYLOAD_MAX)
+		record->flags |= OSD_JOB_STDERR_CUT;
 	if (run->handed_over_usec == 0)
 		return;
 	record->run_usec = osd_monotonic_usec() - run->handed_over_usec;

@@ -150,8 +150,6 @@ static void note_flags(struct osd_run *run, struct osd_job_record *record)
 
 	if (atomic_load(&run->output.over_limit))
 		record->flags |= OSD_JOB_STDOUT_CUT;
-	if (record->stderr_length > OSD_JOB_PAYLOAD_MAX)
-		record->flags |= OSD_JOB_STDERR_CUT;
 	if (session->result_object)
 		record->flags |= OSD_JOB_RESULT_SPILLED;
 	if (session->result_json)
@@ -254,12 +252,13 @@ static void finish(struct osd_run *run, struct osd_job_record *record, uint16_t 
 		.traceback = session->traceback,
 		.traceback_length = session->traceback_length,
 	};
+	uint64_t total;
 
 	if (record->stderr_length > 0)
 		errors = malloc(OSD_JOB_PAYLOAD_MAX);
 	if (errors) {
 		remains.stderr_bytes = errors;
-		remains.stderr_stored = osd_output_errors(&run->output, errors);
+		osd_output_errors(&run->output, errors, &remains.stderr_stored, &total);
 	}
 	if (!session->result_object) {
 		remains.result = session->result;

@@ -43,6 +43,8 @@ static void test_finish_reads_what_is_there(void)
 {
 	struct osd_output output;
 	uint8_t errors[OSD_JOB_PAYLOAD_MAX];
+	size_t length;
+	uint64_t total;
 	int out[2], err[2];
 
 	make_pipe(out);
@@ -52,13 +54,55 @@ static void test_finish_reads_what_is_there(void)
 	put_text(err[1], "oh");
 	osd_output_finish(&output, out[0], err[0]);
 	CHECK(output.stdout_length == 5 && output.over_limit); /* its limit */
-	CHECK(osd_output_errors(&output, errors) == 2 && memcmp(errors, "oh", 2) == 0);
+	CHECK(osd_output_errors(&output, errors, &length, &total));
+	CHECK(length == 2 && total == 2 && memcmp(errors, "oh", 2) == 0);
 	put_text(err[1], "too late");
 	CHECK(!osd_output_drain(&output, out[0], err[0]));
 	CHECK(output.stderr_length == 2);
 	osd_output_release(&output);
 	for (int i = 0; i < 2; i++)
 		close(out[i]), close(err[i]);
+}
+
+/* What a reader who comes while it runs finds: all, or the first and the last, and how much there
+ * was. */
+static void test_errors_while_it_runs(void)
+{
+	static const size_t totals[] = {1,
+					OSD_JOB_STDERR_HEAD,
+					OSD_JOB_STDERR_HEAD + 1,
+					OSD_JOB_PAYLOAD_MAX - 1,
+					OSD_JOB_PAYLOAD_MAX,
+					OSD_JOB_PAYLOAD_MAX + 1,
+					2 * OSD_JOB_PAYLOAD_MAX,
+					250007};
+	struct osd_output output;
+	uint8_t kept[OSD_JOB_PAYLOAD_MAX];
+	size_t length, seen = 0;
+	uint64_t total;
+	int err[2];
+
+	make_pipe(err);
+	osd_output_init(&output, objects, surrogate, 5);
+	CHECK(osd_output_errors(&output, kept, &length, &total) && length == 0 && total == 0);
+	for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
+		for (uint8_t byte; seen < totals[i]; seen++) {
+			byte = (uint8_t)(seen % 251);
+			CHECK(write(err[1], &byte, 1) == 1);
+			if (seen % 1000 == 999 || seen + 1 == totals[i])
+				osd_output_drain(&output, -1, err[0]);
+		}
+		CHECK(osd_output_errors(&output, kept, &length, &total) && total == seen);
+		CHECK(length == (seen < sizeof(kept) ? seen : sizeof(kept)));
+		for (size_t at = 0; at < length; at++)
+			CHECK(kept[at] ==
+			      (at < OSD_JOB_STDERR_HEAD ? at : seen - length + at) % 251);
+	}
+	osd_output_finish(&output, -1, err[0]);
+	osd_output_release(&output);
+	CHECK(!osd_output_errors(&output, kept, &length, &total) && length == 0);
+	osd_output_destroy(&output);
+	close(err[0]), close(err[1]);
 }
 
 static void *flood(void *arg)
@@ -95,6 +139,7 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	make_surrogate();
 	test_finish_reads_what_is_there();
+	test_errors_while_it_runs();
 	test_finish_under_a_flood();
 	osd_objects_close(objects);
 	return 0;

@@ -44,11 +44,11 @@ def target(serving: Serving) -> Iterator[Target]:
 class Gate:
     """Jobs that have printed their first line, and wait until they are let go."""
 
-    def __init__(self, target: Target, pid: str, count: int) -> None:
+    def __init__(self, target: Target, pid: str, count: int, code: str = GATED) -> None:
         self.target, zone = target, ObjectRef.parse(pid)
         self.object = target.create(zone.partition_id)
         place = [self.object.partition_id, self.object.object_id]
-        jobs = [target.exec(GATED, zone=zone, args=place) for _ in range(count)]
+        jobs = [target.exec(code, zone=zone, args=place) for _ in range(count)]
         self.ids = [str(job.id) for job in jobs]
         assert next(jobs[0].iter_output(follow=True)) == b"first\n"
 
@@ -204,9 +204,22 @@ class TestLogs:
         assert follower.returncode == 0
         expected = [f"{job} | {text}" for job in gate.ids for text in ("first", "last")]
         assert sorted([first.strip(), *rest.splitlines()]) == sorted(expected)
-        waiter = process(serving, "job", "logs", "-f", "--stderr", *gate.ids)
-        said, _ = waiter.communicate(timeout=DEADLINE_S)
-        assert sorted(said.splitlines()) == sorted(f"{job} | to stderr" for job in gate.ids)
+
+    def test_follow_stderr(self, pid: str, target: Target, serving: Serving) -> None:
+        """Lines of both streams while the script runs, each to where a script here would write it."""
+        code = GATED.replace("while not", "print('warned', file=sys.stderr)\nwhile not")
+        gate = Gate(target, pid, 2, code)
+        errors = process(serving, "job", "logs", "-f", "--stderr", *gate.ids)
+        both = process(serving, "job", "logs", "-f", "--stream", "both", gate.ids[0])
+        assert errors.stdout and both.stdout and both.stderr
+        assert both.stdout.readline() == "first\n"
+        assert both.stderr.readline() == "warned\n"
+        first = [errors.stdout.readline() for _ in gate.ids]
+        gate.open()
+        assert both.communicate(timeout=DEADLINE_S) == ("last\n", "to stderr\n")
+        rest, _ = errors.communicate(timeout=DEADLINE_S)
+        assert sorted(first) == sorted(f"{job} | warned\n" for job in gate.ids)
+        assert sorted(rest.splitlines()) == sorted(f"{job} | to stderr" for job in gate.ids)
 
     def test_interrupt(self, osd: Run, pid: str, target: Target, serving: Serving) -> None:
         gate = Gate(target, pid, 1)

@@ -28,6 +28,7 @@ from pyosd import (
     jobs,
     requests,
 )
+from pyosd._polling import FOLLOW_MOST, Backoff
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -108,6 +109,12 @@ print("last")
     target.write(gate, 0, b"x")
     assert list(lines) == ["last"]
     assert job.status().state is JobState.COMPLETED
+
+
+def test_a_follower_asks_often_enough() -> None:
+    """Whatever the target suggests for a long job, a line is shown within 100 ms."""
+    backoff = Backoff(FOLLOW_MOST)
+    assert max(backoff.next(1.0) for _ in range(1000)) < 0.095
 
 
 def test_hold_release_cancel(target: Target, zone: ObjectRef) -> None:
@@ -322,8 +329,13 @@ def test_asyncio_gives_up(osd_url: str, zone: ObjectRef) -> None:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await job
-            lines = (await target.exec("print('a\\nb', end='')", zone=zone)).logs(follow=True)
-            assert [line async for line in lines] == ["a", "b"]
+            code = (
+                "import sys\nfor f in sys.stdout, sys.stderr: print(f.name, 'b', sep='\\n', file=f)"
+            )
+            printer = await target.exec(code, zone=zone)
+            assert [line async for line in printer.logs(follow=True)] == ["1", "b"]
+            errors = printer.logs(follow=True, stream="stderr")
+            assert [line async for line in errors] == ["2", "b"]
             assert await job.kill() is JobState.CANCELLED
 
     asyncio.run(main())

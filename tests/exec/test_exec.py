@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TY
 from pyosd.cdb import AttributeLists, AttributePage, Descriptor, Request
 from pyosd.errors import Conflict, ScriptError
 from pyosd.exec_params import ExecParams
-from pyosd.job_status import JobState, Number
+from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.jobs import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.exec.conftest import WAIT_S, Run, ended
@@ -176,6 +177,45 @@ def test_stderr_is_kept(submit: Submit) -> None:
     assert job.wait(WAIT_S).stderr_length == 9
     assert job.stderr() == b"to stderr"
     assert job.output() == b""
+
+
+FLOOD = """
+import osd, sys
+while not osd.userobject(*osd.args).data.read(1): pass
+for n in range(20_000):
+    sys.stderr.write(f"line {n:6}\\n")
+print("flooded", flush=True)
+while True: pass
+"""
+
+
+def test_stderr_while_it_runs(target: pyosd.Target, zone: ObjectRef) -> None:
+    """Followed, and read in between: what a terminal state brings is there before it."""
+    gate = target.create(zone.partition_id)
+    place = [gate.partition_id, gate.object_id]
+    job = target.exec('import sys; print("early", file=sys.stderr)' + FLOOD, zone=zone, args=place)
+    pieces = job.iter_stderr(follow=True)
+    assert next(pieces) == b"early\n"
+    assert job.stderr() == b"early\n"
+    status = job.status()
+    assert (status.state, status.stderr_length) == (JobState.RUNNING, 6)
+    assert not status.flags & JobFlag.STDERR_CUT
+    target.write(gate, 0, b"x")
+    assert next(job.iter_output(follow=True)) == b"flooded\n"
+    everything = b"early\n" + b"".join(b"line %6d\n" % n for n in range(20_000))
+    until = time.monotonic() + WAIT_S
+    while (status := job.status()).stderr_length < len(everything):
+        assert time.monotonic() < until, status  # another pipe than the one of "flooded"
+    assert status.state is JobState.RUNNING
+    assert status.flags & JobFlag.STDERR_CUT
+    kept = everything[: 20 << 10] + everything[-(40 << 10) :]
+    assert job.stderr() == kept
+    job.kill()
+    assert job.stderr().startswith(kept[: 20 << 10]), "and the traceback at its end"
+    assert b"Ended: the job was told to end" in job.stderr()[-200:]
+    rest = b"".join(pieces)
+    assert rest.endswith(job.stderr()[-1000:])
+    assert b" bytes were not kept]\n" in rest
 
 
 def test_status_page_is_read_only(target: pyosd.Target, run: Run) -> None:
