@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Objects of an intelligent OSD, for scripts that run next to them and, unchanged, at a client.
 
-Classes root, partition, collection and userobject name objects; userobject.data is a file over its
-bytes.  args, zone and job tell what the script was given: its arguments, the object its rights end
-at, and the object that stands for the job.  progress(), result() and log() report.
+    import osd
+
+    for each in osd.zone:                       # a partition, say
+        for offset, line in each.grep("error"):
+            print(each.object_id, line)
+    osd.result("done")
+
+The classes root, partition, collection and userobject name objects by their ids; nothing is asked of
+the target before a method is.  userobject.data is a file over an object's bytes, query() finds objects
+by their attributes.
+
+args, zone and job tell what the script was given: its arguments, the object its rights end at, and the
+object that stands for the job.  progress(), result() and log() report; what a script prints is the
+data of the job's object.
+
+Whatever the target refuses is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
+Numbers of bytes, offsets and lengths are bytes; ids are 64 bits.  A script has one thread unless it
+was given more; objects, file objects and iterators may be used by one thread at a time.
 
 In a sandbox calls go to the job's proxy.  Elsewhere they go to the target that the environment
-variable IOSD_TARGET names (see _client), or over what use() was given.
+variable IOSD_TARGET names, or over what use() was given.
 """
 
 from __future__ import annotations
@@ -35,9 +50,28 @@ from ._values import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    args: Any  # whatever the submitter gave
+    args: Any
+    """What the submitter gave: `Target.exec(args=)` as it was, `osd exec SCRIPT -- WORDS` as a list.
+
+    None where nothing was given.
+
+    >>> osd.args
+    ['one', 'two']
+    """
     zone: OSDObject
+    """The object that the script's rights end at, as an object of its kind.
+
+    >>> osd.zone
+    osd.root()
+    """
     job: userobject
+    """The user object that stands for the job; what the script prints is its data.
+
+    At a client there is none: its ids are 0.
+
+    >>> isinstance(osd.job, osd.userobject)
+    True
+    """
 
 __all__ = [
     "Condition",
@@ -73,7 +107,14 @@ __all__ = [
 
 
 def query(condition: Condition | None = None) -> Iterator[userobject]:
-    """User objects of the zone whose attributes match; see partition.query()."""
+    """User objects of the zone whose attributes match; see partition.query().
+
+    >>> u.setattr([(0x10000, 5, "mine")])
+    >>> u in list(osd.query(osd.attr(0x10000, 5) == "mine"))
+    True
+
+    Raises: Invalid: the zone is a user object; NotFound, PermissionDenied.
+    """
     context = current().context
     where = object_of_type(context.zone_type, *context.zone)
     if isinstance(where, userobject):

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from ._transport import Mapping
 
-__all__ = ["SessionTransport", "connect"]
+__all__ = ["SessionTransport", "connect", "over_session"]
 
 Answer = tuple[int, int, bytes]
 NOTHING: Answer = (0, 0, b"")
@@ -368,12 +368,24 @@ def context_of(environment: dict[str, str], words: list[str], commands: Commands
     """Arguments and zone as the environment gives them.  Raises: ValueError, NotFound."""
     text = environment.get("IOSD_ARGS")
     args = json.loads(text) if text else (words or None)
-    zone = ObjectRef.parse(environment.get("IOSD_ZONE", "root"))
-    transport = SessionTransport(commands)
-    zone_type = transport.call(Call.TYPE, zone.partition_id, zone.object_id)[0]
+    return context_in(commands, args, environment.get("IOSD_ZONE", "root"))
+
+
+def context_in(commands: Commands, args: object, zone: str | ObjectRef) -> Context:
+    """Arguments and zone, whose type the target knows.  Raises: ValueError, NotFound."""
+    where = ObjectRef.parse(zone) if isinstance(zone, str) else zone
+    ids = (where.partition_id, where.object_id)
+    zone_type = SessionTransport(commands).call(Call.TYPE, *ids)[0]
     if not zone_type:
-        raise NotFound(f"the zone {zone} does not exist")
-    return Context(args, zone_type, (zone.partition_id, zone.object_id))
+        raise NotFound(f"the zone {where} does not exist")
+    return Context(args, zone_type, ids)
+
+
+def over_session(
+    commands: Commands, args: object = None, zone: str | ObjectRef = "root"
+) -> SessionTransport:
+    """Carry calls over somebody's session.  Raises: ValueError, NotFound: the zone."""
+    return SessionTransport(commands, context_in(commands, args, zone))
 
 
 def leave_traffic(target: Target, file: Path) -> None:

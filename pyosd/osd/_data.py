@@ -3,6 +3,9 @@
 
 Reads are buffered, writes are not: what write() returned from is in the object.  Large reads come
 through the descriptors the proxy passed, small ones and all writes through calls.
+
+What one read() returns, up to 1 MiB, was in the object at one moment: it is taken from the buffer
+only where all of it is there, else read anew in one piece.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Data", "Snapshot"]
 
 BUFFER_BYTES = 256 << 10
+OFFSET_END = 1 << 64
+CLOSED = "I/O operation on closed file"
 
 
 class Snapshot(bytes):
@@ -55,10 +60,10 @@ class RawData(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: lambda: 0, io.SEEK_CUR: self.tell, io.SEEK_END: self.length}
         if whence not in base:
-            raise ValueError(f"invalid whence: {whence}")
+            raise Invalid(f"invalid whence: {whence}")
         position = base[whence]() + offset
-        if position < 0:
-            raise ValueError(f"negative seek position {position}")
+        if not 0 <= position < OFFSET_END:
+            raise Invalid(f"a position is 0 to 2**64 - 1, not {position}")
         self.position = position
         return position
 
@@ -70,84 +75,219 @@ class RawData(io.RawIOBase):
         self.position += count
         return count
 
-    def readall(self) -> bytes:
-        """Everything from here to the end, in one buffer of the right size."""
-        data = bytearray(max(0, self.length() - self.position))
-        view = memoryview(data)
-        filled = 0
-        while filled < len(data):
+    def fill(self, view: memoryview) -> int:
+        """Read as much as there is room for; how many bytes it were, fewer only at the end.
+
+        Up to 1 MiB is one read.
+        """
+        filled = self.readinto(view)
+        while filled >= CALL_IO_MAX and filled < len(view):
             count = self.readinto(view[filled:])
             if not count:
                 break
             filled += count
-        view.release()
-        del data[filled:]
-        return bytes(data)
+        return filled
+
+
+class Whole(io.RawIOBase):
+    """What one fill() gives, then an end: below a BufferedReader, which reads it into bytes without
+    a copy in between.
+    """
+
+    def __init__(self, raw: RawData) -> None:
+        self.raw = raw
+        self.asked = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if self.asked:
+            return 0
+        self.asked = True
+        return self.raw.fill(memoryview(buffer).cast("B"))
 
 
 class Data(io.BufferedIOBase):
-    """A file object over a user object's bytes, at position 0 when made."""
+    """A file object over a user object's bytes: what userobject.data gives.
+
+    A binary file, open for reading and writing, for csv (through io.TextIOWrapper), json, gzip,
+    zipfile, numpy, pandas and whatever else takes one.  Reads are buffered, 256 KiB ahead; writes
+    are not, and drop what was read ahead.  Closing it, or forgetting to, has no effect on the object.
+
+    What one read(), readinto() or block holds, up to 1 MiB, was in the object at one moment, whoever
+    writes meanwhile.  Lines are put together from blocks of 256 KiB, each of one moment.
+
+    Every method raises NotFound where the object is not there (any more), PermissionDenied outside
+    the zone, and ValueError once the file is closed.
+
+    >>> import csv, io
+    >>> with io.TextIOWrapper(u.data, encoding="utf-8", newline="") as text:
+    ...     csv.writer(text).writerows([["n", "square"], [2, 4]])
+    >>> list(csv.DictReader(io.TextIOWrapper(u.data, encoding="utf-8")))
+    [{'n': '2', 'square': '4'}]
+    """
 
     mode = "rb+"
 
     def __init__(self, partition_id: int, object_id: int) -> None:
         self._raw = RawData(partition_id, object_id)
         self._reader: io.BufferedReader | None = None
+        self._whole: tuple[Whole, io.BufferedReader] | None = None
         self.name = f"{partition_id:#x}/{object_id:#x}"
 
     # -- position
 
     def tell(self) -> int:
+        """Where the next read or write begins: bytes from the object's begin.
+
+        >>> f = u.data
+        >>> f.readline(), f.tell()
+        (b'one\\n', 4)
+        """
         return self._reader.tell() if self._reader else self._raw.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._reader.seek(offset, whence) if self._reader else self._raw.seek(offset, whence)
+        """Set the position, and return it.
+
+        Args: offset: bytes.  whence: 0 from the begin, 1 from the position, 2 from the end.  Behind
+        the end is allowed: what is written there leaves zeros before it.
+
+        >>> f = u.data
+        >>> f.seek(-6, 2), f.read()
+        (8, b'three\\n')
+
+        Raises: Invalid: a position below 0, or another whence.
+        """
+        if self.closed:
+            raise ValueError(CLOSED)
+        if self._reader is None or whence not in (io.SEEK_SET, io.SEEK_CUR):
+            return self._unbuffered().seek(offset, whence)
+        position = offset + (self._reader.tell() if whence == io.SEEK_CUR else 0)
+        if position < 0:
+            raise Invalid(f"a position is 0 to 2**64 - 1, not {position}")
+        return self._reader.seek(position)
 
     def _buffered(self) -> io.BufferedReader:
         if self.closed:
-            raise ValueError("I/O operation on closed file")
+            raise ValueError(CLOSED)
         if self._reader is None:
             self._reader = io.BufferedReader(self._raw, BUFFER_BYTES)
         return self._reader
 
     def _unbuffered(self) -> RawData:
-        """For what changes the object: drop what was read ahead, keep the position."""
+        """For what does without, or changes the object: drop what was read ahead, not the place."""
         if self.closed:
-            raise ValueError("I/O operation on closed file")
+            raise ValueError(CLOSED)
         if self._reader is not None:
             position = self._reader.tell()
             self._reader.detach()
             self._reader = None
-            self._raw.seek(position)
+            self._raw.position = position
         return self._raw
+
+    def _large(self, size: int) -> bytes:
+        """At most size bytes past the buffer; memory only for what is there."""
+        raw = self._unbuffered()
+        if size > CALL_IO_MAX:
+            size = min(size, max(raw.length() - raw.position, CALL_IO_MAX))
+        if self._whole is None:
+            source = Whole(raw)
+            self._whole = source, io.BufferedReader(source, 1)
+        source, reader = self._whole
+        source.asked = False
+        return reader.read(size)
+
+    def _ahead(self, size: int) -> bool:
+        """Whether so many bytes are in the buffer.  If not it is empty: half of them would be of
+        another moment than the rest.
+        """
+        ahead = self._raw.position - self._buffered().tell()
+        if 0 < ahead < size:
+            self._unbuffered()
+        return ahead >= size
 
     # -- reading
 
     def readable(self) -> bool:
+        """True."""
         return True
 
     def seekable(self) -> bool:
+        """True."""
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """Read at most size bytes, fewer only at the end; all there are unless told otherwise.
+
+        >>> f = u.data
+        >>> f.read(3), f.read(), f.read()
+        (b'one', b'\\ntwo\\nthree\\n', b'')
+        """
         if size is None or size < 0:
-            return self._unbuffered().readall()
-        return self._buffered().read(size)
+            return self._large(max(0, (raw := self._unbuffered()).length() - raw.position))
+        if size >= BUFFER_BYTES:
+            return self._large(size)
+        if self._ahead(size):
+            return self._buffered().read(size)
+        data = bytearray(size)
+        del data[self._buffered().readinto1(data) :]
+        return bytes(data)
 
     def read1(self, size: int = -1, /) -> bytes:
+        """Read at most size bytes, as many as come at once.
+
+        >>> u.data.read1()
+        b'one\\ntwo\\nthree\\n'
+        """
         return self._buffered().read1(size)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        return self._buffered().readinto(buffer)
+        """Read into a buffer, as much as there is room for; returns how many bytes it were.
+
+        Args: buffer: writable and contiguous: a bytearray, memoryview, array or numpy array.
+
+        >>> buffer = bytearray(5)
+        >>> u.data.readinto(buffer), buffer
+        (5, bytearray(b'one\\nt'))
+        """
+        with memoryview(buffer) as view, view.cast("B") as octets:
+            if len(octets) >= BUFFER_BYTES:
+                return self._unbuffered().fill(octets)
+            self._ahead(len(octets))
+            return self._buffered().readinto1(octets)
 
     def readinto1(self, buffer: WriteableBuffer, /) -> int:
+        """Read into a buffer as many bytes as come at once; returns how many it were.
+
+        >>> u.data.readinto1(bytearray(3))
+        3
+        """
         return self._buffered().readinto1(buffer)
 
     def peek(self, size: int = 0, /) -> bytes:
+        """Bytes from here on, at least one unless at the end; the position stays.
+
+        >>> u.data.peek()[:3]
+        b'one'
+        """
         return self._buffered().peek(size)
 
     def readline(self, size: int | None = -1, /) -> bytes:
+        """Read a line with its end; b"" at the end of the object.
+
+        >>> u.data.readline()
+        b'one\\n'
+        """
         return self._buffered().readline(-1 if size is None else size)
+
+    def readlines(self, hint: int | None = -1, /) -> list[bytes]:
+        """Read lines to the end; or until there are hint bytes of them.
+
+        >>> u.data.readlines()
+        [b'one\\n', b'two\\n', b'three\\n']
+        """
+        return self._buffered().readlines(-1 if hint is None else hint)
 
     def __iter__(self) -> Iterator[bytes]:
         """Lines, at the speed of the buffer below: it keeps our position."""
@@ -156,11 +296,44 @@ class Data(io.BufferedIOBase):
     def __next__(self) -> bytes:
         return next(self._buffered())
 
-    def map(self) -> Mapping:
-        """All bytes as one read-only buffer: use it with memoryview, re, struct or numpy.
+    def blocks(self, size: int = CALL_IO_MAX) -> Iterator[memoryview]:
+        """Read on in blocks, each a memoryview of memory of its own.
 
-        A live view where the object's files can be mapped, else a copy; its method changed() tells
-        whether somebody has written since.
+        The position moves along, so f.seek() in between skips.
+
+        Args: size: bytes of each but the last; up to 1 MiB, the default, each is of one moment.
+
+        >>> sum(len(block) for block in u.data.blocks())
+        14
+        >>> [bytes(block) for block in u.data.blocks(6)]
+        [b'one\\ntw', b'o\\nthre', b'e\\n']
+
+        Raises: Invalid: a size below 1.
+        """
+        if size < 1:
+            raise Invalid(f"blocks of {size} bytes")
+        return self._blocks(size)
+
+    def _blocks(self, size: int) -> Iterator[memoryview]:
+        count = size
+        while count == size:
+            view = memoryview(bytearray(size))
+            count = self._unbuffered().fill(view)
+            if count:
+                yield view[:count]
+
+    def map(self) -> Mapping:
+        """All bytes as one read-only buffer, for memoryview(), re, struct or numpy.frombuffer().
+
+        In a sandbox it is a live view, where the object's files can be mapped: nothing is copied, and
+        what others write shows.  Elsewhere it is a copy.  Its method changed() tells whether somebody
+        has written since it was made; if so, what was computed may mix old and new bytes: map again.
+
+        >>> view = u.data.map()
+        >>> len(view), bytes(memoryview(view)[4:7]), view.changed()
+        (14, b'two', False)
+
+        Raises: NotFound, also from changed(), once the object has been removed.
         """
         mapping = self._raw.transport.map(*self._raw.ids)
         if mapping is not None:
@@ -168,52 +341,102 @@ class Data(io.BufferedIOBase):
         position = self._unbuffered().tell()
         self._raw.seek(0)
         try:
-            return Snapshot(self._raw.readall())
+            return Snapshot(self._large(self._raw.length()))
         finally:
             self._raw.seek(position)
 
     # -- writing
 
     def writable(self) -> bool:
+        """True."""
         return True
 
     def write(self, data: ReadableBuffer | str, /) -> int:
-        """Write bytes, or text as UTF-8, here; returns the bytes written, which are all."""
-        view = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
+        """Write bytes, or text as UTF-8, here; returns the number of bytes written, which are all.
+
+        Atomic up to 1 MiB: a reader sees all of it or nothing.  When it has returned, the bytes are
+        in the object, and survive the end of any process (userobject.flush(): a power cut).
+
+        >>> f = u.data
+        >>> f.write("ONE"), f.tell(), u.data.readline()
+        (3, 3, b'ONE\\n')
+
+        Raises: NoSpace; Invalid: beyond the last byte there can be; TypeError.
+        """
         raw = self._unbuffered()
-        for at in range(0, len(view), CALL_IO_MAX):
-            piece = view[at : at + CALL_IO_MAX]
-            raw.transport.call(Call.WRITE, *raw.ids, raw.position, 0, piece)
-            raw.position += len(piece)
-        return len(view)
+        with octets_of(data) as view:
+            for at in range(0, len(view), CALL_IO_MAX):
+                piece = view[at : at + CALL_IO_MAX]
+                raw.transport.call(Call.WRITE, *raw.ids, raw.position, 0, piece)
+                raw.position += len(piece)
+            return len(view)
 
     def append(self, data: ReadableBuffer | str) -> int:
-        """Write at the end, atomically up to 1 MiB; returns where.  The position stays."""
-        view = memoryview(data.encode() if isinstance(data, str) else data).cast("B")
+        """Write at the end, wherever it is by then; returns the offset.  The position stays.
+
+        Atomic up to 1 MiB: what many append at a time comes whole, one after the other.
+
+        >>> u.data.append("four\\n")
+        14
+
+        Raises: NoSpace, TypeError.
+        """
         raw = self._unbuffered()
         first = None
-        for at in range(0, max(1, len(view)), CALL_IO_MAX):
-            where = raw.transport.call(Call.APPEND, *raw.ids, 0, 0, view[at : at + CALL_IO_MAX])[0]
-            first = where if first is None else first
+        with octets_of(data) as view:
+            for at in range(0, max(1, len(view)), CALL_IO_MAX):
+                piece = view[at : at + CALL_IO_MAX]
+                where = raw.transport.call(Call.APPEND, *raw.ids, 0, 0, piece)[0]
+                first = where if first is None else first
         assert first is not None
         return first
 
     def truncate(self, size: int | None = None, /) -> int:
+        """Make the object so long, cutting it or adding zeros; returns size.  The position stays.
+
+        Args: size: bytes; the position unless told otherwise.
+
+        >>> u.data.truncate(4), u.data.read()
+        (4, b'one\\n')
+
+        Raises: NoSpace; Invalid: below 0, or no number of 64 bits.
+        """
         raw = self._unbuffered()
         length = raw.position if size is None else size
-        if length < 0:
-            raise Invalid(f"negative length {length}")
+        if not 0 <= length < OFFSET_END:
+            raise Invalid(f"a length is 0 to 2**64 - 1, not {length}")
         raw.transport.call(Call.TRUNCATE, *raw.ids, length)
         return length
 
     def flush(self) -> None:
-        """Nothing is held back; userobject.flush() makes it survive a power cut."""
+        """Nothing is held back; userobject.flush() makes it survive a power cut.
+
+        >>> u.data.flush()
+        """
+        if self.closed:
+            raise ValueError(CLOSED)
 
     def detach(self) -> Any:
+        """There is nothing below that could be used.
+
+        >>> u.data.detach()
+        Traceback (most recent call last):
+        io.UnsupportedOperation: detach
+
+        Raises: UnsupportedOperation: always.
+        """
         raise io.UnsupportedOperation("detach")
 
     def __len__(self) -> int:
         return self._raw.length()
 
+    def __bool__(self) -> bool:
+        return True  # an empty object's file is a file all the same
+
     def __repr__(self) -> str:
         return f"<osd.Data {self.name} at {self.tell()}>"
+
+
+def octets_of(data: ReadableBuffer | str) -> memoryview:
+    """What is written, byte by byte."""
+    return memoryview(data.encode() if isinstance(data, str) else data).cast("B")

@@ -23,43 +23,88 @@ __all__ = [
 
 
 class OSDError(Exception):
-    """The target refused or failed a call; the text says why."""
+    """The target refused or failed a call; the text says why.  The others are kinds of it.
+
+    >>> try:
+    ...     osd.userobject(p.partition_id, 0x7fff0000).length()
+    ... except osd.OSDError as error:
+    ...     print(type(error).__name__)
+    NotFound
+    """
 
 
 class NotFound(OSDError, LookupError):
-    """The object does not exist, or no longer does."""
+    """The object does not exist, or no longer does; a LookupError too.
+
+    >>> osd.userobject(p.partition_id, 0x7fff0000).data.read()
+    Traceback (most recent call last):
+    osd.NotFound: ...
+    """
 
 
 class Exists(OSDError):
-    """The requested id is taken."""
+    """The requested id is taken.
+
+    >>> u.create()
+    Traceback (most recent call last):
+    osd.Exists: ...
+    """
 
 
 class PermissionDenied(OSDError, PermissionError):
-    """Outside the job's zone, or a right is missing."""
+    """Outside the job's zone, or a right is missing; a PermissionError too.
+
+    >>> u.setattr([(5, 1, b"no script may set security attributes")])
+    Traceback (most recent call last):
+    osd.PermissionDenied: ...
+    """
 
 
 class NoSpace(OSDError):
-    """A quota or the device is full."""
+    """A quota or the device is full.
+
+    >>> u.setattr([(2, 1, 100)])  # the most bytes it may hold
+    >>> u.data.write(bytes(200))
+    Traceback (most recent call last):
+    osd.NoSpace: ...
+    """
 
 
 class Invalid(OSDError, ValueError):
-    """A bad argument; an attribute that is read-only or does not fit the object."""
+    """A bad argument, also an attribute that is read-only or does not fit the object; a ValueError too.
+
+    >>> u.data.truncate(-1)
+    Traceback (most recent call last):
+    osd.Invalid: ...
+    """
 
 
 class StorageError(OSDError):
-    """The target's storage failed."""
+    """The target's storage failed; its log says how.  Not the script's fault."""
 
 
 class NotEmpty(OSDError):
-    """The partition still has objects, or the collection members."""
+    """The partition still has objects, or the collection members.
+
+    >>> p.remove()
+    Traceback (most recent call last):
+    osd.NotEmpty: ...
+    """
 
 
 class Conflict(OSDError):
-    """An unfinished job stands in the way."""
+    """A job that has not ended stands in the way of a change to its object or partition."""
 
 
 class Ended(BaseException):
-    """The job was told to end; what cleans up now has the job's grace, then the sandbox is killed."""
+    """The job was told to end; what cleans up now has the job's grace, then the sandbox is killed.
+
+    No Exception: it passes through `except Exception` and lets `finally` clean up.  It is raised
+    between two instructions of the script's main thread, after `osd job kill` or at a limit of time.
+
+    >>> issubclass(osd.Ended, Exception)
+    False
+    """
 
 
 # By enum osd_answer_code (target/wire/proxy_frame.h); Ended takes the place of OK, which is no error.
@@ -74,3 +119,6 @@ ANSWERS: tuple[type[BaseException], ...] = (
     NotEmpty,
     Conflict,
 )
+
+for _each in (OSDError, *ANSWERS):
+    _each.__module__ = "osd"  # so tracebacks name them as scripts do

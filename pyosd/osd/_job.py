@@ -22,7 +22,16 @@ RESULT_BYTES, RESULT_JSON = 0, 1
 
 
 def progress(fraction: float | None, message: str = "") -> None:
-    """Say how far the job is: 0.0 to 1.0, or None for unknown; message up to 256 bytes."""
+    """Say how far the job is, for who follows it; shown at most 20 times a second.
+
+    Args: fraction: 0.0 to 1.0, or None for unknown; what is shown does not go back.
+        message: up to 256 bytes, the rest is cut.
+
+    >>> for n, each in enumerate(objects := list(p)):
+    ...     osd.progress(n / len(objects), f"object {each.object_id:#x}")
+
+    Raises: Invalid: another fraction.
+    """
     if fraction is None:
         value = PROGRESS_UNKNOWN
     elif 0 <= fraction <= 1:
@@ -34,7 +43,15 @@ def progress(fraction: float | None, message: str = "") -> None:
 
 
 def result(value: object) -> None:
-    """Leave the job's result: bytes as they are, anything else as JSON.  The last one counts."""
+    """Leave the job's result, for Job.result() and `osd job result`.  The last one counts.
+
+    Args: value: bytes-like as it is, anything else as JSON; together at most the job's limit, 1 GiB
+        unless told otherwise.  More than that ends the job (reason 308).
+
+    >>> osd.result({"lines": sum(1 for line in u.data)})
+
+    Raises: TypeError: neither bytes nor JSON.
+    """
     if isinstance(value, bytes | bytearray | memoryview):
         encoding, data = RESULT_BYTES, memoryview(value).cast("B")
     else:
@@ -46,5 +63,8 @@ def result(value: object) -> None:
 
 
 def log(message: object) -> None:
-    """Write a line to the job's standard error."""
+    """Write a line to the job's standard error, of which the first 20 and last 40 KiB are kept.
+
+    >>> osd.log("something worth knowing")
+    """
     print(message, file=sys.stderr, flush=True)

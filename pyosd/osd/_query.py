@@ -122,7 +122,17 @@ def both(left: Term, right: Term) -> Term | None:
 
 
 class Condition:
-    """Comparisons joined by & and |; made by attr()."""
+    """What query() looks for: comparisons of attr(), each in parentheses, joined by & and |.
+
+    `and`, `or`, `not` and chains such as `1 <= a <= 5` raise TypeError: Python does not let a
+    library see them.
+
+    >>> year, kind = osd.attr(0x10000, 1), osd.attr(0x10000, 2)
+    >>> list(p.query((year >= 1850) & (year < 1860) | (kind == "novel")))
+    []
+
+    Raises: Invalid: one that comes to more than 64 queries.
+    """
 
     __slots__ = ("terms",)
 
@@ -159,7 +169,19 @@ class Condition:
 
 
 class attr:  # noqa: N801 -- reads as what it names
-    """An attribute of user objects, to be compared: attr(page, number) >= value."""
+    """An attribute of user objects, to be compared with ==, <, <=, >, >= and, a number, with !=.
+
+    Values compare as unsigned bytes; a number stands for its 8 bytes, big-endian, as setattr() stores
+    it.  An object that lacks the attribute does not match.
+
+    Args: page, number: of an attribute of user objects.
+
+    >>> u.setattr([(0x10000, 1, 1851)])
+    >>> list(p.query(osd.attr(0x10000, 1) < 1900)) == [u]
+    True
+
+    Raises: Invalid: no such attribute; what a target cannot be asked (< with text, an empty value).
+    """
 
     __slots__ = ("number", "page")
     __hash__ = None  # type: ignore[assignment]
@@ -202,7 +224,11 @@ class attr:  # noqa: N801 -- reads as what it names
         return (self < value) | (self > value)
 
     def defined(self) -> Condition:
-        """Whatever has the attribute."""
+        """Whatever has the attribute.
+
+        >>> list(p.query(osd.attr(0x10000, 1).defined()))
+        []
+        """
         return self._range()
 
     def __repr__(self) -> str:

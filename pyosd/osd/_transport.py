@@ -10,10 +10,13 @@ import importlib.util
 from collections.abc import Sized
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from pyosd.commands import Commands
+    from pyosd.types import ObjectRef
 
 __all__ = [
     "CALL_IO_MAX",
@@ -66,7 +69,14 @@ class Call(IntEnum):
 
 @dataclass(frozen=True)
 class Context:
-    """What the job was given: arguments, and the ids and type of its zone and surrogate."""
+    """What the job was given: arguments, and the ids and type of its zone and surrogate.
+
+    args: whatever the submitter gave.  zone_type: 1 root, 2 partition, 40h collection, 80h user
+    object.  zone, job: (partition id, object id).
+
+    >>> osd.Context(["--quick"], zone_type=2, zone=(0x10000, 0)).args
+    ['--quick']
+    """
 
     args: object = None
     zone_type: int = 1
@@ -82,7 +92,10 @@ class Mapping(Sized, Protocol):
 
 
 class Transport(Protocol):
-    """Carries calls.  Raises the exceptions of _errors; nothing else but what the platform raises."""
+    """What use() takes: whatever carries calls, as a sandbox's proxy and a client's session do.
+
+    Raises the exceptions of this package; nothing else but what the platform raises.
+    """
 
     @property
     def context(self) -> Context:
@@ -111,10 +124,33 @@ class Transport(Protocol):
 _transport: Transport | None = None
 
 
-def use(transport: Transport) -> None:
-    """Carry all calls of this package over transport from now on."""
+def use(
+    transport: Transport | Commands, args: object = None, zone: str | ObjectRef = "root"
+) -> None:
+    """Carry all calls of this package over a session of the caller's from now on.
+
+    For notebooks, tests and other programs at a client that are no scripts; without it the first use
+    connects to the target that IOSD_TARGET names.  In a sandbox there is no reason to.
+
+    Args: transport: what pyosd.connect() gave, which stays the caller's to close; or what has the
+        methods of Transport.
+        args: what osd.args is to be.  zone: what osd.zone is to be, and rights to end at: "root", PID
+        or PID/OID.  Both only with a session.
+
+    >>> import pyosd
+    >>> with pyosd.connect(url) as session:
+    ...     osd.use(session, zone="root")
+    ...     p in list(osd.zone)
+    True
+
+    Raises: NotFound: there is no such zone.
+    """
     global _transport  # noqa: PLW0603 -- one process, one job, one way out
-    _transport = transport
+    if not hasattr(transport, "readinto"):
+        from ._client import over_session
+
+        transport = over_session(transport, args, zone)
+    _transport = cast("Transport", transport)
 
 
 def current() -> Transport:

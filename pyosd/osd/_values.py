@@ -18,22 +18,39 @@ __all__ = ["Attribute", "Settable", "Value", "decode_entries", "encode_entries",
 ENTRY = struct.Struct(">II6xH")
 NAME = struct.Struct(">II")
 VALUE_MAX = 0xFFFE
+NAME_MAX = 0xFFFF_FFFF
 INTEGER_BYTES = 8
 
 
 class Value(bytes):
-    """The bytes of an attribute, readable in other ways; empty where the attribute is undefined."""
+    """The bytes of an attribute, readable in other ways; empty where the attribute is not defined.
+
+    >>> u.setattr([(10, 1, 513), (10, 2, "blue")])
+    >>> (_, _, number), (_, _, text) = u.getattr([(10, 1), (10, 2)])
+    >>> number.int, text.text, bytes(text)
+    (513, 'blue', b'blue')
+    """
 
     __slots__ = ()
 
     @property
     def int(self) -> int:
-        """The value as a big-endian unsigned number."""
+        """The value as a big-endian unsigned number, of any length; 0 where it is empty.
+
+        >>> osd.Value(b"\\x02\\x01").int
+        513
+        """
         return int.from_bytes(self, "big")
 
     @property
     def text(self) -> str:
-        """The value as UTF-8 text, without zero bytes at its end."""
+        """The value as UTF-8 text, without zero bytes at its end.
+
+        >>> osd.Value(b"caf\\xc3\\xa9\\0").text
+        'café'
+
+        Raises: UnicodeDecodeError, which is a ValueError.
+        """
         return self.rstrip(b"\0").decode()
 
 
@@ -63,13 +80,20 @@ def encode_entries(attributes: Iterable[tuple[int, int, Settable]]) -> list[byte
     for page, number, value in attributes:
         encoded = encode_value(value)
         padding = bytes(-len(encoded) % 8)
-        entries.append(ENTRY.pack(page, number, len(encoded)) + encoded + padding)
+        entries.append(ENTRY.pack(*checked(page, number), len(encoded)) + encoded + padding)
     return entries
 
 
 def encode_names(names: Iterable[tuple[int, int]]) -> list[bytes]:
-    """One entry for each (page, number)."""
-    return [NAME.pack(page, number) for page, number in names]
+    """One entry for each (page, number).  Raises: Invalid."""
+    return [NAME.pack(*checked(page, number)) for page, number in names]
+
+
+def checked(page: int, number: int) -> tuple[int, int]:
+    """An attribute's name.  Raises: Invalid: not of 32 bits each."""
+    if not (0 <= page <= NAME_MAX and 0 <= number <= NAME_MAX):
+        raise Invalid(f"{page:#x}/{number:#x} is no page and number of 32 bits each")
+    return page, number
 
 
 def decode_entries(body: bytes) -> Iterator[Attribute]:
