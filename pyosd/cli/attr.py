@@ -9,7 +9,7 @@ import click
 
 from pyosd.attributes import ALL, Page, encode_value
 from pyosd.cli.codes import Exit
-from pyosd.cli.output import Column, Record, print_records
+from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
@@ -70,14 +70,8 @@ def value_from(value: str, *, as_int: bool, as_hex: bool) -> bytes:
 
 def show(settings: Settings, attributes: tuple[AttributeValue, ...]) -> None:
     """Print attributes in the format asked for."""
-    print_records(
-        [record_of(each) for each in attributes],
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.attributes/1",
-        name="attributes",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
+    settings.show(
+        [record_of(each) for each in attributes], COLUMNS, "iosd.attributes/1", "attributes"
     )
 
 

@@ -9,7 +9,7 @@ from pyosd.attributes import ALL, Page
 from pyosd.cli.attr import record_of, value_from
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
-from pyosd.cli.output import Column, Record, print_json, print_records
+from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
@@ -111,7 +111,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
         raise click.UsageError("collections are listed by partition; see 'osd part ls'")
     with settings.connect() as target:
         records = [describe(target, each) for each in target.list_collections(address.partition_id)]
-    show(settings, records, COLUMNS, "iosd.collections/1", "collections")
+    settings.show(records, COLUMNS, "iosd.collections/1", "collections")
 
 
 @col.command(cls=Listing)
@@ -121,10 +121,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
     """Show one collection, and how far the command is that works on it."""
     with settings.connect() as target:
         record = describe(target, collection_address(address), tracked=True)
-    if settings.output in ("json", "jsonl"):
-        print_json(record)
-    else:
-        show(settings, [record], STAT_COLUMNS, "", "")
+    settings.show_one(record, STAT_COLUMNS)
 
 
 @col.command(cls=Listing)
@@ -135,7 +132,7 @@ def members(settings: Settings, address: ObjectRef) -> None:
     with settings.connect() as target:
         found = target.list_members(collection_address(address))
     records: list[Record] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
-    show(settings, records, ID_COLUMNS, "iosd.members/1", "members")
+    settings.show(records, ID_COLUMNS, "iosd.members/1", "members")
 
 
 @col.command(cls=Verb)
@@ -226,7 +223,7 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> N
         for member in found
         for value in member.attributes
     ]
-    show(settings, records, VALUE_COLUMNS, "iosd.member-attributes/1", "attributes")
+    settings.show(records, VALUE_COLUMNS, "iosd.member-attributes/1", "attributes")
 
 
 @col.command("set", cls=Verb)
@@ -290,22 +287,3 @@ def leave(commands: Commands, collection: ObjectRef, member: ObjectRef) -> None:
         raise Failure(Exit.NO_INPUT, f"{member} is not in {collection}")
     values = [AttributeValue(Page.USER_COLLECTIONS, number, b"") for number in numbers]
     commands.set_attributes(member, values)
-
-
-def show(
-    settings: Settings,
-    records: list[Record],
-    columns: tuple[Column, ...],
-    schema: str,
-    name: str,
-) -> None:
-    """Print records in the format asked for."""
-    print_records(
-        records,
-        columns,
-        output=settings.output,
-        schema=schema,
-        name=name,
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )

@@ -10,7 +10,7 @@ import click
 from pyosd.attributes import ALL, Page
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
-from pyosd.cli.output import Column, Record, print_records
+from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings
 from pyosd.osd._query import Condition
@@ -62,15 +62,7 @@ def find(
             records: list[Record] = [{"id": str(each)} for each in found]
         else:
             records = [describe(target, each) for each in found]
-    print_records(
-        records,
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.objects/1",
-        name="objects",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
 
 
 @click.command(cls=Listing)
@@ -112,12 +104,4 @@ def index(
         }
         for page, state in sorted(states.items())
     ]
-    print_records(
-        records,
-        INDEX_COLUMNS,
-        output=settings.output,
-        schema="iosd.indexes/1",
-        name="pages",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, INDEX_COLUMNS, "iosd.indexes/1", "pages")

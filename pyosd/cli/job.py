@@ -13,7 +13,6 @@ from pyosd.cli.codes import Exit
 from pyosd.cli.job_verb import JobListing, JobVerb, any_jobs, jobs_of, one_job, some_jobs
 from pyosd.cli.job_view import COLUMNS, explanation, record_of
 from pyosd.cli.logs import logs
-from pyosd.cli.output import print_json, print_records
 from pyosd.cli.params import MOMENT
 from pyosd.cli.report import report, retry
 from pyosd.cli.verb import Failure, Settings
@@ -25,19 +24,6 @@ from pyosd.types import ObjectRef
 __all__ = ["job", "ls"]
 
 LAST_LINES = 10
-
-
-def show(settings: Settings, statuses: list[JobStatus]) -> None:
-    """Print jobs in the format asked for."""
-    print_records(
-        [record_of(status) for status in statuses],
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.jobs/1",
-        name="jobs",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
 
 
 @click.group()
@@ -83,7 +69,7 @@ def ls(
     ]
     chosen.sort(key=lambda each: (submitted(each), each.id))
     chosen = chosen[:head] if tail is None else chosen[max(0, len(chosen) - tail) :]
-    show(settings, chosen)
+    settings.show([record_of(each) for each in chosen], COLUMNS, "iosd.jobs/1", "jobs")
 
 
 def submitted(status: JobStatus) -> float:
@@ -104,11 +90,11 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """Show what jobs do now, or how they ended."""
     with settings.connect() as target:
         found = [each.status() for each in jobs_of(settings, target, addresses)]
-    if settings.output == "json" and len(found) == 1:
-        print_json(record_of(found[0]))
+    records = [record_of(each) for each in found]
+    if len(records) == 1:
+        settings.show_one(records[0], COLUMNS, wide=True)
     else:
-        settings.output = "wide" if settings.output == "table" else settings.output
-        show(settings, found)
+        settings.show(records, COLUMNS, "iosd.jobs/1", "jobs", wide=True)
 
 
 @job.command(cls=JobVerb)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from pyosd.cdb import Duplication
-from pyosd.cli.output import Column, Record, format_bytes, print_records
+from pyosd.cli.output import Column, Record, format_bytes
 from pyosd.cli.params import ADDRESS, SIZE
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.list_data import MapType
@@ -98,12 +98,4 @@ def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None
         }
         for each in extents
     ]
-    print_records(
-        records,
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.extents/1",
-        name="extents",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, COLUMNS, "iosd.extents/1", "extents")

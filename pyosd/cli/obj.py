@@ -12,7 +12,7 @@ from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
 from pyosd.cli.layout import copy, map_
-from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
+from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, SIZE
 from pyosd.cli.screen import byte_bar
 from pyosd.cli.transfer import Watched, size_of
@@ -178,15 +178,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
             records: list[dict[str, Any]] = [{"id": str(each)} for each in found]
         else:
             records = [describe(target, each) for each in found]
-    print_records(
-        records,
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.objects/1",
-        name="objects",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
 
 
 @obj.command(cls=Listing)
@@ -197,8 +189,4 @@ def stat(settings: Settings, address: ObjectRef) -> None:
     object_address(address)
     with settings.connect() as target:
         record = describe(target, address)
-    if settings.output in ("json", "jsonl"):
-        print_json(record)
-    else:
-        output = "wide" if settings.output == "table" else settings.output
-        print_records([record], COLUMNS, output=output, schema="", name="", header=settings.header)
+    settings.show_one(record, COLUMNS, wide=True)

@@ -7,7 +7,7 @@ import click
 
 from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.codes import Exit
-from pyosd.cli.output import Column, Record, format_bytes, format_time, print_json, print_records
+from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
@@ -69,15 +69,7 @@ def list_(settings: Settings) -> None:
     """List the partitions."""
     with settings.connect() as target:
         records = [describe(target, ref(pid)) for pid in target.list_partitions()]
-    print_records(
-        records,
-        COLUMNS,
-        output=settings.output,
-        schema="iosd.partitions/1",
-        name="partitions",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, COLUMNS, "iosd.partitions/1", "partitions")
 
 
 @part.command(cls=Listing)
@@ -87,12 +79,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
     """Show one partition."""
     with settings.connect() as target:
         record = describe(target, ref(address.partition_id))
-    if settings.output in ("json", "jsonl"):
-        print_json(record)
-    else:
-        print_records(
-            [record], COLUMNS, output=settings.output, schema="", name="", header=settings.header
-        )
+    settings.show_one(record, COLUMNS)
 
 
 @part.command(cls=Verb)
@@ -132,14 +119,6 @@ def check(settings: Settings, addresses: tuple[ObjectRef, ...], timeout: float) 
         {"schema": "iosd.structure/1", "id": str(address), "damaged": count}
         for address, count in damaged.items()
     ]
-    print_records(
-        records,
-        CHECK_COLUMNS,
-        output=settings.output,
-        schema="iosd.structures/1",
-        name="checked",
-        header=settings.header,
-        colour=settings.colour_on_stdout,
-    )
+    settings.show(records, CHECK_COLUMNS, "iosd.structures/1", "checked")
     if any(damaged.values()):
         raise Failure(Exit.FAILED, "there is damage; the target's log names the objects")

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import click
 from pyosd import errors
 from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, load_profile
-from pyosd.cli.output import FORMATS, colour_wanted
+from pyosd.cli.output import FORMATS, Column, Record, colour_wanted, print_json, print_records
 from pyosd.types import ObjectRef, ref
 
 if TYPE_CHECKING:
@@ -113,6 +114,36 @@ class Settings:
         """Talk to the person, on stderr."""
         if not self.quiet:
             click.echo(text, err=True)
+
+    def show(
+        self,
+        records: Sequence[Record],
+        columns: Sequence[Column],
+        schema: str,
+        name: str,
+        *,
+        wide: bool = False,
+    ) -> None:
+        """Print a listing in the format asked for.
+
+        schema, name: of its JSON object, and of the list in it.  wide: tables have all columns.
+        """
+        print_records(
+            records,
+            columns,
+            output="wide" if wide and self.output == "table" else self.output,
+            schema=schema,
+            name=name,
+            header=self.header,
+            colour=self.colour_on_stdout,
+        )
+
+    def show_one(self, record: Record, columns: Sequence[Column], *, wide: bool = False) -> None:
+        """Print one record as show() does, but in JSON as it is."""
+        if self.output in ("json", "jsonl"):
+            print_json(record)
+        else:
+            self.show([record], columns, "", "", wide=wide)
 
     def job(self, address: ObjectRef) -> ObjectRef:
         """The job meant by an address; a lone id is inside the profile's partition."""
