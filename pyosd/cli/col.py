@@ -45,13 +45,6 @@ VALUE_COLUMNS = (
 )
 
 
-def collection_address(address: ObjectRef) -> ObjectRef:
-    """Refuse an address that names no collection."""
-    if not address.object_id:
-        raise click.UsageError(f"'{address}' is not PID/CID")
-    return address
-
-
 def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -> Record:
     """One collection's record; tracked: with the command at work on it."""
     found = {each.id: each for each in commands.get_attributes(address, [KIND, USERNAME])}
@@ -96,7 +89,7 @@ def create(
     pid, wanted = address.partition_id, address.object_id
     with settings.connect() as target:
         if tracking:
-            first = collection_address(source).object_id if source else 0
+            first = source.object_id if source else 0
             click.echo(target.create_tracking_collection(pid, wanted, first))
         else:
             click.echo(target.create_collection(pid, wanted))
@@ -120,7 +113,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
 def stat(settings: Settings, address: ObjectRef) -> None:
     """Show one collection, and how far the command is that works on it."""
     with settings.connect() as target:
-        record = describe(target, collection_address(address), tracked=True)
+        record = describe(target, address, tracked=True)
     settings.show_one(record, STAT_COLUMNS)
 
 
@@ -130,7 +123,7 @@ def stat(settings: Settings, address: ObjectRef) -> None:
 def members(settings: Settings, address: ObjectRef) -> None:
     """List the objects in a collection."""
     with settings.connect() as target:
-        found = target.list_members(collection_address(address))
+        found = target.list_members(address)
     records: list[Record] = [{"schema": "iosd.member/1", "id": str(each)} for each in found]
     settings.show(records, ID_COLUMNS, "iosd.members/1", "members")
 
@@ -141,7 +134,6 @@ def members(settings: Settings, address: ObjectRef) -> None:
 @click.pass_obj
 def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
     """Make objects members of a collection; OID: a number, or PID/OID."""
-    collection_address(address)
     with settings.connect() as target:
         for each in objects:
             join(target, address, member_of(address, each))
@@ -153,7 +145,6 @@ def add(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) 
 @click.pass_obj
 def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...]) -> None:
     """End the membership of objects; they stay; OID: a number, or PID/OID."""
-    collection_address(address)
     with settings.connect() as target:
         for each in objects:
             leave(target, address, member_of(address, each))
@@ -166,7 +157,7 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
 @click.pass_obj
 def rm(settings: Settings, addresses: tuple[ObjectRef, ...], force: bool, objects: bool) -> None:
     """Remove collections; they must be empty, or --force, or --objects."""
-    names = ", ".join(str(collection_address(each)) for each in addresses)
+    names = ", ".join(map(str, addresses))
     settings.confirm(f"Remove {names}{' and every object in it' if objects else ''}?")
     with settings.connect() as target:
         for each in addresses:
@@ -197,7 +188,6 @@ def query(
     immediate: bool,
 ) -> None:
     """Fill a collection: QUERY_HELP has the words for people."""
-    collection_address(matches)
     if where.partition_id != matches.partition_id:
         raise click.UsageError("a query stays in one partition")
     condition = condition_of(criteria, match_any)
@@ -217,7 +207,7 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> N
     """Read an attribute of every member, in one command."""
     with settings.connect() as target:
         wanted = [AttributeId(*attribute)]
-        found = target.get_member_attributes(collection_address(address), wanted)
+        found = target.get_member_attributes(address, wanted)
     records = [
         record_of(value) | {"object": str(ref(address.partition_id, member.object_id))}
         for member in found
@@ -247,7 +237,7 @@ def set_(
     encoded = value_from(value, as_int=as_int, as_hex=as_hex)
     with settings.connect() as target:
         values = [AttributeValue(*attribute, encoded)]
-        target.set_member_attributes(collection_address(address), values)
+        target.set_member_attributes(address, values)
 
 
 def member_of(collection: ObjectRef, given: ObjectRef) -> ObjectRef:

@@ -7,7 +7,7 @@ import click
 
 from pyosd.cdb import Duplication
 from pyosd.cli.output import Column, Record, format_bytes
-from pyosd.cli.params import ADDRESS, SIZE
+from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.list_data import MapType
 from pyosd.types import ObjectRef
@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 @click.command(cls=Verb)
-@click.argument("source", type=ADDRESS)
+@click.argument("source", type=OBJECT)
 @click.argument("destination", type=ADDRESS)
 @click.option("--no-attributes", is_flag=True, help="Only the bytes.")
 @click.option(
@@ -60,9 +60,6 @@ def copy(
     DESTINATION: a partition, whose target picks the id, or PID/OID with the id wanted.
     --method space shares blocks where the file system can; bytes never does.
     """
-    from pyosd.cli.obj import object_address
-
-    object_address(source)
     if not destination.partition_id:
         raise click.UsageError("a copy goes to a partition: PID or PID/OID")
     with settings.connect() as target:
@@ -77,15 +74,12 @@ def copy(
 
 
 @click.command("map", cls=Listing)
-@click.argument("address", type=ADDRESS)
+@click.argument("address", type=OBJECT)
 @click.option("--offset", type=SIZE, default=0, help="Where to begin.  [0]")
 @click.option("--type", "kind", type=click.Choice(list(TYPES)), default="all", help="[all]")
 @click.pass_obj
 def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None:
     """Show where an object has data, and where holes that take no room."""
-    from pyosd.cli.obj import object_address
-
-    object_address(address)
     with settings.connect() as target:
         extents = target.read_map(address, offset, TYPES[kind])
     records: list[Record] = [

@@ -13,7 +13,7 @@ from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
 from pyosd.cli.layout import copy, map_
 from pyosd.cli.output import Column, Record, format_bytes, format_time
-from pyosd.cli.params import ADDRESS, SIZE
+from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.screen import byte_bar
 from pyosd.cli.transfer import Watched, size_of
 from pyosd.cli.verb import Listing, Settings, Verb
@@ -52,13 +52,6 @@ def describe(commands: Commands, address: ObjectRef) -> Record:
     return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
 
 
-def object_address(address: ObjectRef) -> ObjectRef:
-    """Refuse an address that names no object inside a partition."""
-    if not address.object_id:
-        raise click.UsageError(f"'{address}' is not PID/OID")
-    return address
-
-
 @click.group()
 def obj() -> None:
     """Objects: numbered byte strings with attributes."""
@@ -89,7 +82,7 @@ def create(settings: Settings, address: ObjectRef, count: int) -> None:
 
 
 @obj.command(cls=Verb)
-@click.argument("address", type=ADDRESS)
+@click.argument("address", type=OBJECT)
 @click.option("--offset", type=SIZE, default=0, help="First byte.  [0]")
 @click.option("--length", type=SIZE, help="Bytes to read.  [to the end]")
 @click.option("-O", "--to", "file", type=click.Path(dir_okay=False), default="-", help="[stdout]")
@@ -98,7 +91,6 @@ def read(
     settings: Settings, address: ObjectRef, offset: int, length: int | None, file: str
 ) -> None:
     """Print an object's bytes, or store them in a file."""
-    object_address(address)
     with settings.connect() as target:
         there = max(target.length(address) - offset, 0)
         wanted = there if length is None else min(there, length)
@@ -134,12 +126,11 @@ def write(settings: Settings, address: ObjectRef, file: str, offset: int) -> Non
 
 
 @obj.command(cls=Verb)
-@click.argument("address", type=ADDRESS)
+@click.argument("address", type=OBJECT)
 @click.argument("file", default="-", required=False)
 @click.pass_obj
 def append(settings: Settings, address: ObjectRef, file: str) -> None:
     """Append FILE (or stdin) to an object."""
-    object_address(address)
     with (
         click.open_file(file, "rb") as source,
         settings.connect() as target,
@@ -153,12 +144,10 @@ def append(settings: Settings, address: ObjectRef, file: str) -> None:
 
 
 @obj.command(cls=Verb)
-@click.argument("addresses", metavar="ADDRESS...", type=ADDRESS, nargs=-1, required=True)
+@click.argument("addresses", metavar="ADDRESS...", type=OBJECT, nargs=-1, required=True)
 @click.pass_obj
 def rm(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """Remove objects."""
-    for address in addresses:
-        object_address(address)
     settings.confirm(f"Remove {', '.join(map(str, addresses))}?")
     with settings.connect() as target:
         for address in addresses:
@@ -182,11 +171,10 @@ def list_(settings: Settings, address: ObjectRef) -> None:
 
 
 @obj.command(cls=Listing)
-@click.argument("address", type=ADDRESS)
+@click.argument("address", type=OBJECT)
 @click.pass_obj
 def stat(settings: Settings, address: ObjectRef) -> None:
     """Show one object."""
-    object_address(address)
     with settings.connect() as target:
         record = describe(target, address)
     settings.show_one(record, COLUMNS, wide=True)

@@ -25,17 +25,21 @@ __all__ = [
     "JOB",
     "MOMENT",
     "NUMBER",
+    "OBJECT",
     "SIZE",
     "TAG",
 ]
 
 
 class Address(click.ParamType[ObjectRef]):
-    """``root``, PID or PID/OID, each decimal or 0x."""
+    """``root``, PID or PID/OID, each decimal or 0x; inside: only what lies in a partition."""
 
-    def __init__(self, name: str, complete: Callable[[click.Context, str], list[str]]) -> None:
+    def __init__(
+        self, name: str, complete: Callable[[click.Context, str], list[str]], inside: bool = False
+    ) -> None:
         self.name = name
         self.complete = complete
+        self.inside = inside
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -50,9 +54,12 @@ class Address(click.ParamType[ObjectRef]):
         if isinstance(value, ObjectRef):
             return value
         try:
-            return ObjectRef.parse(str(value))
+            address = ObjectRef.parse(str(value))
         except ValueError:
             self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
+        if self.inside and not address.object_id:
+            self.fail(f"'{value}' is not {self.name}", param, ctx)
+        return address
 
 
 class Size(click.ParamType[int]):
@@ -185,7 +192,8 @@ class Tag(click.ParamType[tuple[str, str]]):
 
 
 ADDRESS = Address("ADDRESS", live.addresses)
-COLLECTION = Address("PID/CID", live.collections)
+OBJECT = Address("PID/OID", live.addresses, inside=True)
+COLLECTION = Address("PID/CID", live.collections, inside=True)
 JOB = Address("JOB", live.jobs)
 AFTER = AfterJob()
 SIZE = Size()
