@@ -14,6 +14,7 @@ from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
 from pyosd.errors import NotFound
+from pyosd.membership import join, leave
 from pyosd.osd._query import Condition, Query
 from pyosd.sense import describe as describe_sense
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
@@ -147,7 +148,13 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
     """End the membership of objects; they stay; OID: a number, or PID/OID."""
     with settings.connect() as target:
         for each in objects:
-            leave(target, address, member_of(address, each))
+            member = member_of(address, each)
+            try:
+                left = leave(target, address, member)
+            except NotFound:
+                raise Failure(Exit.NO_INPUT, f"{member} does not exist") from None
+            if not left:
+                raise Failure(Exit.NO_INPUT, f"{member} is not in {address}")
 
 
 @col.command(cls=Verb)
@@ -247,33 +254,3 @@ def member_of(collection: ObjectRef, given: ObjectRef) -> ObjectRef:
     if given.partition_id != collection.partition_id:
         raise click.UsageError(f"{given} is in another partition than {collection}")
     return given
-
-
-def memberships(commands: Commands, member: ObjectRef) -> list[AttributeValue]:
-    """A user object's Collections page: number, and the id of a collection it is in."""
-    found = commands.get_attributes(member, [AttributeId(Page.USER_COLLECTIONS, ALL)])
-    return [each for each in found if each.number and len(each.value) == 8]
-
-
-def join(commands: Commands, collection: ObjectRef, member: ObjectRef) -> None:
-    """Add a membership under the first number that is free."""
-    held = memberships(commands, member)
-    if any(each.uint == collection.object_id for each in held):
-        return
-    taken = {each.number for each in held}
-    number = next(n for n in range(1, len(taken) + 2) if n not in taken)
-    value = collection.object_id.to_bytes(8, "big")
-    commands.set_attributes(member, [AttributeValue(Page.USER_COLLECTIONS, number, value)])
-
-
-def leave(commands: Commands, collection: ObjectRef, member: ObjectRef) -> None:
-    """Drop a membership.  Raises: Failure: there is none."""
-    try:
-        held = memberships(commands, member)
-    except NotFound:
-        raise Failure(Exit.NO_INPUT, f"{member} does not exist") from None
-    numbers = [each.number for each in held if each.uint == collection.object_id]
-    if not numbers:
-        raise Failure(Exit.NO_INPUT, f"{member} is not in {collection}")
-    values = [AttributeValue(Page.USER_COLLECTIONS, number, b"") for number in numbers]
-    commands.set_attributes(member, values)

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors
-from pyosd.attributes import CURRENT_TYPE, LOGICAL_LENGTH, Page
+from pyosd.attributes import CURRENT_TYPE, LOGICAL_LENGTH
+from pyosd.membership import join, leave
 from pyosd.target import connect as connect_target
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 
 from ._errors import (
     Conflict,
@@ -64,7 +65,6 @@ QUERIES_KEPT = 4
 PROGRESS_FULL = 1000
 PROGRESS_PACE_S = 0.05
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
-COLLECTION_TYPE = 0x40
 READ_PIECE = 4 << 20
 NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
 MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
@@ -199,37 +199,19 @@ class SessionTransport:
         self.commands.remove_collection(obj, bool(a))
         return NOTHING
 
-    # -- membership: a user object's Collections page names its collections
-
-    def memberships(self, member: ObjectRef) -> list[AttributeValue]:
-        page = AttributeId(Page.USER_COLLECTIONS, 0xFFFF_FFFF)
-        found = self.commands.get_attributes(member, [page])
-        return [each for each in found if each.number and len(each.value) == ID_BYTES]
+    # -- membership
 
     def collection_add(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
-        if self.type_of(obj, 0, 0, body)[0] != COLLECTION_TYPE:
+        if self.type_of(obj, 0, 0, body)[0] != ObjectType.COLLECTION:
             raise NotFound(f"no collection {obj}")
-        member = ref(obj.partition_id, a)
-        held = self.memberships(member)
-        if any(each.uint == obj.object_id for each in held):
-            return NOTHING
-        taken = {each.number for each in held}
-        number = next(n for n in range(1, len(taken) + 2) if n not in taken)
-        self.set_membership(member, number, obj.object_id.to_bytes(ID_BYTES, "big"))
+        join(self.commands, obj, ref(obj.partition_id, a))
         return NOTHING
 
     def collection_drop(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         member = ref(obj.partition_id, a)
-        held = [each for each in self.memberships(member) if each.uint == obj.object_id]
-        if not held:
+        if not leave(self.commands, obj, member):
             raise NotFound(f"{member} is not in {obj}")
-        for each in held:
-            self.set_membership(member, each.number, b"")
         return NOTHING
-
-    def set_membership(self, member: ObjectRef, number: int, value: bytes) -> None:
-        attribute = AttributeValue(Page.USER_COLLECTIONS, number, value)
-        self.commands.set_attributes(member, [attribute])
 
     # -- listing and attributes
 

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 import pytest
 
 from pyosd import Criterion
 from pyosd.cli.criteria import CRITERION, condition_of, parse
+from pyosd.membership import join, leave
 from pyosd.osd._query import Query
-from pyosd.types import ObjectRef
+from pyosd.types import AttributeValue, ObjectRef
 from tests.cli.conftest import Run
 from tests.client.fake_target import FakeTarget, Peer
+from tests.serving import Serving
 
 
 def be(number: int) -> bytes:
@@ -219,3 +222,24 @@ def test_tracking_collections(osd: Run, pid: str, herd: list[str]) -> None:
     osd("col", "rm", second, "--objects")
     assert osd("obj", "ls", pid, "-o", "id").stdout.split() == herd[:6]
     osd("col", "create", pid, "--from", matches, code=2)
+
+
+def test_two_that_join_at_once_are_both_members(
+    serving: Serving, obj: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes in between the first's look at the memberships and its own."""
+    with serving.connect() as target:
+        groups = [target.create_collection(obj.partition_id) for _ in range(2)]
+        look = target.get_attributes
+
+        def slowly(*wanted: Any) -> tuple[AttributeValue, ...]:
+            found = look(*wanted)
+            monkeypatch.undo()
+            join(target, groups[1], obj)
+            return found
+
+        monkeypatch.setattr(target, "get_attributes", slowly)
+        join(target, groups[0], obj)
+        assert [target.list_members(group) for group in groups] == [[obj], [obj]]
+        assert leave(target, groups[0], obj) and not leave(target, groups[0], obj)
+        assert [target.list_members(group) for group in groups] == [[], [obj]]
