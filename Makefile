@@ -11,10 +11,12 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 URL     ?=
 CONFORMANCE_ARGS ?=
+BENCH_ARGS ?=
 
 venv   := .venv
 bin    := $(venv)/bin
 stamp  := $(venv)/.installed
+rivals := $(venv)/.bench-installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
 python_sources := pyosd scheduler examples tests bench tools setup.py
@@ -70,8 +72,12 @@ crash: build    ## N=100 crash rounds
 faults: build   ## every n-th system call and allocation fails, or is the last
 	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py
 
-bench: build    ## the table of benchmarks, into bench/results/latest.json
-	@$(bin)/python -m bench
+$(rivals): $(stamp)
+	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
+	touch $@
+
+bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json
+	@$(bin)/python -m bench $(BENCH_ARGS)
 
 install: build  ## into $(DESTDIR)$(PREFIX)
 	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"

@@ -108,6 +108,8 @@ setup(
     ],
     extras_require={
         "dev": ["hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"],
+        # Only to measure against; `make bench` installs it, nothing else needs it.
+        "bench": ["dask[distributed]>=2024.5"],
     },
     entry_points={
         "console_scripts": ["osd=pyosd.cli:main"],

@@ -25,7 +25,7 @@ OUTSTANDING = 16  # jobs on their way at a time, where they are counted
 REPEATS = 5
 
 
-def _paced_pairs(
+def paced_pairs(
     ours: Callable[[], object], baseline: Callable[[], object], count: int
 ) -> list[tuple[float, float]]:
     """Latency of both, one after the other, each at its tick; the first tenth is warm-up."""
@@ -54,7 +54,7 @@ def _noop_row(
         assert reply.job is not None and reply.error is None, reply.error
         finished.append(reply.job)
 
-    pairs = _paced_pairs(noop, osd.test_unit_ready, count)
+    pairs = paced_pairs(noop, osd.test_unit_ready, count)
     method = f"synchronous EXEC / TUR, {_method(count)}"
     return row_of_pairs(row_id, pairs, at_most(aim), method), finished
 
@@ -63,9 +63,15 @@ def _method(count: int) -> str:
     return f"{count} pairs at {1 / PACE_S:.0f}/s, interleaved by one client"
 
 
-def _jobs_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float) -> float:
-    """Synchronous no-ops, always as many on their way; all of them durable when they are counted."""
-    command = encode(requests.execute(zone, b"pass", synchronous=True))[0]
+def jobs_per_s(
+    osd: pyosd.Target, zone: ObjectRef, seconds: float, code: bytes = b"pass", room: int = 0
+) -> float:
+    """Synchronous jobs, always as many on their way; all of them durable when they are counted.
+
+    Args: room: bytes for the result.
+    """
+    request = requests.execute(zone, code, synchronous=True, result_allocation_length=room)
+    command = encode(request)[0]
     under_way: collections.deque[Pending] = collections.deque()
     done = 0
     start = time.perf_counter()
@@ -80,8 +86,8 @@ def _jobs_per_s(osd: pyosd.Target, zone: ObjectRef, seconds: float) -> float:
 
 
 def _rate_row(osd: pyosd.Target, zone: ObjectRef, row_id: str, aim: float, seconds: float) -> Row:
-    _jobs_per_s(osd, zone, seconds / 4)
-    pairs = [(_jobs_per_s(osd, zone, seconds), aim) for _ in range(REPEATS)]
+    jobs_per_s(osd, zone, seconds / 4)
+    pairs = [(jobs_per_s(osd, zone, seconds), aim) for _ in range(REPEATS)]
     method = f"{OUTSTANDING} synchronous no-ops outstanding for {seconds:g} s; baseline: the aim"
     return row_of_pairs(row_id, pairs, at_least(1), method, unit="jobs/s")
 
@@ -99,7 +105,7 @@ def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
     method = _method(count)
     with pyosd.connect(target.url) as osd:
         with pyosd.connect(target.disk_url) as disk:
-            pairs = _paced_pairs(osd.test_unit_ready, disk.test_unit_ready, count)
+            pairs = paced_pairs(osd.test_unit_ready, disk.test_unit_ready, count)
         yield row_of_pairs("tur", pairs, at_most(1.1), "TUR of the OSD / of the disk, " + method)
         zone = osd.partition(osd.create_partition())
         row, finished = _noop_row(osd, zone, "exec_noop_pristine", 5, count)
@@ -107,10 +113,10 @@ def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
         for job in finished[100:]:
             osd.remove(job)
         one = finished[0]
-        pairs = _paced_pairs(lambda: osd.get_attributes(one, POLLED), osd.test_unit_ready, count)
+        pairs = paced_pairs(lambda: osd.get_attributes(one, POLLED), osd.test_unit_ready, count)
         yield row_of_pairs("poll_one", pairs, at_most(1.2), "GET ATTRIBUTES / TUR, " + method)
         jobs = ref(zone.partition_id, JOBS_COLLECTION)
-        pairs = _paced_pairs(
+        pairs = paced_pairs(
             lambda: osd.get_member_attributes(jobs, POLLED),
             lambda: osd.get_attributes(one, POLLED),
             count,

@@ -9,6 +9,7 @@ the interval reaches the aim.  Never a single time.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import random
@@ -20,21 +21,30 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = "iosd.bench/1"
+MET = {True: "yes", False: "NO", None: "-"}
 
 
 @dataclass(frozen=True)
 class Aim:
     """What a ratio has to reach: at most or at least a bound."""
 
-    bound: float
+    bound: float | None
     at_most: bool
 
-    def met(self, interval: tuple[float, float]) -> bool:
-        """True when the interval reaches the aim."""
+    def met(self, interval: tuple[float, float]) -> bool | None:
+        """True when the interval reaches the aim; None: there is none."""
+        if self.bound is None:
+            return None
         return interval[0] <= self.bound if self.at_most else interval[1] >= self.bound
 
     def __str__(self) -> str:
+        if self.bound is None:
+            return "-"
         return f"{'<=' if self.at_most else '>='} {self.bound:g}"
+
+
+REPORTED = Aim(None, True)
+"""No aim: the figure is for information."""
 
 
 def at_most(bound: float) -> Aim:
@@ -119,6 +129,31 @@ def row_of_pairs(
     )
 
 
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value that `part` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(part * len(ordered)) - 1))]
+
+
+def row_of_tail(row_id: str, times: Sequence[float], bound: float, method: str) -> Row:
+    """The 99th percentile of times against a bound in seconds, with its own bootstrap interval."""
+    rng = random.Random(1)
+    rounds = sorted(percentile(rng.choices(times, k=len(times)), 0.99) / bound for _ in range(2000))
+    interval = rounds[49], rounds[1949]
+    found, aim = percentile(times, 0.99), at_most(1)
+    return Row(
+        row_id,
+        found,
+        bound,
+        found / bound,
+        interval,
+        str(aim),
+        aim.met(interval),
+        len(times),
+        method,
+    )
+
+
 def missing(row_id: str, aim: Aim, reason: str) -> Row:
     """A row that could not be measured here, saying why."""
     return Row(row_id, None, None, None, None, str(aim), None, 0, "not measured", "", reason)
@@ -152,16 +187,17 @@ def write_report(rows: Sequence[Row], path: Path) -> None:
 
 def format_table(rows: Sequence[Row]) -> str:
     """The rows for a terminal: id, ours, baseline, ratio with interval, aim, met."""
-    head = f"{'row':<22}{'ours':>12}{'baseline':>12}{'ratio':>8}  {'95 %':<16}{'aim':<9}met"
+    width = max([22, *(len(row.id) + 2 for row in rows)])
+    head = f"{'row':<{width}}{'ours':>12}{'baseline':>12}{'ratio':>8}  {'95 %':<16}{'aim':<9}met"
     lines = [head, "-" * len(head)]
     for row in rows:
         if row.ratio is None or row.interval is None:
-            lines.append(f"{row.id:<22}{'not measured: ' + row.reason}")
+            lines.append(f"{row.id:<{width}}{'not measured: ' + row.reason}")
             continue
         interval = f"{row.interval[0]:.2f}..{row.interval[1]:.2f}"
         lines.append(
-            f"{row.id:<22}{quantity(row.ours, row.unit):>12}{quantity(row.baseline, row.unit):>12}"
-            f"{row.ratio:>8.2f}  {interval:<16}{row.aim:<9}{'yes' if row.met else 'NO'}"
+            f"{row.id:<{width}}{quantity(row.ours, row.unit):>12}{quantity(row.baseline, row.unit):>12}"
+            f"{row.ratio:>8.2f}  {interval:<16}{row.aim:<9}{MET[row.met]}"
         )
     return "\n".join(lines)
 

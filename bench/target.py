@@ -17,18 +17,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+SOURCE = Path(__file__).resolve().parents[1]
 DISK_LUN = 2
 DISK_BYTES = 64 << 20
 START_S = 60.0
+SERVE = "from scheduler.commands import serve; serve()"  # of this tree, whatever is installed
 
 
 @dataclass(frozen=True)
 class BenchTarget:
-    """URLs of the OSD and of the disk, and where the store lies."""
+    """URLs of the OSD and of the disk, where the store lies, and the supervisor's process."""
 
     url: str
     disk_url: str
     folder: Path
+    pid: int
 
 
 def _add_disk(control: str, image: Path, uid: int) -> None:
@@ -54,16 +57,9 @@ def bench_target(
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        command = [
-            *prefix,
-            str(Path(sys.executable).with_name("osd")),
-            "target",
-            "serve",
-            "-o",
-            "json",
-        ]
+        command = [*prefix, sys.executable, "-c", SERVE, "-o", "json"]
         command += ["--data", str(folder / "store"), "--portal", portal, *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, cwd=SOURCE, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -74,7 +70,7 @@ def bench_target(
             owner = (folder / "store").stat().st_uid
             _add_disk(ready["control"], image, owner)
             disk_url = re.sub(r"/\d+$", f"/{DISK_LUN}", ready["url"])
-            yield BenchTarget(ready["url"], disk_url, folder)
+            yield BenchTarget(ready["url"], disk_url, folder, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(START_S)

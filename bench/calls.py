@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a script pays for its calls: the bare way to the proxy and back (bench/hop.c), and the paper's
+operations from a script against the same calls of the object layer (bench/calls.c).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyosd
+from bench.stats import Row, at_most, missing, row_of_pairs
+from bench.target import BenchTarget
+
+BUILD = Path(__file__).resolve().parents[1] / "build"
+ROUNDS = 2000  # calls in one sample
+FUTEX_AIM, SPIN_S = 1.25, 1e-6
+DISTANCE_S = 12e-6  # what a script's call may take more than the object layer's
+IOSD_TABLE_I = {"create": 142e-6, "remove": 205e-6, "set6": 262e-6, "get6": 98e-6}
+"""Seconds of the iOSD paper; half of each is the aim."""
+
+# One object after the other, the four operations on each, as bench/calls.c does it.
+CALLS = """
+import osd, statistics, time
+clock, page = time.perf_counter_ns, 0x10000
+value = [(page, number, bytes(range(8))) for number in range(1, 7)]
+names = [(page, number) for number in range(1, 7)]
+times = {"create": [], "set6": [], "get6": [], "remove": []}
+for _ in range(count):
+    user = osd.userobject(osd.zone.partition_id)
+    a = clock()
+    user.create()
+    b = clock()
+    user.setattr(value)
+    c = clock()
+    user.getattr(names)
+    d = clock()
+    user.remove()
+    e = clock()
+    for name, ns in zip(times, (b - a, c - b, d - c, e - d)):
+        times[name].append(ns)
+osd.result({name: statistics.median(each) for name, each in times.items()})
+"""
+
+
+# ---- the bare way ------------------------------------------------------------------------------
+
+
+def _hops(row_id: str, cpus: tuple[int, int], samples: int) -> list[tuple[float, float]]:
+    program = BUILD / "sandbox" / "bench_hop"
+    command = [str(program), *map(str, cpus), str(ROUNDS), str(samples)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [(ours * 1e-9, bare * 1e-9) for ours, bare in map(json.loads, lines)]
+
+
+def hop_rows(samples: int) -> Iterator[Row]:
+    """rpc_hop_same_core, rpc_hop_two_cores, rpc_hop_spinning."""
+    what = f"call and answer, {ROUNDS} in a row, {samples} samples"
+    cpus = sorted(os.sched_getaffinity(0))
+    pairs = _hops("rpc_hop_same_core", (cpus[0], cpus[0]), samples)
+    method = f"{what}; baseline: a bare pair of futexes, both pinned to one processor"
+    yield row_of_pairs("rpc_hop_same_core", pairs, at_most(FUTEX_AIM), method)
+    if len(cpus) < 2:
+        for row_id in ("rpc_hop_two_cores", "rpc_hop_spinning"):
+            yield missing(row_id, at_most(1), "this machine has one processor")
+        return
+    pairs = _hops("rpc_hop_two_cores", (cpus[0], cpus[1]), samples)
+    method = f"{what}; baseline: a bare pair of futexes, pinned to two processors"
+    yield row_of_pairs("rpc_hop_two_cores", pairs, at_most(FUTEX_AIM), method)
+    spinning = [(ours, SPIN_S) for ours, _ in pairs]
+    yield row_of_pairs("rpc_hop_spinning", spinning, at_most(1), f"{what}; baseline: the aim, 1 us")
+
+
+# ---- operations --------------------------------------------------------------------------------
+
+
+def _from_script(osd: pyosd.Target, partition_id: int, count: int) -> dict[str, float]:
+    job = osd.exec(f"count = {count}\n{CALLS}", zone=osd.partition(partition_id))
+    found = job.result(timeout=120)
+    job.remove()
+    return {name: ns * 1e-9 for name, ns in found.items()}
+
+
+def _object_layer(folder: Path, count: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=folder) as store:
+        command = [str(BUILD / "target" / "bench_calls"), store, str(count)]
+        output = subprocess.run(command, check=True, capture_output=True).stdout
+    return {name: ns * 1e-9 for name, ns in json.loads(output).items()}
+
+
+def rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:
+    """rpc_hop_*; script_create, script_remove, script_set6, script_get6, and each against iOSD."""
+    yield from hop_rows(samples)
+    with pyosd.connect(target.url) as osd:
+        partition_id = osd.create_partition()
+        _from_script(osd, partition_id, count)
+        both = [
+            (_from_script(osd, partition_id, count), _object_layer(target.folder, count))
+            for _ in range(samples)
+        ]
+    for name, published in IOSD_TABLE_I.items():
+        pairs = [(script[name], bare[name] + DISTANCE_S) for script, bare in both]
+        method = f"median of {count} calls by a script, {samples} samples; baseline: "
+        bare = "the same calls of the object layer, and 12 us"
+        yield row_of_pairs(f"script_{name}", pairs, at_most(1), method + bare)
+        pairs = [(script[name], published / 2) for script, _ in both]
+        paper = f"half of what the iOSD paper reports, {published * 1e6:.0f} us"
+        yield row_of_pairs(f"script_{name}_iosd", pairs, at_most(1), method + paper)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What sandboxes cost others, and how they end: memory of an idle one, kill to terminal state, and the
+READs of other clients while scripts do their worst.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyosd
+from bench.stats import Row, at_most, missing, percentile, row_of_pairs, row_of_tail
+from bench.target import BenchTarget
+from pyosd.job_status import JobState
+from pyosd.jobs import Job
+from pyosd.types import ObjectRef
+
+MIB = 1 << 20
+IDLE_BYTES = MIB
+SETTLE_S = 30.0
+KILLS = (("kill_p99", 64, 0.010), ("kill_p99_large", 512, 0.050))  # MiB dirty, aim in seconds
+DIRTY = "import osd\nkept = b'\\1' * ({mib} << 20)\nosd.progress(1.0)\nwhile True:\n    pass\n"
+
+HOT_OBJECTS, READ_BYTES, READS_PER_S = 64, 4096, 1000
+SCANNED_MIB = 256
+HOSTILE = {
+    "cpu loop": "while True:\n    pass\n",
+    "allocator": """
+kept = b"\\1" * (180 << 20)
+while True:
+    more = b"\\1" * (40 << 20)
+    del more
+""",
+    "output flood": "line = 'x' * 200\nwhile True:\n    print(line)\n",
+    "call flood": "import osd\nwhile True:\n    osd.zone.exists()\n",
+    "cache scan": """
+import osd
+while True:
+    data = osd.userobject(osd.zone.partition_id, {scanned}).data
+    while data.read(1 << 20):
+        pass
+""",
+}
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def _idle_sandboxes(root: int) -> list[int]:
+    """Processes below root that a zygote, itself of that name, has forked."""
+    parents, names = {}, {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            name, _, after = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        parents[int(entry.name)] = int(after.split()[1])
+        names[int(entry.name)] = name
+
+    def below(pid: int) -> bool:
+        while pid > 1 and pid != root:
+            pid = parents.get(pid, 0)
+        return pid == root
+
+    return [
+        pid
+        for pid, parent in parents.items()
+        if names[pid] == names.get(parent) == "iosd-zygote" and below(pid)
+    ]
+
+
+def _charged(pid: int) -> int | None:
+    """Bytes charged to the memory group of a process; None: it has none of its own."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for file in (
+            Path(f"/sys/fs/cgroup/memory{path}/memory.usage_in_bytes"),
+            Path(f"/sys/fs/cgroup{path}/memory.current"),
+        ):
+            if (controllers in ("", "memory")) and "iosd" in path and file.exists():
+                return int(file.read_text())
+    return None
+
+
+def _memory_row(target: BenchTarget) -> Row:
+    aim = at_most(1)
+    deadline = time.monotonic() + SETTLE_S
+    before: list[int | None] = []
+    while True:  # the last of them may still be warming up
+        time.sleep(0.5)
+        found = [_charged(pid) for pid in _idle_sandboxes(target.pid)]
+        if found and found == before:
+            break
+        if time.monotonic() > deadline:
+            return missing("sandbox_memory", aim, "no idle sandboxes were found")
+        before = found
+    charged = [each for each in found if each is not None]
+    if not charged:
+        return missing("sandbox_memory", aim, "sandboxes have no memory control group here")
+    method = f"charged to the control groups of {len(charged)} idle, ready sandboxes; baseline: aim"
+    pairs = [(each / 1024, IDLE_BYTES / 1024) for each in charged]
+    return row_of_pairs("sandbox_memory", pairs, aim, method, unit="KiB")
+
+
+# ---- kill --------------------------------------------------------------------------------------
+
+
+def _running(osd: pyosd.Target, zone: ObjectRef, code: str, limits: pyosd.Limits) -> Job:
+    """A job whose script has said that it is where it wants to be."""
+    job = osd.exec(code, zone=zone, limits=limits)
+    while (status := job.status()).progress != 1.0:
+        if status.done:
+            raise RuntimeError(f"the job ended: {status.reason_label}")
+        time.sleep(0.005)
+    return job
+
+
+def _kill_time(osd: pyosd.Target, zone: ObjectRef, mib: int) -> float:
+    limits = pyosd.Limits(mem=(mib + 192) * MIB)
+    job = _running(osd, zone, DIRTY.format(mib=mib), limits)
+    start = time.perf_counter()
+    state = job._control(2)  # kill(), without its pauses between polls
+    while not state.terminal:
+        state = job.poll()[0]
+    took = time.perf_counter() - start
+    assert state is JobState.CANCELLED, state
+    job.remove()
+    return took
+
+
+def _kill_rows(osd: pyosd.Target, zone: ObjectRef, count: int) -> Iterator[Row]:
+    for (row_id, mib, bound), n in zip(KILLS, (count, max(3, count // 5)), strict=True):
+        try:
+            times = [_kill_time(osd, zone, mib) for _ in range(n)]
+        except (pyosd.OSDError, RuntimeError) as error:
+            yield missing(row_id, at_most(1), str(error))
+            continue
+        method = f"99th percentile of {n} kills, {mib} MiB dirty, as a polling client sees them"
+        yield row_of_tail(row_id, times, bound, method + "; baseline: the aim")
+
+
+# ---- READs beside hostile scripts --------------------------------------------------------------
+
+
+def _read_p99(osd: pyosd.Target, hot: list[ObjectRef], seconds: float) -> float:
+    """At a fixed pace; a READ that is late because the one before it took long counts from its tick."""
+    times = []
+    start = time.perf_counter()
+    for index in range(int(seconds * READS_PER_S)):
+        tick = start + index / READS_PER_S
+        while (now := time.perf_counter()) < tick:
+            time.sleep(max(0.0, tick - now - 5e-5))
+        osd.read(hot[index * 7 % HOT_OBJECTS], 0, READ_BYTES)
+        times.append(time.perf_counter() - tick)
+    return percentile(times, 0.99)
+
+
+def _start_hostile(osd: pyosd.Target, zone: ObjectRef, scanned: ObjectRef) -> list[Job]:
+    limits = pyosd.Limits(output=1 << 30)
+    jobs = [
+        osd.exec(code.replace("{scanned}", str(scanned.object_id)), zone=zone, limits=limits)
+        for code in HOSTILE.values()
+    ]
+    for job in jobs:
+        while job.status().state is not JobState.RUNNING:
+            time.sleep(0.01)
+    return jobs
+
+
+def _hostile_row(osd: pyosd.Target, zone: ObjectRef, seconds: float, pairs: int) -> Row:
+    hot = []
+    for _ in range(HOT_OBJECTS):
+        hot.append(osd.create(zone.partition_id))
+        osd.write(hot[-1], 0, b"\xa5" * READ_BYTES)
+    scanned = osd.create(zone.partition_id)
+    for at in range(0, SCANNED_MIB * MIB, MIB):
+        osd.write(scanned, at, b"\x5a" * MIB)
+    _read_p99(osd, hot, seconds)
+    samples = []
+    for _ in range(pairs):
+        quiet = _read_p99(osd, hot, seconds)
+        jobs = _start_hostile(osd, zone, scanned)
+        samples.append((_read_p99(osd, hot, seconds), quiet))
+        for job in jobs:
+            job.kill()
+            job.remove()
+    method = (
+        f"99th percentile of 4 KiB READs at {READS_PER_S}/s over {HOT_OBJECTS} objects, windows of "
+        f"{seconds:g} s with {', '.join(HOSTILE)} at once / with none"
+    )
+    return row_of_pairs("read_p99_hostile", samples, at_most(1.5), method)
+
+
+def rows(target: BenchTarget, kills: int, seconds: float, pairs: int) -> Iterator[Row]:
+    """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile; the target has 5 slots."""
+    yield _memory_row(target)
+    with pyosd.connect(target.url) as osd:
+        zone = osd.partition(osd.create_partition())
+        yield from _kill_rows(osd, zone, kills)
+        yield _hostile_row(osd, zone, seconds, pairs)
