@@ -18,6 +18,7 @@ from pyosd.exec_params import ExecParams
 from pyosd.job_status import JobState, JobStatus
 from pyosd.types import ObjectRef, ref
 from tests.exec.conftest import WAIT_S, ended
+from tests.exec.escapes import ESCAPES
 from tests.exec.hostile import CORPUS, QUICK
 from tests.processes import descendants, running
 from tests.sandbox.denied import DENIED
@@ -26,6 +27,7 @@ from tests.serving import Serving
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 FIRST_UID = 200_000  # of sandboxes, outside (docs/security.md)
+DENIED_OR_HARMLESS = ((JobState.FAILED, 201), (JobState.COMPLETED, 0))
 GROUPS = Path("/sys/fs/cgroup")
 
 Submit = Callable[[str | bytes, pyosd.Limits], JobStatus]
@@ -141,6 +143,16 @@ def test_denied(play: Submit, host: Host) -> None:
         if (status.state, status.reason) != (JobState.FAILED, 201):
             got_through[what] = status
     assert not got_through
+    host.is_as_before()
+
+
+def test_no_way_out_that_was_one_elsewhere(play: Submit, target: pyosd.Target, host: Host) -> None:
+    got_out = {}
+    for what, script in ESCAPES.items():
+        status = play("import os\n" + script, QUICK)
+        if (status.state, status.reason) not in DENIED_OR_HARMLESS or status.stdout_length:
+            got_out[what] = status, target.read_range(status.id)
+    assert not got_out
     host.is_as_before()
 
 
