@@ -306,3 +306,10 @@ def test_frames_from_nobody_s_codec(daemon: Daemon) -> None:
     out = sandbox.finish(MemoryObjects())
     sandbox.close()
     assert out.stdout == b"malformed answer from the proxy\n"
+
+
+def test_what_honest_scripts_do_with_the_library(daemon: Daemon) -> None:
+    script = Path(__file__).with_name("library_calls.py")
+    out = daemon.run(script.read_bytes())
+    assert out.kind == FINISH_OK, out.traceback
+    assert out.stdout.split()[-1] == b"takes_memory"
