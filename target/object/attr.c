@@ -120,10 +120,8 @@ enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	enum osd_status status;
 
-	do
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-				    osd_key_bytes(&key), 0, buffer, capacity, ret_length);
-	while (status == OSD_E_RETRY && !txn->kv);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0,
+			    buffer, capacity, ret_length);
 	if (status == OSD_E_NO_OBJECT) {
 		*ret_length = 0;
 		return OSD_OK;

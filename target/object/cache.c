@@ -101,10 +101,8 @@ static enum osd_status entry_load(struct osd_objects *objects, struct osd_object
 		return status;
 	place = (struct osd_place){id.partition_id, partition->incarnation, id.object_id};
 	key = osd_key_object(&place);
-	do
-		status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0,
-				    bytes, sizeof(bytes), &length);
-	while (status == OSD_E_RETRY);
+	status = osd_kv_get(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
+			    sizeof(bytes), &length);
 	if (status == OSD_OK)
 		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
 	if (status != OSD_OK)

@@ -203,10 +203,8 @@ static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, 
 		uint64_t id = 0;
 		bool orphan = false;
 
-		do
-			status = osd_kv_scan(walk->objects->kv, NULL, table, osd_key_bytes(&key),
-					     OSD_KEY_PARTITION_PART, take_first, &id);
-		while (status == OSD_E_RETRY);
+		status = osd_kv_scan(walk->objects->kv, NULL, table, osd_key_bytes(&key),
+				     OSD_KEY_PARTITION_PART, take_first, &id);
 		if (status != OSD_OK || id == 0 || id > last)
 			return status;
 		/* The collection of all objects has attributes and no record. */
@@ -238,12 +236,9 @@ static enum osd_status walk_objects(struct walk *walk)
 
 		if (should_end(walk))
 			return OSD_E_TASK_ABORTED;
-		do {
-			ids.count = 0;
-			status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS,
-					     osd_key_bytes(&key), OSD_KEY_PARTITION_PART, add_id,
-					     &ids);
-		} while (status == OSD_E_RETRY);
+		ids.count = 0;
+		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				     OSD_KEY_PARTITION_PART, add_id, &ids);
 		for (size_t i = 0; status == OSD_OK && i < ids.count; i++)
 			status = check_one(walk, ids.list[i]);
 		for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)
@@ -287,17 +282,14 @@ static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 	struct osd_partition *partition = walk->partition;
 	struct osd_place place = place_of(walk, 0);
 	struct osd_key prefix = osd_key_object(&place);
-	struct sums sums;
+	struct sums sums = {.objects = walk->objects, .partition_id = partition->id};
 	uint64_t charges = atomic_load(&partition->charges);
 	uint64_t used = atomic_load(&partition->used_bytes);
 	uint64_t objects = atomic_load(&partition->object_count);
 	enum osd_status status;
 
-	do {
-		sums = (struct sums){.objects = walk->objects, .partition_id = partition->id};
-		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS,
-				     osd_key_bytes(&prefix), OSD_KEY_PARTITION_PART, add_up, &sums);
-	} while (status == OSD_E_RETRY);
+	status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&prefix),
+			     OSD_KEY_PARTITION_PART, add_up, &sums);
 	*ret_sure = charges == atomic_load(&partition->charges);
 	*ret_wrong = sums.count != objects || sums.bytes != used;
 	return status;

@@ -93,12 +93,9 @@ static enum osd_status check_page(struct osd_objects *objects, struct osd_partit
 
 	osd_index_key_begin(&place, page, 0, &from);
 	do {
-		do {
-			entries.count = 0;
-			status = osd_kv_scan(objects->kv, NULL, OSD_KV_INDEX,
-					     osd_index_key_bytes(&from), OSD_INDEX_PAGE_PART,
-					     add_entry, &entries);
-		} while (status == OSD_E_RETRY);
+		entries.count = 0;
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_INDEX, osd_index_key_bytes(&from),
+				     OSD_INDEX_PAGE_PART, add_entry, &entries);
 		for (size_t i = 0; status == OSD_OK && i < entries.count; i++) {
 			bool wrong;
 

@@ -369,12 +369,9 @@ static enum osd_status check_members(struct osd_objects *objects,
 	do {
 		struct osd_key from = osd_key_member(collection, next);
 
-		do {
-			members.count = 0;
-			status =
-				osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
-					    OSD_KEY_OBJECT_PART, add_member, &members);
-		} while (status == OSD_E_RETRY);
+		members.count = 0;
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
+				     OSD_KEY_OBJECT_PART, add_member, &members);
 		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < members.count; i++) {
 			struct osd_txn *txn;
 

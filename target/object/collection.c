@@ -260,12 +260,8 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 		*ret_count += osd_tally_noted(txn, of);
 		return OSD_OK;
 	}
-	do {
-		counting.count = 0;
-		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS,
-				     osd_key_bytes(&first), OSD_KEY_OBJECT_PART, count_one,
-				     &counting);
-	} while (status == OSD_E_RETRY && !txn->kv);
+	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&first),
+			     OSD_KEY_OBJECT_PART, count_one, &counting);
 	if (status == OSD_OK && osd_txn_stopped(txn))
 		status = OSD_E_TASK_ABORTED;
 	if (status != OSD_OK)

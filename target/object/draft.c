@@ -34,10 +34,8 @@ static enum osd_status is_taken(const struct osd_draft *draft, bool *ret_taken)
 	enum osd_status status;
 	size_t length;
 
-	do
-		status = osd_kv_get(draft->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				    0, bytes, sizeof(bytes), &length);
-	while (status == OSD_E_RETRY);
+	status = osd_kv_get(draft->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
+			    sizeof(bytes), &length);
 	*ret_taken = status == OSD_OK;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }

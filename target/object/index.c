@@ -46,10 +46,8 @@ enum osd_status osd_index_get(struct osd_objects *objects, struct osd_kv_txn *kv
 	enum osd_status status;
 	size_t length;
 
-	do
-		status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
-				    rmw ? OSD_KV_RMW : 0, bytes, sizeof(bytes), &length);
-	while (status == OSD_E_RETRY && !kv);
+	status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key), rmw ? OSD_KV_RMW : 0,
+			    bytes, sizeof(bytes), &length);
 	return status == OSD_OK ? osd_index_record_decode(bytes, length, ret_record) : status;
 }
 
@@ -98,12 +96,10 @@ static enum osd_status read_stages(struct osd_objects *objects, struct osd_kv_tx
 		osd_key_meta_partition(OSD_META_INDEX, partition->id, partition->incarnation);
 	enum osd_status status;
 
-	do {
-		ret_stages->count = 0;
-		ret_stages->status = OSD_OK;
-		status = osd_kv_scan(objects->kv, kv, OSD_KV_META, osd_key_bytes(&prefix),
-				     prefix.length, add_stage, ret_stages);
-	} while (status == OSD_E_RETRY && !kv);
+	ret_stages->count = 0;
+	ret_stages->status = OSD_OK;
+	status = osd_kv_scan(objects->kv, kv, OSD_KV_META, osd_key_bytes(&prefix), prefix.length,
+			     add_stage, ret_stages);
 	return status == OSD_OK ? ret_stages->status : status;
 }
 

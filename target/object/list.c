@@ -59,12 +59,10 @@ static enum osd_status scan(struct osd_txn *txn, enum osd_kv_table table,
 {
 	enum osd_status status;
 
-	do {
-		listing->count = 0;
-		listing->total = listing->next_id = 0;
-		status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from),
-				     prefix_length, add_id, listing);
-	} while (status == OSD_E_RETRY && !txn->kv);
+	listing->count = 0;
+	listing->total = listing->next_id = 0;
+	status = osd_kv_scan(txn->objects->kv, txn->kv, table, osd_key_bytes(from), prefix_length,
+			     add_id, listing);
 	return status == OSD_OK && osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : status;
 }
 

@@ -73,12 +73,9 @@ static enum osd_status load(struct osd_txn *txn)
 
 	if (txn->memberships_known)
 		return OSD_OK;
-	do {
-		osd_memberships_forget(txn);
-		status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
-				     osd_key_bytes(&prefix), prefix.length, add_membership,
-				     &loading);
-	} while (status == OSD_E_RETRY && !txn->kv);
+	osd_memberships_forget(txn);
+	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&prefix),
+			     prefix.length, add_membership, &loading);
 	if (status == OSD_OK && loading.no_memory)
 		status = OSD_E_NO_MEMORY;
 	if (status != OSD_OK) {

@@ -224,10 +224,8 @@ static enum osd_status is_member(struct osd_txn *txn, const struct osd_query_wal
 	enum osd_status status;
 	size_t length;
 
-	do
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key),
-				    0, NULL, 0, &length);
-	while (status == OSD_E_RETRY && !txn->kv);
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL,
+			    0, &length);
 	*ret_is = status == OSD_OK;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }

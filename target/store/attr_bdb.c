@@ -183,40 +183,52 @@ static void bdb_abort(struct osd_kv_txn *base)
 /* ---- records ----------------------------------------------------------------------------- */
 
 /* The value did not fit: read it whole, hand over what fits. */
-static enum osd_status get_cut(struct bdb *bdb, DB *db, DB_TXN *txn, DBT *key, u_int32_t flags,
-			       void *buffer, size_t capacity, size_t *ret_length)
+static int get_cut(DB *db, DB_TXN *txn, DBT *key, u_int32_t flags, void *buffer, size_t capacity,
+		   size_t *ret_length)
 {
 	DBT value = {.flags = DB_DBT_MALLOC};
 	int error = db->get(db, txn, key, &value, flags);
 
 	if (error)
-		return from_bdb(bdb, error);
+		return error;
 	if (capacity)
 		memcpy(buffer, value.data, OSD_MIN(capacity, value.size));
 	*ret_length = value.size;
 	free(value.data);
-	return OSD_OK;
+	return 0;
 }
 
-static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
-			       struct osd_bytes key_bytes, unsigned flags, void *buffer,
-			       size_t capacity, size_t *ret_length)
+static enum osd_status get_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table table,
+				struct osd_bytes key_bytes, u_int32_t flags, void *buffer,
+				size_t capacity, size_t *ret_length)
 {
-	struct bdb *bdb = to_bdb(kv);
 	DB *db = bdb->tables[table];
 	DBT key = to_dbt(key_bytes);
 	DBT value = {.data = buffer,
 		     .ulen = (u_int32_t)OSD_MIN(capacity, UINT32_MAX),
 		     .flags = DB_DBT_USERMEM};
-	u_int32_t get_flags = flags & OSD_KV_RMW ? DB_RMW : 0;
-	int error = db->get(db, to_txn(txn), &key, &value, get_flags);
+	int error = db->get(db, txn, &key, &value, flags);
 
 	if (error == DB_BUFFER_SMALL)
-		return get_cut(bdb, db, to_txn(txn), &key, get_flags, buffer, capacity, ret_length);
-	if (error)
-		return from_bdb(bdb, error);
-	*ret_length = value.size;
-	return OSD_OK;
+		error = get_cut(db, txn, &key, flags, buffer, capacity, ret_length);
+	else if (!error)
+		*ret_length = value.size;
+	return from_bdb(bdb, error);
+}
+
+/* A read of its own that lost a deadlock holds nothing any more: it simply asks again. */
+static enum osd_status bdb_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			       struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
+			       size_t *ret_length)
+{
+	u_int32_t get_flags = flags & OSD_KV_RMW ? DB_RMW : 0;
+	enum osd_status status;
+
+	do
+		status = get_once(to_bdb(kv), to_txn(txn), table, key, get_flags, buffer, capacity,
+				  ret_length);
+	while (status == OSD_E_RETRY && !txn);
+	return status;
 }
 
 static enum osd_status bdb_put(struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -241,38 +253,54 @@ static enum osd_status bdb_remove(struct osd_kv_txn *txn, enum osd_kv_table tabl
 	return from_bdb(bdb, db->del(db, to_txn(txn), &key, 0));
 }
 
-/* Buffers of a scan: on the stack at first, then as large as the largest record. */
-struct scan_buffer {
-	uint8_t small[BDB_SCAN_BYTES];
+struct scan {
+	struct osd_bytes from;
+	size_t prefix_length;
+	osd_kv_scan_fn *fn;
+	void *arg;
+	bool more; /* else it is over */
+	/* The first key that has not been told; BDB_KEY_MAX + 1 bytes, borrowed. */
+	uint8_t *next;
+	size_t next_length;
+	/* For values: BDB_SCAN_BYTES, borrowed, then as large as the largest. */
+	uint8_t *small;
 	void *large; /* owned */
 };
 
-static bool scan_grow(struct scan_buffer *buffer, DBT *dbt)
+static bool scan_grow(struct scan *scan, DBT *value)
 {
-	void *larger;
+	void *larger = malloc(value->size);
 
-	if (dbt->size <= dbt->ulen)
-		return true;
-	larger = malloc(dbt->size);
 	if (!larger)
 		return false;
-	if (dbt->data != buffer->small)
-		free(buffer->large);
-	buffer->large = larger;
-	dbt->data = larger;
-	dbt->ulen = dbt->size;
+	free(scan->large);
+	scan->large = value->data = larger;
+	value->ulen = value->size;
 	return true;
 }
 
-static bool shares_prefix(struct osd_bytes from, size_t prefix_length, const DBT *key)
+static void scan_tell(struct scan *scan, const DBT *key, const void *value, size_t length)
 {
-	return key->size >= prefix_length && memcmp(key->data, from.data, prefix_length) == 0;
+	scan->more = key->size >= scan->prefix_length &&
+		     memcmp(key->data, scan->from.data, scan->prefix_length) == 0 &&
+		     scan->fn(scan->arg, (struct osd_bytes){key->data, key->size},
+			      (struct osd_bytes){value, length});
 }
 
-/* Many records at a time, to the end of the scan.  *ret_more false: it is over; true: the next
- * record does not fit the buffer. */
-static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
-		     void *arg, bool *ret_more)
+/* The key that comes right after one that was told; keys of ours are short. */
+static void scan_go_on(struct scan *scan, const DBT *told)
+{
+	size_t length = OSD_MIN(told->size, BDB_KEY_MAX);
+
+	if (!told->data)
+		return;
+	memcpy(scan->next, told->data, length);
+	scan->next[length] = 0;
+	scan->next_length = length + 1;
+}
+
+/* Many records at a time, to the end of the scan or to one that does not fit the buffer. */
+static int scan_bulk(struct scan *scan, DBC *cursor)
 {
 	DBT key = {.flags = 0}, bulk = {.ulen = BDB_BULK_BYTES, .flags = DB_DBT_USERMEM};
 	int error = 0;
@@ -280,89 +308,92 @@ static int scan_bulk(DBC *cursor, struct osd_bytes from, size_t prefix_length, o
 	bulk.data = malloc(BDB_BULK_BYTES);
 	if (!bulk.data)
 		return ENOMEM;
-	*ret_more = true;
-	while (*ret_more &&
+	while (scan->more &&
 	       (error = cursor->get(cursor, &key, &bulk, DB_NEXT | DB_MULTIPLE_KEY)) == 0) {
-		DBT found = {.flags = 0};
+		DBT found = {.flags = 0}, told = {.flags = 0};
 		void *at, *value;
-		size_t value_length;
+		size_t length;
 
 		DB_MULTIPLE_INIT(at, &bulk);
-		while (*ret_more) {
-			DB_MULTIPLE_KEY_NEXT(at, &bulk, found.data, found.size, value,
-					     value_length);
-			if (!at)
+		for (;;) {
+			DB_MULTIPLE_KEY_NEXT(at, &bulk, found.data, found.size, value, length);
+			if (!at || !scan->more)
 				break;
-			*ret_more = shares_prefix(from, prefix_length, &found) &&
-				    fn(arg, (struct osd_bytes){found.data, found.size},
-				       (struct osd_bytes){value, value_length});
+			scan_tell(scan, &found, value, length);
+			told = found;
 		}
+		scan_go_on(scan, &told);
 	}
 	free(bulk.data);
-	if (error == DB_NOTFOUND)
-		*ret_more = false;
-	return error == DB_BUFFER_SMALL || error == DB_NOTFOUND ? 0 : error;
+	return error == DB_BUFFER_SMALL ? 0 : error;
 }
 
-/* The key is kept in a buffer of fixed size: keys of ours are short, and the start key must survive
- * a retry with a larger value buffer. */
-static enum osd_status scan_cursor(struct bdb *bdb, DBC *cursor, struct osd_bytes from,
-				   size_t prefix_length, osd_kv_scan_fn *fn, void *arg)
+/* The key is kept in a buffer of fixed size, so that where to begin survives a second attempt with
+ * a larger buffer for the value. */
+static int scan_cursor(struct scan *scan, DBC *cursor)
 {
-	uint8_t key_bytes[BDB_KEY_MAX];
-	struct scan_buffer buffer = {.large = NULL};
+	uint8_t key_bytes[BDB_KEY_MAX + 1];
 	DBT key = {.data = key_bytes, .ulen = sizeof(key_bytes), .flags = DB_DBT_USERMEM};
-	DBT value = {.data = buffer.small, .ulen = sizeof(buffer.small), .flags = DB_DBT_USERMEM};
+	DBT value = {.data = scan->small, .ulen = BDB_SCAN_BYTES, .flags = DB_DBT_USERMEM};
 	u_int32_t move = DB_SET_RANGE;
 	unsigned count = 0;
-	bool more = true;
 	int error = 0;
 
-	if (from.length > sizeof(key_bytes))
-		return OSD_E_INTERNAL;
-	memcpy(key_bytes, from.data, from.length);
-	key.size = (u_int32_t)from.length;
-	while (more) {
+	while (!error && scan->more) {
+		if (move == DB_SET_RANGE) {
+			memcpy(key_bytes, scan->next, scan->next_length);
+			key.size = (u_int32_t)scan->next_length;
+		}
 		error = cursor->get(cursor, &key, &value, move);
 		if (error == DB_BUFFER_SMALL && value.size > value.ulen) {
-			if (move == DB_SET_RANGE) {
-				memcpy(key_bytes, from.data, from.length);
-				key.size = (u_int32_t)from.length;
-			}
-			error = scan_grow(&buffer, &value) ? 0 : ENOMEM;
-			if (error)
-				break;
+			error = scan_grow(scan, &value) ? 0 : ENOMEM;
 			continue;
 		}
-		if (error || !shares_prefix(from, prefix_length, &key))
-			break;
-		more = fn(arg, (struct osd_bytes){key.data, key.size},
-			  (struct osd_bytes){value.data, value.size});
-		move = DB_NEXT;
-		if (more && ++count % BDB_SCAN_SINGLY == 0)
-			error = scan_bulk(cursor, from, prefix_length, fn, arg, &more);
 		if (error)
 			break;
+		scan_tell(scan, &key, value.data, value.size);
+		scan_go_on(scan, &key);
+		move = DB_NEXT;
+		if (scan->more && ++count % BDB_SCAN_SINGLY == 0)
+			error = scan_bulk(scan, cursor);
 	}
-	free(buffer.large);
-	return error == DB_NOTFOUND ? OSD_OK : from_bdb(bdb, error);
+	return error;
 }
 
+static enum osd_status scan_once(struct bdb *bdb, DB_TXN *txn, enum osd_kv_table table,
+				 struct scan *scan)
+{
+	DB *db = bdb->tables[table];
+	enum osd_status status, closed;
+	DBC *cursor;
+	int error = db->cursor(db, txn, &cursor, 0);
+
+	if (error)
+		return from_bdb(bdb, error);
+	error = scan_cursor(scan, cursor);
+	status = error == DB_NOTFOUND ? OSD_OK : from_bdb(bdb, error);
+	closed = from_bdb(bdb, cursor->close(cursor));
+	return status != OSD_OK ? status : closed;
+}
+
+/* A scan of its own that lost a deadlock goes on, with nothing locked, behind what it has told. */
 static enum osd_status bdb_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 				struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
 				void *arg)
 {
-	struct bdb *bdb = to_bdb(kv);
-	DB *db = bdb->tables[table];
-	enum osd_status status, closed;
-	DBC *cursor;
-	int error = db->cursor(db, to_txn(txn), &cursor, 0);
+	uint8_t next[BDB_KEY_MAX + 1], small[BDB_SCAN_BYTES];
+	struct scan scan = {.from = from, .prefix_length = prefix_length, .fn = fn, .arg = arg,
+			    .more = true, .next = next, .next_length = from.length, .small = small};
+	enum osd_status status;
 
-	if (error)
-		return from_bdb(bdb, error);
-	status = scan_cursor(bdb, cursor, from, prefix_length, fn, arg);
-	closed = from_bdb(bdb, cursor->close(cursor));
-	return status != OSD_OK ? status : closed;
+	if (from.length > BDB_KEY_MAX)
+		return OSD_E_INTERNAL;
+	memcpy(scan.next, from.data, from.length);
+	do
+		status = scan_once(to_bdb(kv), to_txn(txn), table, &scan);
+	while (status == OSD_E_RETRY && !txn);
+	free(scan.large);
+	return status;
 }
 
 /* ---- environment ------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
  *
  * Threads: everything may be called from any thread; a transaction belongs to one thread at a time.
  * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin
- * again. */
+ * again.  Reads without a transaction never answer it. */
 #ifndef OSD_STORE_STORE_H
 #define OSD_STORE_STORE_H
 

@@ -3,6 +3,8 @@
  * directory refuses what it must, with a message. */
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include "base/util.h"
 #include "store/media.h"
 #include "store/store.h"
+#include "wire/cursor.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
 
@@ -124,6 +127,103 @@ static void test_records(struct osd_kv *kv)
 	check_scan(kv, NULL, "", 0, 99, "a b1 b2 big c empty ");
 	OK(osd_kv_flush(kv));
 	OK(osd_kv_checkpoint(kv, true));
+}
+
+/* ---- reads without a transaction --------------------------------------------------------- */
+
+#define WIDE_KEYS  400u
+#define WIDE_VALUE 3000u /* a page holds two */
+#define READERS	   4u
+#define LOOKS	   10u /* at least, of each */
+#define DEADLOCKS  40u
+
+struct busy {
+	struct osd_kv *kv;
+	uint64_t deadlocks; /* go on until there have been so many */
+	atomic_bool stop;
+};
+
+static enum osd_status put_wide(struct osd_kv_txn *txn, unsigned number)
+{
+	static const uint8_t value[WIDE_VALUE];
+	uint8_t key[2];
+
+	osd_put_be(key, number, sizeof(key));
+	return osd_kv_put(txn, OSD_KV_INDEX, (struct osd_bytes){key, sizeof(key)},
+			  (struct osd_bytes){value, sizeof(value)}, 0);
+}
+
+/* Against the direction of a scan. */
+static void *write_backwards(void *arg)
+{
+	struct busy *busy = arg;
+
+	while (!atomic_load(&busy->stop)) {
+		enum osd_status status = OSD_OK;
+		struct osd_kv_txn *txn;
+
+		OK(osd_kv_begin(busy->kv, OSD_KV_CHANGE, &txn));
+		for (unsigned i = WIDE_KEYS; status == OSD_OK && i-- > 0;)
+			status = put_wide(txn, i);
+		if (status == OSD_OK) {
+			OK(osd_kv_commit(txn, OSD_KV_COMMIT_NOSYNC));
+			continue;
+		}
+		CHECK_EQ(status, OSD_E_RETRY);
+		osd_kv_abort(txn);
+	}
+	return NULL;
+}
+
+static bool see_wide(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	unsigned *next = arg;
+
+	CHECK_EQ(osd_get_be(key.data, 2), (*next)++);
+	CHECK_EQ(value.length, WIDE_VALUE);
+	return true;
+}
+
+static void *read_wide(void *arg)
+{
+	static const uint8_t key[2] = {0, 100};
+	struct osd_kv_stats stats = {0};
+	struct busy *busy = arg;
+
+	for (unsigned i = 0; i < LOOKS || stats.deadlocks < busy->deadlocks; i++) {
+		unsigned next = 0;
+		size_t length;
+
+		OK(osd_kv_scan(busy->kv, NULL, OSD_KV_INDEX, (struct osd_bytes){"", 0}, 0, see_wide,
+			       &next));
+		CHECK_EQ(next, WIDE_KEYS);
+		OK(osd_kv_get(busy->kv, NULL, OSD_KV_INDEX, (struct osd_bytes){key, sizeof(key)}, 0,
+			      NULL, 0, &length));
+		CHECK_EQ(length, WIDE_VALUE);
+		osd_kv_stats(busy->kv, &stats);
+	}
+	return NULL;
+}
+
+/* Whoever is the victim of a deadlock, they answer, and tell every record once.  Berkeley DB picks
+ * the victim by the age of what is at odds: of several readers some are. */
+static void test_reads_of_their_own(struct osd_kv *kv, uint64_t deadlocks)
+{
+	struct busy busy = {.kv = kv, .deadlocks = deadlocks};
+	pthread_t writer, readers[READERS];
+	struct osd_kv_txn *txn;
+
+	OK(osd_kv_begin(kv, OSD_KV_CHANGE, &txn));
+	for (unsigned i = 0; i < WIDE_KEYS; i++)
+		OK(put_wide(txn, i));
+	OK(osd_kv_commit(txn, OSD_KV_COMMIT_NOSYNC));
+	CHECK_EQ(pthread_create(&writer, NULL, write_backwards, &busy), 0);
+	for (unsigned i = 0; i < READERS; i++)
+		CHECK_EQ(pthread_create(&readers[i], NULL, read_wide, &busy), 0);
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_join(readers[i], NULL);
+	atomic_store(&busy.stop, true);
+	pthread_join(writer, NULL);
 }
 
 /* ---- data -------------------------------------------------------------------------------- */
@@ -257,9 +357,11 @@ int main(void)
 	CHECK(mkdtemp(directory) != NULL && mkdtemp(media) != NULL);
 	OK(osd_mem_kv_open(&kv));
 	test_records(kv);
+	test_reads_of_their_own(kv, 0);
 	osd_kv_close(kv);
 	OK(osd_bdb_open(&config, message, &kv));
 	test_records(kv);
+	test_reads_of_their_own(kv, DEADLOCKS);
 	osd_kv_close(kv);
 	OK(osd_bdb_open(&config, message, &kv));
 	check_scan(kv, NULL, "", 0, 99, "a b1 b2 big c empty ");
