@@ -53,6 +53,7 @@ class JobFlag(IntFlag):
     WROTE = 0x10
     RESULT_JSON = 0x20
     AFTER = 0x40
+    KILL_ASKED = 0x80
 
 
 class Number(IntEnum):

@@ -128,6 +128,9 @@ static inline void osd_job_touch(struct osd_job *job)
 {
 	job->record.generation++;
 }
+/* Writes the record of a STARTING or RUNNING job as it is in memory.  Callers at once may each have
+ * added flags: what one commits last has all of them.  Takes exec->lock. */
+enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *job);
 /* Asks a STARTING or RUNNING job to end; the first reason stands.  The monitor does the rest. */
 void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
 /* Shows progress that has waited long enough. */

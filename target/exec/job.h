@@ -187,6 +187,7 @@ enum osd_job_flags {
 	OSD_JOB_WROTE = 0x10,
 	OSD_JOB_RESULT_JSON = 0x20,
 	OSD_JOB_AFTER = 0x40, /* it names jobs it waits, or waited, for */
+	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
 };
 
 /* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms

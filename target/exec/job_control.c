@@ -3,8 +3,9 @@
  *
  * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES: the job
  * leaves the queue when it is asked for and takes its new state, or its old place, when the
- * transaction ends. Killing a started job is no change to the store; it begins at once.  What is
- * not possible in the job's state does nothing: the caller reads the state that won. */
+ * transaction ends.  Killing a started job begins at once; the transaction writes down that it was
+ * asked for, so that a crash before its end does not run it again.  What is not possible in the
+ * job's state does nothing: the caller reads the state that won. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
@@ -110,12 +111,36 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	return osd_job_record_put(txn, &record);
 }
 
+/* exec->lock held.  True: it has started, and that it is to end must be written down. */
+static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
+{
+	if (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING)
+		return false;
+	if (!(job->record.flags & OSD_JOB_KILL_ASKED))
+		osd_job_touch(job);
+	job->record.flags |= OSD_JOB_KILL_ASKED;
+	osd_exec_request_end(exec, job, OSD_REASON_KILLED);
+	return true;
+}
+
+/* The surrogate is locked by this transaction, so the job's end is written after it. */
+static enum osd_status write_kill(struct change *change, struct osd_txn *txn)
+{
+	enum osd_status status = osd_job_write_live(change->exec, txn, change->job);
+
+	pthread_mutex_lock(&change->exec->lock);
+	osd_job_unref(change->job);
+	pthread_mutex_unlock(&change->exec->lock);
+	free(change);
+	return status;
+}
+
 enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t control)
 {
 	struct change *change;
 	struct osd_job *job;
-	bool changing = false, first = false;
+	bool changing = false, first = false, killing = false;
 	enum osd_status status = OSD_OK;
 
 	if (control < CONTROL_CANCEL || control > CONTROL_RELEASE)
@@ -130,10 +155,12 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 	else if (job && !job->end_reason)
 		changing = begin_change(exec, job, txn, control, &first);
 	if (job && status == OSD_OK && !changing && control == CONTROL_KILL)
-		osd_exec_request_end(exec, job, OSD_REASON_KILLED);
-	if (first)
+		killing = begin_kill(exec, job);
+	if (first || killing)
 		*change = (struct change){exec, osd_job_ref(job)};
 	pthread_mutex_unlock(&exec->lock);
+	if (killing)
+		return write_kill(change, txn);
 	if (!changing) {
 		free(change);
 		return status;

@@ -145,6 +145,26 @@ bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_even
 	return true;
 }
 
+enum osd_status osd_job_write_live(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *job)
+{
+	struct osd_job_record record;
+	enum osd_status status;
+	bool same;
+
+	/* From the first put on the record is locked: whoever added a flag before that wrote it
+	 * before us and is seen here, whoever adds one later writes after us. */
+	do {
+		pthread_mutex_lock(&exec->lock);
+		record = job->record;
+		pthread_mutex_unlock(&exec->lock);
+		status = osd_job_record_put(txn, &record);
+		pthread_mutex_lock(&exec->lock);
+		same = record.flags == job->record.flags;
+		pthread_mutex_unlock(&exec->lock);
+	} while (status == OSD_OK && !same);
+	return status;
+}
+
 void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
 	if (job->end_reason ||

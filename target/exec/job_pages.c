@@ -234,19 +234,33 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
 }
 
-/* OSD_E_NO_OBJECT: not a job's surrogate. */
+/* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
+ * OSD_E_NO_OBJECT: not a job's surrogate. */
 static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
-				struct view *v)
+				const struct view **ret_view)
 {
+	OSD_CLEANUP_FREE struct view *v = NULL;
 	struct osd_job *job;
+	enum osd_status status = OSD_OK;
 
-	*v = (struct view){0};
+	*ret_view = osd_txn_kept(txn);
+	if (*ret_view)
+		return OSD_OK;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return OSD_E_NO_MEMORY;
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job)
 		view_live(exec, job, txn, v);
 	pthread_mutex_unlock(&exec->lock);
-	return job ? OSD_OK : osd_job_record_get(txn, id, &v->record);
+	if (!job)
+		status = osd_job_record_get(txn, id, &v->record);
+	if (status != OSD_OK)
+		return status;
+	*ret_view = v;
+	osd_txn_keep(txn, OSD_STEAL(v));
+	return OSD_OK;
 }
 
 /* The jobs it was submitted after. */
@@ -273,7 +287,7 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 				  size_t *ret_length)
 {
 	struct osd_wr w = osd_wr_init(buffer, capacity);
-	struct view v;
+	const struct view *v;
 	enum osd_status status;
 
 	(void)page;
@@ -283,9 +297,9 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	if (status == OSD_OK && number == STATUS_AFTER)
-		status = get_after(txn, &v, id, &w);
+		status = get_after(txn, v, id, &w);
 	else if (status == OSD_OK)
-		put_status(&w, &v, number);
+		put_status(&w, v, number);
 	*ret_length = osd_wr_used(&w);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
@@ -295,7 +309,7 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 {
 	uint8_t value[OSD_JOB_TAGS_MAX];
 	size_t length = 0;
-	struct view v;
+	const struct view *v;
 	enum osd_status status = get_view(context, txn, id, &v);
 
 	if (status == OSD_E_NO_OBJECT)
@@ -303,7 +317,7 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 	for (uint32_t number = 1; number <= STATUS_LAST && status == OSD_OK; number++) {
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
-		put_status(&w, &v, number);
+		put_status(&w, v, number);
 		if (osd_wr_used(&w))
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
@@ -312,10 +326,10 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 					     &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
-	if (status == OSD_OK && v.record.flags & OSD_JOB_AFTER) {
+	if (status == OSD_OK && v->record.flags & OSD_JOB_AFTER) {
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
-		status = get_after(txn, &v, id, &w);
+		status = get_after(txn, v, id, &w);
 		if (status == OSD_OK && osd_wr_used(&w))
 			status = fn(arg, page, STATUS_AFTER, value, osd_wr_used(&w));
 	}
@@ -363,12 +377,13 @@ static enum osd_status control_set(void *context, struct osd_txn *txn, struct os
 				   uint32_t page, uint32_t number, const uint8_t *value,
 				   size_t length)
 {
-	struct view v;
+	const struct view *v;
 	enum osd_status status = get_view(context, txn, id, &v);
 
 	(void)page;
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
+	osd_txn_keep(txn, NULL); /* what follows changes it */
 	if (number == CONTROL_ACTION && length == 1)
 		return osd_job_control(context, txn, id, value[0]);
 	if (number == CONTROL_EXPIRY && (length == 6 || length == 8))

@@ -97,20 +97,16 @@ static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job,
 
 /* ---- what the session asks of its proxy ------------------------------------------------------ */
 
-static enum osd_status put_record(struct osd_txn *txn, void *record)
+static enum osd_status write_live(struct osd_txn *txn, void *arg)
 {
-	return osd_job_record_put(txn, record);
+	struct osd_run *run = arg;
+
+	return osd_job_write_live(run->exec, txn, run->job);
 }
 
-/* Writes the record as it is in memory now. */
 static enum osd_status store_record(struct osd_run *run)
 {
-	struct osd_job_record record;
-
-	pthread_mutex_lock(&run->exec->lock);
-	record = run->job->record;
-	pthread_mutex_unlock(&run->exec->lock);
-	return osd_exec_transact(run->exec, OSD_TXN_INTERNAL, put_record, &record);
+	return osd_exec_transact(run->exec, OSD_TXN_INTERNAL, write_live, run);
 }
 
 static enum osd_status hook_wrote(void *arg)
@@ -128,13 +124,11 @@ static enum osd_status hook_wrote(void *arg)
 static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
 {
 	struct osd_run *run = arg;
-	struct osd_job_record record;
 
 	pthread_mutex_lock(&run->exec->lock);
 	run->job->record.result_object = companion;
-	record = run->job->record;
 	pthread_mutex_unlock(&run->exec->lock);
-	return osd_job_record_put(txn, &record);
+	return osd_job_write_live(run->exec, txn, run->job);
 }
 
 /* Progress may stay, or become unknown, but does not go back. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* recover.c -- jobs and time: what the last run of the target left behind, and what has expired
- * (design D13, D14).  A queued job goes back to the queue; one that was running gets another
- * attempt if it has written nothing or may run twice, and is SANDBOX_LOST otherwise. */
+ * (design D13, D14).  A queued job goes back to the queue; one that was to be killed is CANCELLED; one
+ * that was running gets another attempt if it has written nothing or may run twice, and is
+ * SANDBOX_LOST otherwise. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -125,15 +126,18 @@ static enum osd_status start_over(struct osd_txn *txn, void *arg)
 
 static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
 {
-	bool wrote = record->flags & OSD_JOB_WROTE;
+	bool wrote = record->flags & OSD_JOB_WROTE, killed = record->flags & OSD_JOB_KILL_ASKED;
 	enum osd_status status;
 
-	if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) ||
-	    record->attempt >= OSD_JOB_ATTEMPTS_MAX) {
+	if (killed)
+		osd_job_record_end(record, OSD_STATE_CANCELLED, OSD_REASON_KILLED);
+	else if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) ||
+		 record->attempt >= OSD_JOB_ATTEMPTS_MAX)
 		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
 				   wrote ? OSD_REASON_LOST_AFTER_WRITE
 					 : OSD_REASON_TARGET_RESTARTED);
-		exec->lost++;
+	if (osd_job_state_terminal(record->state)) {
+		exec->lost += !killed;
 		status = measure_output(exec, record);
 		if (status != OSD_OK)
 			return status;
@@ -180,7 +184,7 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
 	if (status == OSD_OK && found.count)
-		osd_info("%zu jobs of the last run: %zu wait again, %zu were lost", found.count,
+		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count,
 			 queued, found.count - queued);
 	free(found.records);
 	return status;

@@ -172,6 +172,7 @@ struct osd_txn {
 	bool loaded, locked, dirty;
 	bool length_set;	     /* record.length is new in this transaction */
 	bool accessed;		     /* its access time is noted */
+	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
 	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
 	uint64_t changing_length;    /* which it has once its data has changed */
 	struct osd_membership *memberships; /* owned; by number (membership.c) */

@@ -100,6 +100,11 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop);
 /* About how many bytes of attributes and memberships it has changed: what can be cut into several
  * transactions is, by this. */
 uint64_t osd_txn_weight(const struct osd_txn *txn);
+/* What a provider of attribute pages has found out about the object at hand, so that all that one
+ * command reads of it is of one moment: NULL until kept.  keep takes ownership (free()) and drops what
+ * was kept before; it goes when the transaction takes up another object, too. */
+void *osd_txn_kept(const struct osd_txn *txn);
+void osd_txn_keep(struct osd_txn *txn, void *kept);
 /* Run when the transaction has committed (committed true) or was aborted; in this order. */
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg);

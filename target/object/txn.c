@@ -95,8 +95,20 @@ enum osd_status osd_txn_lock_store(struct osd_txn *txn)
 	return status;
 }
 
+void *osd_txn_kept(const struct osd_txn *txn)
+{
+	return txn->kept;
+}
+
+void osd_txn_keep(struct osd_txn *txn, void *kept)
+{
+	free(txn->kept);
+	txn->kept = kept;
+}
+
 static void drop_at_hand(struct osd_txn *txn)
 {
+	osd_txn_keep(txn, NULL);
 	osd_partition_put(txn->partition);
 	txn->partition = NULL;
 	osd_memberships_forget(txn);

@@ -17,10 +17,11 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
+from pyosd.attributes import Page
 from pyosd.exec_params import ExecParams
-from pyosd.job_status import JobState
+from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.jobs import Job
-from pyosd.types import ref
+from pyosd.types import AttributeId, AttributeValue, ref
 from tests.conftest import unavailable
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY
@@ -35,6 +36,8 @@ print("up", flush=True)
 while True: pass
 """
 """A job that wrote is not tried again, unless it is marked idempotent."""
+KILL_NOW = AttributeValue(Page.JOB_CONTROL, 1, b"\2")
+STATE = AttributeId(Page.JOB_STATUS, Number.STATE)
 UP_THEN_FOREVER = "print('up', flush=True)\nwhile True: pass"
 UP_ONCE = """
 import osd
@@ -87,6 +90,22 @@ def test_idempotent_job_runs_again(own_serving: Serving) -> None:
         status = ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
         assert status.attempt == 2
         assert b"second time" in job.output()
+
+
+DEAF = "print('up', flush=True)\nimport re\nre.match('(a+)+b', 'a' * 60)"
+"""Does not end before its grace is over, so that there is time for a crash."""
+
+
+def test_kill_is_not_forgotten(own_serving: Serving) -> None:
+    """Answered, and tgtd dies before the job has ended: it does not run again."""
+    with own_serving.connect() as target:
+        job = started(target, DEAF, target.create_partition())
+        state = target.set_attributes(job.id, [KILL_NOW], [STATE])
+        own_serving.kill("tgtd")
+        own_serving.restarted()
+        status = ended(job.wait(WAIT_S), JobState.CANCELLED, 107)
+        assert [each.uint for each in state] == [JobState.RUNNING], "it was over: too slow a test"
+        assert status.attempt == 1 and status.flags & JobFlag.KILL_ASKED
 
 
 def test_key_finds_the_job_after_a_restart(own_serving: Serving) -> None:

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients that submit, ask about, control and remove the same jobs at once, and note each command with
+its begin, its end and its answer.
+
+A client has one session of its own and sends each command once: one whose session is lost under it has
+no answer, and the client connects anew.  Not here: what the notes must fit (history.py), who kills
+what meanwhile (test_history.py, tests/soak).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyosd
+from pyosd.attributes import Page
+from pyosd.commands import Commands
+from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBusy, Unreachable
+from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams, Limits
+from pyosd.job_status import JobState, Number, decode_status
+from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
+from tests.jobs import history
+from tests.jobs.history import BUSY, GONE, IN_THE_WAY, REMOVED, Script, Seen
+from tests.linearize import Operation
+
+JOBS_COLLECTION = 0x1001
+CONTROL_BYTES = {history.CANCEL: 1, history.KILL: 2, history.HOLD: 3, history.RELEASE: 4}
+SEEN_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number)
+    for number in (Number.GENERATION, Number.STATE, Number.REASON, Number.ATTEMPT, Number.NAME)
+)
+RECONNECT_S = 60.0
+OPEN_LINES = 6
+"""Lines that clients work on at a time: few, so that they meet."""
+LONGEST_LINE = 40
+"""Operations after which a line is left alone, but for its end."""
+
+
+def ends(*pairs: tuple[JobState, int]) -> frozenset[tuple[JobState, int]]:
+    return frozenset(pairs)
+
+
+NO_LIMITS, NO_FLAGS = Limits(), ExecFlag(0)
+DONE = (JobState.COMPLETED, 0)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A script, how it is submitted, how it ends by itself."""
+
+    code: bytes
+    ends: frozenset[tuple[JobState, int]]
+    limits: Limits = NO_LIMITS
+    flags: ExecFlag = NO_FLAGS
+
+
+KINDS = {
+    "quick": Kind(b"print(osd.args.decode())", ends(DONE)),
+    "slow": Kind(b"import time; time.sleep(0.05); print(osd.args.decode())", ends(DONE)),
+    "long": Kind(b"import time; time.sleep(0.5); print(osd.args.decode())", ends(DONE)),
+    "raises": Kind(b"1 / 0", ends((JobState.FAILED, 201))),
+    "exits": Kind(b"raise SystemExit(3)", ends((JobState.FAILED, 202))),
+    "over time": Kind(
+        b"while True: pass", ends((JobState.TIMEOUT, 301)), Limits(wall=0.1, cpu=60.0)
+    ),
+    "writes": Kind(
+        b"import time\nosd.zone.create_many(1)\ntime.sleep(0.05)\nprint(osd.args.decode())",
+        ends(DONE),
+    ),
+    "may write twice": Kind(
+        b"import time\nosd.zone.create_many(1)\ntime.sleep(0.05)\nprint(osd.args.decode())",
+        ends(DONE),
+        flags=ExecFlag.IDEMPOTENT,
+    ),
+}
+WEIGHTS = {
+    "again": 12,
+    history.STATUS: 40,
+    "list": 4,
+    history.CANCEL: 8,
+    history.KILL: 9,
+    history.HOLD: 10,
+    history.RELEASE: 10,
+    history.REMOVE: 14,
+}
+
+
+@dataclass
+class Line:
+    """One submission and all that was asked about it.  jobs: ids it was answered with."""
+
+    name: str
+    kind: str
+    key: bytes
+    held: bool
+    jobs: list[int] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+
+    @property
+    def script(self) -> Script:
+        return Script(f"{self.kind} ({self.name})", KINDS[self.kind].ends)
+
+
+class Notebook:
+    """All lines of a run.  Thread-safe."""
+
+    def __init__(self, zone: ObjectRef, seed: int) -> None:
+        self.zone, self.rng = zone, random.Random(seed)
+        self.lock = threading.Lock()
+        self.lines: dict[str, Line] = {}
+        self.open: list[Line] = []
+        self.busy = 0
+
+    def new_line(self) -> Line:
+        with self.lock:
+            kind = self.rng.choice(sorted(KINDS))
+            name = f"line-{len(self.lines)}"
+            key = name.encode() if self.rng.random() < 0.6 else b""
+            line = Line(name, kind, key, self.rng.random() < 0.25)
+            self.lines[name] = line
+            return line
+
+    def opened(self, line: Line) -> None:
+        """Others may work on it from now on."""
+        with self.lock:
+            self.open.append(line)
+
+    def pick(self, rng: random.Random) -> Line | None:
+        """A line to work on; None: begin another."""
+        with self.lock:
+            self.open = [each for each in self.open if len(each.operations) < LONGEST_LINE]
+            return rng.choice(self.open) if len(self.open) >= OPEN_LINES else None
+
+    def note(self, line: Line, operation: Operation) -> None:
+        with self.lock:
+            line.operations.append(operation)
+            answer = operation.answer
+            self.busy += answer == BUSY
+            made = operation.name == history.SUBMIT and isinstance(answer, int)
+            if made and answer not in line.jobs:
+                line.jobs.append(answer)
+
+
+def seen_of(attributes: tuple[AttributeValue, ...], job: ObjectRef) -> tuple[Seen, str] | None:
+    status = decode_status(job, attributes)
+    if status is None:
+        return None
+    return Seen(status.state, status.generation, status.reason, status.attempt), status.name
+
+
+class Client:
+    """One of those who work at once."""
+
+    def __init__(
+        self, number: int, book: Notebook, connect: Callable[[], pyosd.Target], seed: int
+    ) -> None:
+        self.number, self.book, self.connect = number, book, connect
+        self.rng = random.Random(seed)
+        self.session: pyosd.Target | None = None
+        self.answered = self.lost = 0
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop."""
+        while not stop.is_set():
+            self.one()
+        self.close()
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+
+    def one(self) -> None:
+        """One command."""
+        line = self.book.pick(self.rng)
+        if line is None:
+            line = self.book.new_line()
+            self.submit(line)
+            self.book.opened(line)
+            return
+        name = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        if name == "list":
+            self.look_at_all()
+        elif name == "again" or not line.jobs:
+            if line.key or not line.operations:
+                self.submit(line)
+            else:
+                self.look_at_all()
+        else:
+            # Mostly the newest; an older one is gone, and must stay so.
+            job = line.jobs[-1] if self.rng.random() < 0.9 else self.rng.choice(line.jobs)
+            self.about(line, name, job)
+
+    # ---- sending ----
+
+    def asked_for(self) -> list[AttributeId]:
+        """What to ask for, in any order: one command's answers are of one moment."""
+        return self.rng.sample(SEEN_IDS, len(SEEN_IDS))
+
+    def target(self) -> Commands:
+        deadline = time.monotonic() + RECONNECT_S
+        while self.session is None:
+            try:
+                self.session = self.connect()
+            except Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        return self.session
+
+    def timed(self, ask: Callable[[Commands], Any]) -> tuple[Any, float, float, bool]:
+        """Answer, begin, end, whether there was an answer."""
+        target = self.target()
+        start = time.monotonic()
+        try:
+            answer = ask(target)
+        except CommandTimeout:
+            self.drop()
+            return None, start, math.inf, False
+        except Unreachable:
+            # The session is lost when tgtd is gone: nothing happens after that.
+            end = time.monotonic()
+            self.drop()
+            return None, start, end, False
+        self.answered += 1
+        return answer, start, time.monotonic(), True
+
+    def drop(self) -> None:
+        self.lost += 1
+        self.close()
+
+    def noted(self, line: Line, name: str, argument: Any, ask: Callable[[Commands], Any]) -> Any:
+        answer, start, end, answered = self.timed(ask)
+        self.book.note(line, Operation(name, argument, answer, start, end, answered))
+        return answer
+
+    # ---- commands ----
+
+    def submit(self, line: Line) -> None:
+        kind = KINDS[line.kind]
+        params = ExecParams(
+            args=line.name.encode(),
+            args_encoding=ArgsEncoding.BYTES,
+            limits=kind.limits,
+            name=line.name,
+            key=line.key,
+            flags=kind.flags | (ExecFlag.HOLD if line.held else NO_FLAGS),
+        )
+
+        def ask(target: Commands) -> int | str:
+            try:
+                reply = target.exec_code(self.book.zone, b"import osd\n" + kind.code, params)
+            except TargetBusy:
+                return BUSY
+            assert reply.job is not None
+            return reply.job.object_id
+
+        self.noted(line, history.SUBMIT, line.held, ask)
+
+    def about(self, line: Line, name: str, job: int) -> Any:
+        """A status, a control or a remove of one job."""
+        surrogate = ref(self.book.zone.partition_id, job)
+
+        def look(target: Commands) -> Seen | str:
+            if name == history.STATUS:
+                attributes = target.get_attributes(surrogate, self.asked_for())
+            else:
+                value = AttributeValue(Page.JOB_CONTROL, 1, bytes([CONTROL_BYTES[name]]))
+                attributes = target.set_attributes(surrogate, [value], self.asked_for())
+            found = seen_of(attributes, surrogate)
+            return found[0] if found else GONE
+
+        def remove(target: Commands) -> str:
+            target.remove(surrogate)
+            return REMOVED
+
+        def ask(target: Commands) -> Any:
+            try:
+                return (remove if name == history.REMOVE else look)(target)
+            except NotFound:
+                return GONE
+            except TargetBusy:
+                return BUSY
+            except Conflict:
+                assert name == history.REMOVE, f"{name} was refused"
+                return IN_THE_WAY
+
+        return self.noted(line, name, job, ask)
+
+    def look_at_all(self) -> None:
+        """All jobs in one command: a status of each that is there, at a moment of its own."""
+        answer, start, end, answered = self.timed(self.members)
+        if not answered:
+            return
+        for member in answer:
+            found = seen_of(member.attributes, ref(self.book.zone.partition_id, member.object_id))
+            if found:
+                seen, name = found
+                line = self.book.lines[name]
+                if len(line.operations) < LONGEST_LINE or member.object_id not in line.jobs:
+                    status = Operation(history.STATUS, member.object_id, seen, start, end)
+                    self.book.note(line, status)
+
+    def members(self, target: Commands) -> tuple[ObjectAttributes, ...]:
+        """Every job's surrogate with what can be seen of it."""
+        try:
+            collection = ref(self.book.zone.partition_id, JOBS_COLLECTION)
+            return tuple(target.get_member_attributes(collection, self.asked_for()))
+        except NotFound:
+            return ()
+
+    # ---- the end ----
+
+    def settle(self, within: float) -> list[str]:
+        """Kill what still waits or runs, wait for every end, note a last listing of each line.
+
+        Returns: what did not end in time.
+        """
+        deadline = time.monotonic() + within
+        pending = self.unfinished()
+        for line, job in pending:
+            # What nobody may end would wait for ever; the rest shall end by itself.
+            self.about(line, history.RELEASE, job)
+        while pending and time.monotonic() < deadline:
+            pending = self.unfinished()
+            time.sleep(0.02)
+        self.last_look()
+        return [f"{line.name}: job {job:#x} has not ended" for line, job in pending]
+
+    def unfinished(self) -> list[tuple[Line, int]]:
+        answer, _, _, answered = self.timed(self.members)
+        assert answered, "the target went away while its jobs should end"
+        found = []
+        for member in answer:
+            seen = seen_of(member.attributes, ref(self.book.zone.partition_id, member.object_id))
+            if seen and not seen[0].state.terminal:
+                found.append((self.book.lines[seen[1]], member.object_id))
+        return found
+
+    def last_look(self) -> None:
+        answer, start, end, answered = self.timed(self.members)
+        assert answered
+        there: dict[str, list[int]] = {name: [] for name in self.book.lines}
+        for member in answer:
+            found = seen_of(member.attributes, ref(self.book.zone.partition_id, member.object_id))
+            if found:
+                there[found[1]].append(member.object_id)
+                status = Operation(history.STATUS, member.object_id, found[0], start, end)
+                self.book.note(self.book.lines[found[1]], status)
+        for name, jobs in there.items():
+            listed = Operation(history.LISTED, 0, tuple(jobs), start, end)
+            self.book.note(self.book.lines[name], listed)
+
+    def outputs(self) -> list[str]:
+        """Jobs that COMPLETED without their output, whole and once."""
+        target = self.target()
+        found = []
+        for member in self.members(target):
+            job = ref(self.book.zone.partition_id, member.object_id)
+            seen = seen_of(member.attributes, job)
+            if seen and seen[0].state is JobState.COMPLETED:
+                data = bytes(target.read(job, 0, 1000))
+                if data != seen[1].encode() + b"\n":
+                    found.append(f"{seen[1]}: COMPLETED, its output is {data!r}")
+        return found
+
+
+def work(
+    book: Notebook, clients: list[Client], meanwhile: Callable[[], None]
+) -> list[BaseException]:
+    """Let all clients work until meanwhile() returns.  Returns: what they died of."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def run(client: Client) -> None:
+        try:
+            client.run(stop)
+        except (OSDError, AssertionError, ValueError, KeyError) as error:
+            failures.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in clients]
+    for thread in threads:
+        thread.start()
+    try:
+        meanwhile()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return failures
+
+
+def verdict(book: Notebook) -> list[str]:
+    """What is wrong with the whole run, line by line."""
+    found = []
+    for line in book.lines.values():
+        found += [
+            f"{line.script.name}: {text}" for text in history.wrong(line.script, line.operations)
+        ]
+    return found
