@@ -21,8 +21,11 @@ pytest.register_assert_rewrite("tests.expect", "tests.command", "tests.harness",
 import pyosd
 from pyosd.commands import Commands
 from pyosd.types import ObjectRef
+from tests.ahead import Task
+from tests.ahead import running as running_ahead
 from tests.harness import Harness, build_sanitized, program
-from tests.processes import children_of_this, long_lived
+from tests.processes import children_of_this, long_lived, running
+from tests.sanitize.builds import ADDRESS
 from tests.serving import Serving, arguments, missing
 
 MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
@@ -62,10 +65,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         parameters = getattr(item, "callspec", None)
         return parameters is not None and parameters.params.get("logical_unit") == "iscsi"
 
-    out = [item for item in items if item.get_closest_marker("core") and through_tgtd(item)]
+    out = {item for item in items if item.get_closest_marker("core") and through_tgtd(item)}
     if out:
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in out]
+        config.hook.pytest_deselected(items=list(out))
+    items[:] = sorted((item for item in items if item not in out), key=is_task)
+
+
+def is_task(item: pytest.Item) -> bool:
+    """Whether there is no more to the item than its task: such items come last."""
+    return item.get_closest_marker("is_task") is not None
+
+
+def tasks_of(item: pytest.Item) -> Iterator[Task]:
+    """What the item needs of that which can be done ahead."""
+    if "sanitized_program" in getattr(item, "fixturenames", ()):
+        yield ADDRESS.task
+    for marker in item.iter_markers():
+        if marker.name in ("is_task", "after_task"):
+            yield from marker.args
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Tasks run ahead of the tests that need them.  Those that are items begin with the last one: the
+    run begins with the first, and so neither has to wait for the other."""
+    if session.config.option.collectonly:
+        return (yield)
+    late = [item for item in session.items if is_task(item)]
+    early = session.items[: len(session.items) - len(late)]
+    with running_ahead(task for item in (*early, *late[::-1]) for task in tasks_of(item)):
+        return (yield)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -85,7 +114,7 @@ def no_leaks() -> Iterator[None]:
     """A test leaves no process and no thread behind, but those of longer-lived fixtures."""
     threads, before = set(threading.enumerate()), children_of_this()
     yield
-    left = children_of_this() - before - long_lived
+    left = {pid for pid in children_of_this() - before - long_lived if running(pid)}
     assert not left, f"processes left behind: {sorted(left)}"
     late = [each for each in threading.enumerate() if each not in threads and not each.daemon]
     assert not late, f"threads left behind: {late}"
@@ -129,7 +158,10 @@ def make_harness(tmp_path: Path) -> Iterator[MakeHarness]:
 WIRE = pytest.param("iscsi", marks=pytest.mark.tgtd)
 
 
-@pytest.fixture(scope="session", params=["bdb", "memory", "sanitized", WIRE])
+SANITIZED = pytest.param("sanitized", marks=pytest.mark.after_task(ADDRESS.task))
+
+
+@pytest.fixture(scope="session", params=["bdb", "memory", SANITIZED, WIRE])
 def logical_unit(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Commands]:

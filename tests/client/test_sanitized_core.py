@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.sanitize.builds import CORE, made
+
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build/sanitized/core"
 
 
 def _library(name: str) -> str:
@@ -22,16 +23,14 @@ def _library(name: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.after_task(CORE.task)
 @pytest.mark.skipif("IOSD_CORE_SANITIZED" in os.environ, reason="this is the sanitized run")
 def test_hostile_target_under_sanitizers(tmp_path: Path) -> None:
-    configure = ["-S", str(ROOT / "pyosd/_core"), "-B", str(BUILD), "-G", "Ninja"]
-    configure += ["-DIOSD_SANITIZE=address,undefined", f"-DPython_EXECUTABLE={sys.executable}"]
-    for step in (configure, ["--build", str(BUILD)]):
-        subprocess.run(["cmake", *step], check=True, stdout=subprocess.DEVNULL)
+    library = made(CORE).program("_core.abi3.so")
     # A copy of the package, so that the extension everybody else uses stays as it is.
     package = tmp_path / "pyosd"
     shutil.copytree(ROOT / "pyosd", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    shutil.copy(BUILD / "_core.abi3.so", package)
+    shutil.copy(library, package)
     (tmp_path / "tests").mkdir()
     shutil.copytree(ROOT / "tests/client", tmp_path / "tests/client")
     preload = " ".join(map(_library, ("libasan.so", "libubsan.so")))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds the fuzz targets, replays their corpora, then fuzzes afresh for a while.
 
-    python3 tests/fuzz/run.py [--seconds 60] [--build DIR] [--target NAME]...
+    python3 tests/fuzz/run.py [--seconds 60] [--jobs N] [--build DIR] [--target NAME]...
 
 Seeds are the golden frames of this folder, made into files at each run; ``corpus/<target>/`` keeps
 inputs that once broke something.  Ends with 1 when a target does not build, crashes or hangs;
@@ -326,9 +326,9 @@ def weight(program: Path) -> int:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--seconds", type=int, default=60, help="fresh fuzzing in all, on all processors (60)"
-    )
+    parser.add_argument("--seconds", type=int, default=60, help="fresh fuzzing in all (60)")
+    jobs = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=jobs, help="targets at once (all processors)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "fuzz", help="build folder")
     parser.add_argument("--target", action="append", help="only this target; may repeat")
     arguments = parser.parse_args()
@@ -347,7 +347,7 @@ def main() -> int:
             program, arguments.build, -(-arguments.seconds * weight(program) // whole)
         )
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(arguments.jobs) as pool:
         results = list(pool.map(run, programs))
     return 0 if all(results) else 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds of target/ with sanitizers, made once a run and then only brought up to date.
+"""Builds with sanitizers, made once a run and then only brought up to date.
 
 Lives here: which sanitizers go into which folder, and what their run-time is told.
 Not here: what is run in them (test_*.py).
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import ahead
+
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_S = 600
+BUILD_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,14 @@ class Build:
 
     folder: str
     sanitizers: str
-    options: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...] = ()
+    source: str = "target"
+
+    @property
+    def task(self) -> ahead.Task:
+        """What brings it up to date."""
+        command = (sys.executable, "-m", "tests.sanitize.builds", self.folder)
+        return ahead.Task(command, BUILD_S, ROOT)
 
     def program(self, name: str) -> Path:
         return ROOT / "build" / self.folder / name
@@ -46,20 +56,28 @@ THREAD = Build(
     "thread",
     (("TSAN_OPTIONS", "second_deadlock_stack=1:history_size=4"),),
 )
+CORE = Build("sanitized/core", "address,undefined", source="pyosd/_core")
 
 
 @functools.cache
 def made(build: Build) -> Build:
     """The build, up to date."""
-    folder = ROOT / "build" / build.folder
-    configure: list[str | Path] = ["cmake", "-S", ROOT / "target", "-B", folder, "-G", "Ninja"]
-    steps: tuple[list[str | Path], ...] = (
-        [*configure, f"-DIOSD_SANITIZE={build.sanitizers}", "--log-level=WARNING"],
-        ["cmake", "--build", folder],
-    )
-    for step in steps:
-        done = subprocess.run(
-            step, capture_output=True, text=True, errors="replace", timeout=BUILD_S, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    done = ahead.run(build.task)
+    assert done.returncode == 0, done.output
     return build
+
+
+def main(build: Build) -> None:
+    """Configure and build; ends as the step that fails does."""
+    folder = ROOT / "build" / build.folder
+    configure = ["cmake", "-S", str(ROOT / build.source), "-B", str(folder), "-G", "Ninja"]
+    configure += [f"-DIOSD_SANITIZE={build.sanitizers}", f"-DPython_EXECUTABLE={sys.executable}"]
+    configure += ["--no-warn-unused-cli", "--log-level=WARNING"]
+    for step in (configure, ["cmake", "--build", str(folder)]):
+        code = subprocess.run(step, check=False).returncode
+        if code:
+            sys.exit(code)
+
+
+if __name__ == "__main__":
+    main(next(each for each in (ADDRESS, THREAD, CORE) if each.folder == sys.argv[1]))

@@ -24,7 +24,13 @@ ROUNDS = 150
 JOB_ROUNDS = 25
 HARDWARE_ERROR = 4
 DEADLINE_S = 60.0
-BUILDS = pytest.mark.parametrize("build", [ADDRESS, THREAD], ids=lambda build: build.folder)
+BUILDS = pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(build, marks=pytest.mark.after_task(build.task), id=build.folder)
+        for build in (ADDRESS, THREAD)
+    ],
+)
 
 
 def check_log(log: Path, returncode: int | None) -> None:

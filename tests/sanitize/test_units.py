@@ -4,11 +4,11 @@ layers that share memory between threads under ThreadSanitizer: one item for eac
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.ahead import Task, run
 from tests.sanitize.builds import ADDRESS, ROOT, THREAD, Build, made
 
 SOURCES = sorted((ROOT / "target").glob("*/test_*.c"))
@@ -24,25 +24,19 @@ def is_threaded(source: Path) -> bool:
 RUNS = [(ADDRESS, source) for source in SOURCES] + [
     (THREAD, source) for source in SOURCES if is_threaded(source)
 ]
+TASKS = [Task(tuple(build.command(source.stem))) for build, source in RUNS]
 
 
 @pytest.mark.parametrize(
-    ("build", "source"),
-    RUNS,
+    ("build", "task"),
+    [
+        pytest.param(build, task, marks=pytest.mark.is_task(build.task, task))
+        for (build, _), task in zip(RUNS, TASKS, strict=True)
+    ],
     ids=[f"{build.folder}-{source.parent.name}/{source.stem}" for build, source in RUNS],
 )
-def test_c_unit(build: Build, source: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        made(build).command(source.stem),
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=240,
-        check=False,
-    )
-    tail = done.stdout[-8000:]
-    assert done.returncode == 0, f"{source.name} ended with {done.returncode}:\n{tail}"
-    assert "Sanitizer" not in done.stdout, tail
+def test_c_unit(build: Build, task: Task) -> None:
+    made(build)
+    done = run(task)
+    assert done.returncode == 0, f"ended with {done.returncode}:\n{done.output[-8000:]}"
+    assert "Sanitizer" not in done.output, done.output[-8000:]

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tasks done ahead: each once, whoever comes first, and a failure is told to whom it belongs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import ahead
+from tests.ahead import Task
+
+SAY = "import sys; open(sys.argv[1], 'a').write(sys.argv[2] + '\\n'); sys.exit(int(sys.argv[2]))"
+
+
+@pytest.fixture(autouse=True)
+def without_those_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_queue", None)
+    monkeypatch.setattr(ahead, "_worker", None)
+
+
+def test_each_runs_once(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    tasks = [Task((sys.executable, "-c", SAY, str(said), str(n))) for n in range(12)]
+    with ahead.running([*tasks, *tasks]):
+        for _ in range(2):
+            assert [ahead.run(task).returncode for task in reversed(tasks)] == [*range(11, -1, -1)]
+    assert sorted(map(int, said.read_text().split())) == [*range(12)]
+    assert ahead.run(tasks[3]).returncode == 3, "without a worker"
+
+
+def test_what_cannot_run_has_failed() -> None:
+    slow = Task((sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"), 0.5)
+    with ahead.running([Task(("/nowhere",)), slow]):
+        assert "No such file" in ahead.run(Task(("/nowhere",))).output
+        assert "timed out" in ahead.run(slow).output
