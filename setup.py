@@ -107,7 +107,10 @@ setup(
         "berkeleydb==18.1.17; python_version >= '3.12'",
     ],
     extras_require={
-        "dev": ["hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"],
+        "dev": [
+            *("hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"),
+            *("numpy>=1.26", "pandas>=2.1"),  # objects are files to them, which tests try
+        ],
         # Only to measure against; `make bench` installs it, nothing else needs it.
         "bench": ["dask[distributed]>=2024.5"],
     },

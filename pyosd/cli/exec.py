@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+import pyosd
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
 from pyosd.cli.follow import await_end, interrupted, print_output
@@ -30,6 +31,8 @@ from pyosd.types import ROOT, ObjectRef, ref
 __all__ = ["exec_command"]
 
 WAIT = "--wait"
+PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
+LIMITS = ("limit_wall", "limit_cpu", "limit_mem", "limit_procs", "limit_output", "limit_io")
 FOR_EVER = "inf"  # seconds; float() reads it
 
 
@@ -175,18 +178,26 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
 
 
 def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
-    """Run the script in a plain interpreter; the client's package `osd` asks the target."""
+    """Run the script in an interpreter of its own; the client's package `osd` asks the target."""
+    unheeded = [name for name in LIMITS if given[name] is not None]
+    if unheeded:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in unheeded)
+        settings.say(f"{flags}: limits do not hold with --local")
+    paths = [PYOSD_PARENT, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
         "IOSD_TARGET": settings.url(),
         "IOSD_ZONE": str(given["zone"]),
         "IOSD_ARGS": json.dumps(list(given["args"])),
         "IOSD_PROGRESS": "" if settings.quiet else "1",
+        "IOSD_SCRIPT_NAME": "stdin" if given["script"] == "-" else Path(given["script"]).name,
     }
     suffix = BYTECODE_SUFFIX if given["script"].endswith(BYTECODE_SUFFIX) else ".py"
     with tempfile.NamedTemporaryFile(suffix=suffix) as script:
         script.write(code)
         script.flush()
-        done = subprocess.run([sys.executable, script.name, *given["args"]], env=environment)
+        command = [sys.executable, "-P", "-m", "pyosd.osd", script.name, *given["args"]]
+        done = subprocess.run(command, env=environment)
     if given["style"] == "script" or done.returncode == 0:
         return done.returncode if done.returncode >= 0 else 128 - done.returncode
     return Exit.JOB_FAILED

@@ -4,7 +4,8 @@ unchanged as ``python3 script.py``.
 
 Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root``, PID or PID/OID;
 default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
-IOSD_RESULT, a file for what osd.result() leaves; IOSD_FETCHED, a folder of objects that were fetched
+IOSD_RESULT, a file for what osd.result() leaves, and IOSD_RESULT_KIND, one for whether that is "json"
+or "bytes", not made where there is none; IOSD_FETCHED, a folder of objects that were fetched
 (see _fetched); IOSD_PROGRESS, set: osd.progress() prints on standard error; IOSD_TRAFFIC, a file for
 the number of bytes the session moved.  Rights are those of the session, and end at the zone as a
 job's do (see _zone).
@@ -62,6 +63,7 @@ NOTHING: Answer = (0, 0, b"")
 ID_BYTES = ADDEND_BYTES = 8
 CALL_IDS = 4096  # ids in one answer, as in a sandbox
 QUERIES_KEPT = 4
+RESULT_KINDS = ("bytes", "json")
 PROGRESS_FULL = 1000
 PROGRESS_PACE_S = 0.05
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
@@ -105,7 +107,7 @@ class SessionTransport:
         self._context = context or Context()
         self.zone = Zone(self._context, commands)
         self.result = bytearray()
-        self.result_encoding = 0
+        self.result_kind: str | None = None
         self._progress_next = 0.0
         self._found: OrderedDict[tuple[ObjectRef, bytes], tuple[int, ...]] = OrderedDict()
 
@@ -161,7 +163,7 @@ class SessionTransport:
     def leave_result(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         del self.result[a:]
         self.result += body
-        self.result_encoding = b
+        self.result_kind = RESULT_KINDS[b]
         return NOTHING
 
     # -- existence and life cycle
@@ -376,6 +378,13 @@ def leave_traffic(target: Target, file: Path) -> None:
     file.write_text(json.dumps(figures))
 
 
+def leave_result(transport: SessionTransport, file: Path, kind: Path | None) -> None:
+    """Write down what the script left as its result."""
+    file.write_bytes(transport.result)
+    if kind is not None and transport.result_kind:
+        kind.write_text(transport.result_kind)
+
+
 def connect() -> SessionTransport:
     """Open a session with the target of the environment; it is closed when the script ends."""
     url = os.environ.get("IOSD_TARGET")
@@ -394,7 +403,7 @@ def connect() -> SessionTransport:
         transport: SessionTransport = FetchedTransport(target, context, Path(folder))
     else:
         transport = SessionTransport(target, context)
-    file = os.environ.get("IOSD_RESULT")
+    file, kind = os.environ.get("IOSD_RESULT"), os.environ.get("IOSD_RESULT_KIND")
     if file:
-        atexit.register(lambda: Path(file).write_bytes(transport.result))
+        atexit.register(leave_result, transport, Path(file), Path(kind) if kind else None)
     return transport

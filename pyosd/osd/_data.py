@@ -325,13 +325,16 @@ class Data(io.BufferedIOBase):
     def map(self) -> Mapping:
         """All bytes as one read-only buffer, for memoryview(), re, struct or numpy.frombuffer().
 
+        It has a length, an index and slices, which copy; memoryview() does not.
         In a sandbox it is a live view, where the object's files can be mapped: nothing is copied, and
         what others write shows.  Elsewhere it is a copy.  Its method changed() tells whether somebody
         has written since it was made; if so, what was computed may mix old and new bytes: map again.
 
         >>> view = u.data.map()
-        >>> len(view), bytes(memoryview(view)[4:7]), view.changed()
+        >>> len(view), view[4:7], view.changed()
         (14, b'two', False)
+        >>> memoryview(view)[0]
+        111
 
         Raises: NotFound, also from changed(), once the object has been removed.
         """

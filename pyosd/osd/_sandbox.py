@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast, overload
 
 from ._errors import ANSWERS, NotFound, OSDError
 from ._transport import CALL_IO_MAX, Call, Context
@@ -132,6 +132,14 @@ class LiveMap(core.Map):  # type: ignore[name-defined,misc]
 
     shared: Shared
     counter: int
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> bytes: ...
+    def __getitem__(self, key: SupportsIndex | slice, /) -> int | bytes:
+        found = memoryview(self)[key]
+        return bytes(found) if isinstance(found, memoryview) else found
 
     def changed(self) -> bool:
         """Whether somebody has written since, or is writing."""

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Sized
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast, overload
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -85,7 +85,12 @@ class Context:
 
 
 class Mapping(Sized, Protocol):
-    """All bytes of an object: buffer protocol, len(), and changed()."""
+    """All bytes of an object: buffer protocol, len(), an index (int) or slice (bytes), changed()."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> bytes: ...
 
     def changed(self) -> bool:
         """Whether somebody may have written to the object since this was made."""

@@ -43,12 +43,15 @@ class Zone:
     def __init__(self, context: Context, commands: Commands) -> None:
         self.type = context.zone_type
         self.id = ref(*context.zone)
+        self.has_job = context.job != (0, 0)
         self.commands = commands
 
     def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
         """Raise PermissionDenied where the target would refuse a job this call."""
         if op in THE_JOB or (self.type == ObjectType.ROOT and op not in SETS and op not in MEMBERS):
             return
+        if op == Call.TYPE and not (self.has_job or obj.partition_id):
+            return  # osd.job, which is asked whether it exists
         if op in ROOT_ONLY and self.type != ObjectType.ROOT:
             refuse(obj)
         if op in WHOLE_PARTITION:

@@ -3,11 +3,18 @@
 test_osd_package.py does both.  Prints one line for each check; the lines are compared, too.
 """
 
+import array
+import bz2
 import csv
 import gzip
+import hashlib
 import io
 import json
+import pickle
 import re
+import shutil
+import struct
+import zipfile
 
 import osd
 
@@ -326,6 +333,9 @@ def mapping():
     assert len(view) == len(content) and bytes(memoryview(view)[:6]) == b"needle"
     assert len(re.findall(b"needle", view)) == 20000
     assert memoryview(view).readonly and view.changed() is False
+    assert view[:6] == b"needle" == bytes(view[21:27]) and view[0] == view[-21] == ord("n")
+    assert type(view[3:9]) is bytes and view[len(content) - 1 :] == b" "
+    raises(IndexError, view.__getitem__, len(content))
     assert len(fresh().data.map()) == 0
 
 
@@ -342,6 +352,134 @@ def as_a_file():
         packed.write(b"line\n" * 10000)
     assert u.length() < 1000
     assert sum(1 for _ in gzip.GzipFile(fileobj=u.data)) == 10000
+
+
+@check
+def file_formats():
+    rows = [{"name": "é", "n": str(n)} for n in range(300)]
+    u = fresh()
+    with io.TextIOWrapper(u.data, encoding="utf-8", newline="") as text:
+        writer = csv.DictWriter(text, ["name", "n"])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert list(csv.DictReader(io.TextIOWrapper(u.data, encoding="utf-8", newline=""))) == rows
+    u = fresh()
+    with io.TextIOWrapper(u.data, encoding="utf-8") as text:
+        json.dump(rows, text)
+    assert json.load(u.data) == rows == json.loads(u.data.read())
+    u = fresh()
+    pickle.dump(rows, u.data, protocol=5)
+    assert pickle.load(u.data) == rows
+    big = bytes(range(256)) * 1500
+    u = fresh()
+    with zipfile.ZipFile(u.data, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("big", big)
+        packed.writestr("small", "text")
+    with zipfile.ZipFile(u.data, "a") as packed:
+        packed.writestr("later", b"more")
+    with zipfile.ZipFile(u.data) as packed:
+        assert packed.testzip() is None and packed.namelist() == ["big", "small", "later"]
+        assert packed.read("big") == big and packed.open("later").read(2) == b"mo"
+    u = fresh()
+    with gzip.GzipFile(fileobj=u.data, mode="wb", mtime=0) as packed:
+        shutil.copyfileobj(io.BytesIO(big), packed)
+    with gzip.open(u.data, "rb") as unpacked:
+        unpacked.seek(300_000)
+        assert unpacked.read(1000) == big[300_000:301_000]
+        unpacked.seek(5)
+        assert unpacked.read(3) == big[5:8]
+    u = fresh(bz2.compress(big[:20_000]))
+    assert bz2.BZ2File(u.data).read() == big[:20_000]
+    u = fresh(big)
+    assert hashlib.file_digest(u.data, "sha256").digest() == hashlib.sha256(big).digest()
+    copy = fresh()
+    shutil.copyfileobj(u.data, copy.data)
+    assert copy.data.read() == big
+    u = fresh()
+    u.data.write(array.array("I", range(1000)))
+    numbers = array.array("I", bytes(4000))
+    assert u.data.readinto(numbers) == 4000 and list(numbers) == list(range(1000))
+    assert [n for (n,) in struct.iter_unpack("I", u.data.map())] == list(range(1000))
+    assert memoryview(u.data.map()).cast("I")[999] == 999
+
+
+@check
+def blocks():
+    content = bytes(range(256)) * 10_000
+    u = fresh(content)
+    found = list(u.data.blocks())
+    assert [len(each) for each in found] == [1 << 20, 1 << 20, len(content) - (2 << 20)]
+    assert all(type(each) is memoryview for each in found) and b"".join(found) == content
+    f = u.data
+    assert f.readline() == content[:11]
+    for n, block in enumerate(f.blocks(1000)):
+        assert block == content[11 + 2000 * n :][:1000]
+        f.seek(1000, 1)
+        if n == 5:
+            break
+    assert list(fresh().data.blocks()) == []
+    raises(osd.Invalid, u.data.blocks, 0)
+
+
+@check
+def bad_arguments():
+    u = fresh(b"0123456789")
+    f = u.data
+    for bad in (-1, 1 << 64):
+        raises(osd.Invalid, osd.userobject, PID, bad)
+        raises(osd.Invalid, osd.partition, bad)
+        raises(osd.Invalid, osd.collection, bad, 0)
+        raises(osd.Invalid, u.clear, bad, 1)
+        raises(osd.Invalid, u.clear, 0, bad)
+        raises(osd.Invalid, u.punch, bad, 1)
+        raises(osd.Invalid, f.truncate, bad)
+        raises(osd.Invalid, f.seek, bad)
+        raises(osd.Invalid, osd.partition(PID).create_many, bad)
+        raises(osd.Invalid, list, u.attributes(bad))
+        raises(osd.Invalid, osd.collection(PID, 0x10000).add, bad)
+    for bad in (-1, 1 << 32):
+        raises(osd.Invalid, u.getattr, [(bad, 1)])
+        raises(osd.Invalid, u.getattr, [(10, bad)])
+        raises(osd.Invalid, u.setattr, [(bad, 1, 1)])
+        raises(osd.Invalid, u.fetch_and_add, 10, bad)
+        raises(osd.Invalid, u.compare_and_swap, bad, 1, "", 1)
+    raises(osd.Invalid, osd.partition(PID).create_many, 0)
+    raises(osd.Invalid, f.seek, 0, 7)
+    raises(osd.Invalid, osd.attr, 0x30000000, 1)
+    raises(osd.Invalid, osd.progress, float("nan"))
+    raises(TypeError, f.write, 5)
+    raises(TypeError, osd.userobject, PID, "7")
+    raises(TypeError, osd.result, object())
+    raises(osd.Invalid, osd.collection(PID, 0x10000).add, osd.userobject(PID + 1, 0x10000))
+    assert f.read() == b"0123456789"
+    assert not fresh().data.read() and fresh().data
+    for closed in (f.read, f.readline, f.tell, f.flush, f.truncate, f.peek):
+        f.close()
+        if closed != f.tell:
+            raises(ValueError, closed)
+    raises(ValueError, f.seek, 0)
+    raises(ValueError, f.readinto, bytearray(3))
+
+
+@check
+def shared_positions():
+    u = fresh(b"".join(b"line %03d\n" % n for n in range(100)))
+    f = u.data
+    assert f.readline() == b"line 000\n" and f.read(4) == b"line" and f.tell() == 13
+    buffer = bytearray(300 << 10)
+    assert f.readinto(buffer) == 887 and f.read(1 << 20) == b"" == f.read(7)
+    f.seek(-9, 2)
+    assert f.read(100) == b"line 099\n" and f.readlines() == []
+    f.seek(0)
+    assert [*f][-1] == b"line 099\n" and f.tell() == 900
+    f.append(b"more\n")
+    assert f.tell() == 900 and f.readline() == b"more\n"
+    f.seek(2)
+    f.truncate()
+    assert f.tell() == 2 and f.read() == b"" and u.length() == 2
+    with u.data as g:
+        assert g.readable() and g.read1() == b"li" and not g.closed
+    assert g.closed and f.seek(0) == 0 and f.read(1) == b"l"
 
 
 @check

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a script at a client as a sandbox would: ``python -m pyosd.osd SCRIPT [ARGS]``.
+
+`import osd` finds this package, __main__ is the script's, tracebacks show the script's lines and no
+others, and what lies beside the script is not imported.  Environment: see _client.py;
+IOSD_SCRIPT_NAME: what the script is called in tracebacks and sys.argv.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import linecache
+import marshal
+import os
+import sys
+import traceback
+from importlib.util import MAGIC_NUMBER
+from pathlib import Path
+from types import CodeType, ModuleType
+
+import pyosd.osd
+
+PYC_HEADER = 16  # bytes: magic number, flags, what the source was
+
+
+def load(file: Path, name: str) -> CodeType:
+    """Compile a script, or read the byte-code of a .pyc file.  Raises: SystemExit; SyntaxError."""
+    data = file.read_bytes()
+    if file.suffix == ".pyc":
+        if data[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
+            raise SystemExit(f"{file} is not byte-code of this Python")
+        code = marshal.loads(data[PYC_HEADER:])
+        assert isinstance(code, CodeType)
+        return code
+    lines = data.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[name] = (len(data), None, lines, name)
+    return compile(data, name, "exec", dont_inherit=True)
+
+
+def given_words() -> list[str]:
+    """The arguments of the environment, where they are words: then they are those of sys.argv too."""
+    args = json.loads(os.environ.get("IOSD_ARGS") or "null")
+    return args if isinstance(args, list) and all(isinstance(each, str) for each in args) else []
+
+
+def run(file: Path, words: list[str]) -> int:
+    """Run it as __main__.  Returns: 0, or 1 where it raised; leaves by SystemExit as it does."""
+    name = os.environ.get("IOSD_SCRIPT_NAME", file.name) or "<script>"
+    script = ModuleType("__main__")
+    script.__dict__.update(__builtins__=builtins, __file__=name)
+    sys.modules.update({"__main__": script, "osd": pyosd.osd})
+    sys.argv = [name, *(given_words() or words)]
+    try:
+        exec(load(file, name), script.__dict__)
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m pyosd.osd SCRIPT [ARGS]")
+    sys.exit(run(Path(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of scripts: a target for the time of a test, and a script run at either end of it.
+
+    import pyosd.testing
+
+    with pyosd.testing.serve() as target:
+        with target.connect() as session:
+            partition = session.create_partition()
+            text = session.create_and_write(partition, b"two words")
+        outcome = target.run("count.py", zone=text)
+        assert outcome.result == {"words": 2}
+
+Nothing here stands in for a target: serve() starts the real one, `osd target serve`, on a store and a
+port of its own, in about a second.  Where scripts cannot be isolated (no root, no daemon built) run()
+still runs them, over a session, by the rules of a job's zone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyosd
+from pyosd.errors import ScriptError
+from pyosd.types import ROOT, ObjectRef
+
+__all__ = ["Outcome", "ServedTarget", "serve"]
+
+Script: TypeAlias = str | os.PathLike[str]
+"""The path of a script; or, a str with a line end in it, its text."""
+
+START_S = STOP_S = 60.0
+OSD = "import sys; from pyosd.cli import main; main(prog_name='osd')"
+PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a script left, the same from either end.
+
+    output, stderr: what it wrote.  result: what it gave to osd.result(), None: nothing.
+    exit_code: 0, what it exited with, or 1 where it raised.
+    """
+
+    output: bytes
+    stderr: bytes
+    result: Any
+    exit_code: int
+
+
+class ServedTarget:
+    """A target that serves until its serve() ends.  url: as for pyosd.connect()."""
+
+    def __init__(self, url: str, sandboxes: bool) -> None:
+        self.url = url
+        self.sandboxes = sandboxes
+
+    def connect(self, **options: Any) -> pyosd.Target:
+        """A session of its own, as pyosd.connect() gives; the caller closes it."""
+        return pyosd.connect(self.url, **options)
+
+    def run(
+        self,
+        script: Script,
+        *,
+        zone: ObjectRef = ROOT,
+        args: Any = None,
+        timeout: float = 60.0,
+    ) -> Outcome:
+        """Run a script here, in a process of its own: objects are the target's, nothing is isolated.
+
+        Args: zone: what it may touch.  args: what it finds as osd.args, fit for JSON.
+            timeout: seconds.
+        Raises: subprocess.TimeoutExpired: it was ended.
+        """
+        with tempfile.TemporaryDirectory(prefix="iosd-") as folder:
+            file, result, kind = (Path(folder, each) for each in ("script.py", "result", "kind"))
+            file.write_bytes(text_of(script))
+            environment = client_environment() | {
+                "IOSD_TARGET": self.url,
+                "IOSD_ZONE": str(zone),
+                "IOSD_ARGS": json.dumps(args),
+                "IOSD_RESULT": str(result),
+                "IOSD_RESULT_KIND": str(kind),
+                "IOSD_SCRIPT_NAME": name_of(script),
+            }
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "pyosd.osd", str(file)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout,
+            )
+            value: Any = None
+            if kind.exists() and done.returncode == 0:
+                value = result.read_bytes()
+                value = json.loads(value) if kind.read_text() == "json" else value
+        return Outcome(done.stdout, done.stderr, value, done.returncode)
+
+    def exec(
+        self,
+        script: Script,
+        *,
+        zone: ObjectRef = ROOT,
+        args: Any = None,
+        timeout: float = 60.0,
+        **options: Any,
+    ) -> Outcome:
+        """Run a script as a job, next to the data.
+
+        Args: as run(); options: further ones of Target.exec().
+        Raises: TimeoutError: it goes on; JobTimeout, JobOutOfMemory and so on: the job did not end by
+            itself; RuntimeError: served without sandboxes.
+        """
+        if not self.sandboxes:
+            raise RuntimeError("the target was served without sandboxes: run() runs scripts here")
+        with self.connect() as session:
+            name = name_of(script)
+            job = session.exec(text_of(script), zone=zone, args=args, name=name, **options)
+            try:
+                result, code = job.result(timeout), 0
+            except ScriptError as error:
+                result, code = None, error.exit_code
+            return Outcome(job.output(), job.stderr(), result, code)
+
+    def both(self, script: Script, **options: Any) -> Outcome:
+        """Run a script here, then as a job, and see that it leaves the same.
+
+        What it changes must not matter to its second run.  Standard error is not compared.
+
+        Raises: AssertionError: it does not; else as run() and exec().
+        """
+        here, there = self.run(script, **options), self.exec(script, **options)
+        for what in ("output", "result", "exit_code"):
+            one, other = getattr(here, what), getattr(there, what)
+            assert one == other, f"{what} is {one!r} here, {other!r} next to the data"
+        return there
+
+
+def text_of(script: Script) -> bytes:
+    """The source."""
+    if isinstance(script, str) and "\n" in script:
+        return script.encode()
+    return Path(script).read_bytes()
+
+
+def name_of(script: Script) -> str:
+    """What tracebacks call it."""
+    return "" if isinstance(script, str) and "\n" in script else Path(script).name
+
+
+def client_environment() -> dict[str, str]:
+    """This process's environment, by which another Python finds the same pyosd."""
+    paths = [PYOSD_PARENT, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+@contextlib.contextmanager
+def serve(*arguments: str, sandboxes: bool | None = None) -> Iterator[ServedTarget]:
+    """Serve a target on an empty store, on the loopback address; end it and remove the store.
+
+    Args: arguments: further ones of `osd target serve`.  sandboxes: whether scripts can run next to
+        the data; None: where this process is root's, as isolating them needs.
+    Raises: RuntimeError: it did not start; the text is what it said.
+    """
+    isolated = os.geteuid() == 0 if sandboxes is None else sandboxes
+    layers = ["--isolation", "best"] if isolated else ["--no-sandboxes"]
+    folder = Path(tempfile.mkdtemp(prefix="iosd-testing-", dir="/var/tmp"))
+    folder.chmod(0o711)  # tgtd runs as a user of its own
+    try:
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-P", "-c", OSD, "target", "serve", "-o", "json"),
+                    *("--data", str(folder / "store"), "--portal", "127.0.0.1:0"),
+                    *(*layers, *arguments),
+                ],
+                env=client_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        try:
+            url = wait_ready(process)
+            if url is None:
+                raise RuntimeError((folder / "log").read_text(errors="replace"))
+            yield ServedTarget(url, isolated)
+        finally:
+            stop(process)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_ready(process: subprocess.Popen[str]) -> str | None:
+    """The URL it serves at; None: it has ended, or was ended for saying nothing."""
+    assert process.stdout is not None
+    patience = threading.Timer(START_S, process.kill)
+    patience.start()
+    try:
+        for line in process.stdout:
+            said = json.loads(line)
+            if said.get("event") == "ready":
+                return str(said["url"])
+        return None
+    finally:
+        patience.cancel()
+        patience.join()
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End it, with everything it started."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
