@@ -23,13 +23,23 @@ int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step)
 	return 0;
 }
 
-int osd_confine_rlimits(const struct osd_sandbox_limits *limits, struct osd_step *step)
+/* The hard limit that leaves the daemon room to raise the soft one. */
+static rlim_t room(const struct osd_rlimit *row)
+{
+	struct rlimit own;
+
+	if (getrlimit((__rlimit_resource_t)row->resource, &own) < 0)
+		return row->value;
+	return own.rlim_max < row->ceiling ? own.rlim_max : row->ceiling;
+}
+
+int osd_confine_rlimits(const struct osd_sandbox_limits *limits, bool final, struct osd_step *step)
 {
 	struct osd_rlimit table[OSD_RLIMIT_COUNT];
 
 	osd_limits_table(limits, table);
 	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
-		struct rlimit limit = {table[i].value, table[i].value};
+		struct rlimit limit = {table[i].value, final ? table[i].value : room(&table[i])};
 
 		if (setrlimit((__rlimit_resource_t)table[i].resource, &limit) < 0)
 			return osd_step_failed(step, "limit", table[i].name);

@@ -5,6 +5,7 @@
 #ifndef OSD_SANDBOX_CONFINE_H
 #define OSD_SANDBOX_CONFINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "step.h"
@@ -13,8 +14,9 @@
 /* Join the control groups whose cgroup.procs files are given. */
 int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step);
 
-/* Soft and hard limits alike.  No file can grow, no core is written. */
-int osd_confine_rlimits(const struct osd_sandbox_limits *limits, struct osd_step *step);
+/* No file can grow, no core is written.  final: hard limits are the soft ones; else they leave room
+ * (rlimits.h). */
+int osd_confine_rlimits(const struct osd_sandbox_limits *limits, bool final, struct osd_step *step);
 
 /* Become uid and gid `id`, without supplementary groups, for good. */
 int osd_confine_uid(unsigned id, struct osd_step *step);

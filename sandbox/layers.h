@@ -45,6 +45,10 @@ enum osd_layer {
 #define OSD_LAYERS_CGROUP (OSD_LAYER_CGROUP_MEMORY | OSD_LAYER_CGROUP_PIDS | OSD_LAYER_CGROUP_CPU)
 #define OSD_LAYERS_ALL    ((1u << OSD_LAYER_COUNT) - 1)
 
+/* Not a layer, beside them in the same word: the daemon may raise hard limits. */
+#define OSD_LIMITS_RAISABLE (1u << 31)
+_Static_assert(OSD_LAYER_COUNT < 31, "one word");
+
 struct osd_level {
 	const char *name;
 	unsigned layers;

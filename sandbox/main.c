@@ -91,7 +91,9 @@ static int map_shared_memory(struct sandbox *s, struct osd_step *step)
 
 static int limit(struct sandbox *s, struct osd_step *step)
 {
-	return osd_confine_rlimits(&s->start->limits, step);
+	bool final = s->confinement->layers & OSD_LIMITS_RAISABLE;
+
+	return osd_confine_rlimits(&s->start->limits, final, step);
 }
 
 static int change_user(struct sandbox *s, struct osd_step *step)

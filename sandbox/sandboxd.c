@@ -4,6 +4,7 @@
  * threads.  Parts: daemon.h. */
 #include <errno.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -157,6 +159,16 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 	return level ? 0 : 1;
 }
 
+/* Root in a container often may not. */
+static bool may_raise_limits(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
 static bool choose_level(struct osd_daemon *daemon, const struct options *options,
 			 const struct osd_layer_states *states)
 {
@@ -171,6 +183,8 @@ static bool choose_level(struct osd_daemon *daemon, const struct options *option
 	daemon->layers = daemon->level->layers;
 	if (!states->error[OSD_LAYER_INDEX_UID])
 		daemon->layers |= OSD_LAYER_UID; /* never as root, whatever the level */
+	if (may_raise_limits())
+		daemon->layers |= OSD_LIMITS_RAISABLE;
 	if (!(daemon->layers & OSD_LAYERS_CGROUP))
 		osd_cgroups_close(&daemon->cgroups);
 	return true;

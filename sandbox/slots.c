@@ -17,6 +17,7 @@
 #include "daemon.h"
 #include "fd_message.h"
 #include "rlimits.h"
+#include "step.h"
 #include "wire/proxy_frame.h"
 
 static const int no_fds[TARGET_FD_COUNT] = {-1, -1, -1, -1};
@@ -282,24 +283,43 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote)
 
 /* ---- LIMITS and KILL ------------------------------------------------------------------------- */
 
+static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+		      const struct osd_sandbox_limits *limits, struct osd_step *step)
+{
+	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
+	struct osd_rlimit table[OSD_RLIMIT_COUNT];
+	int error = osd_cgroups_limit(&daemon->cgroups, slot, limits);
+
+	if (error) {
+		errno = -error;
+		return osd_step_failed(step, "its control group", NULL);
+	}
+	osd_limits_table(limits, table);
+	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
+		struct rlimit limit = {table[i].value, table[i].value};
+
+		if (prlimit(sandbox->pid, (__rlimit_resource_t)table[i].resource, &limit, NULL) < 0)
+			return osd_step_failed(step, table[i].name, NULL);
+	}
+	return 0;
+}
+
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
 {
 	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
-	struct osd_rlimit table[OSD_RLIMIT_COUNT];
-	bool fine = sandbox && sandbox->state == OSD_SANDBOX_LIVE;
+	struct osd_step step;
+	char text[240];
+	int error;
 
-	if (fine)
-		fine = osd_cgroups_limit(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes),
-					 limits) == 0;
-	osd_limits_table(limits, table);
-	for (size_t i = 0; i < OSD_RLIMIT_COUNT && fine; i++) {
-		struct rlimit limit = {table[i].value, table[i].value};
-
-		fine = prlimit(sandbox->pid, (__rlimit_resource_t)table[i].resource, &limit,
-			       NULL) == 0;
+	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE) {
+		osd_target_refuse(daemon, id, "no such sandbox");
+		return;
 	}
-	if (!fine) {
-		osd_target_refuse(daemon, id, sandbox ? "limits cannot be set" : "no such sandbox");
+	error = set_limits(daemon, sandbox, limits, &step);
+	if (error) {
+		snprintf(text, sizeof(text), "cannot set the limit on %s: %s", step.what,
+			 strerror(-error));
+		osd_target_refuse(daemon, id, text);
 		return;
 	}
 	sandbox->limits = *limits;

@@ -11,11 +11,10 @@
 #include "base/log.h"
 #include "daemon.h"
 #include "fd_message.h"
+#include "rlimits.h"
 #include "wire/cursor.h"
 
 #define SOCKET_BYTES    (1 << 20)
-#define PROCESSES_MAX   64u
-#define OPEN_FILES_MAX  4096u
 #define LEAST_MEMORY    (32u << 20) /* below this the interpreter does not come up */
 
 /* The owner of the socket file is whom root gave it to. */
@@ -122,7 +121,7 @@ static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 	if (osd_sandbox_limits_decode(message->body, message->body_bytes, ret_limits) &&
 	    ret_limits->memory_bytes >= LEAST_MEMORY && ret_limits->memory_bytes <= INT64_MAX / 2 &&
 	    ret_limits->cpu_seconds >= 1 && ret_limits->processes >= 1 &&
-	    ret_limits->processes <= PROCESSES_MAX && ret_limits->open_files <= OPEN_FILES_MAX)
+	    ret_limits->processes <= OSD_PROCESSES_MAX && ret_limits->open_files <= OSD_OPEN_FILES_MAX)
 		return true;
 	osd_target_refuse(daemon, message->sandbox_id,
 			  "limits out of range: memory from 32 MiB, cpu from 1 s, 1-64 processes, "

@@ -74,7 +74,7 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option("--limit-wall", type=DURATION, help="Time.")
 @click.option("--limit-cpu", type=DURATION, help="Processor time.")
 @click.option("--limit-mem", type=SIZE, help="Memory.")
-@click.option("--limit-procs", type=click.IntRange(1), help="Processes.")
+@click.option("--limit-procs", type=click.IntRange(1), help="Threads, the first included.")
 @click.option("--limit-output", type=SIZE, help="What it may print.")
 @click.option("--limit-io", type=SIZE, help="What it may read and write.")
 @click.option("--compress/--no-compress", default=None, help="Send it packed.  [where that pays]")

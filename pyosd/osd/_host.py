@@ -50,7 +50,7 @@ PRELOAD = """
 """.split()
 
 FINISH_OK, FINISH_EXCEPTION, FINISH_EXIT, FINISH_MEMORY, FINISH_ENDED = range(5)
-FINISH_BAD_CODE, FINISH_CODE_LIMIT = 5, 6
+FINISH_BAD_CODE, FINISH_CODE_LIMIT, FINISH_THREADS, FINISH_FILES = 5, 6, 7, 8
 ARGS_BYTES, ARGS_JSON = 1, 2
 CODE_ZLIB, CODE_BYTECODE = 1, 4  # bits of the code's form
 CODE_MOST = 16 << 20  # bytes, expanded
@@ -176,6 +176,7 @@ def load_bytecode(file: bytes) -> CodeType:
     return code
 
 
+NO_THREAD = ("can't start new thread",)  # what CPython gives the exception for it
 KINDS: tuple[tuple[type[BaseException], int], ...] = (
     (Ended, FINISH_ENDED),
     (CodeTooLong, FINISH_CODE_LIMIT),
@@ -258,6 +259,10 @@ def is_memory(error: BaseException) -> bool:
 def kind_of(error: BaseException) -> int:
     if is_memory(error):
         return FINISH_MEMORY
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        return FINISH_FILES
+    if type(error) is RuntimeError and error.args == NO_THREAD:
+        return FINISH_THREADS
     for each, kind in KINDS:
         if isinstance(error, each):
             return kind

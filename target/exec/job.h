@@ -82,9 +82,11 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "raise the memory limit, or read the data in smaller blocks")                            \
 	X(304, OUTPUT_LIMIT, LIMIT_EXCEEDED, "standard output passed its limit",                   \
 	  "write large results to an object instead of printing them, or raise the output limit")  \
-	X(305, PROCESS_LIMIT, LIMIT_EXCEEDED, "process limit reached", "raise the process limit")  \
+	X(305, THREAD_LIMIT, LIMIT_EXCEEDED, "thread limit reached",                               \
+	  "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack "   \
+	  "of 8 MiB")                                                                              \
 	X(306, FILE_LIMIT, LIMIT_EXCEEDED, "open-file limit reached",                              \
-	  "close objects when done with them, or raise the open-file limit")                       \
+	  "close files and objects when done with them; at most 256 can be open")                  \
 	X(307, IO_LIMIT, LIMIT_EXCEEDED, "input/output limit reached", "raise the io limit")       \
 	X(308, RESULT_LIMIT, LIMIT_EXCEEDED, "result passed its limit",                            \
 	  "write large results to an object and return its id")                                    \
@@ -140,7 +142,7 @@ const char *osd_job_state_name(unsigned state);
 	X(wall_usec, WALL)                                                                         \
 	X(cpu_usec, CPU)                                                                           \
 	X(memory_bytes, MEMORY)                                                                    \
-	X(processes, PROCESSES)                                                                    \
+	X(processes, THREADS)                                                                      \
 	X(output_bytes, OUTPUT)                                                                    \
 	X(open_files, OPEN_FILES)                                                                  \
 	X(io_bytes, IO)                                                                            \

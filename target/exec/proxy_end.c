@@ -54,6 +54,10 @@ static uint16_t reason_of_finish(const struct osd_session *session)
 		return OSD_REASON_BAD_CODE;
 	case OSD_FINISH_CODE_LIMIT:
 		return OSD_REASON_CODE_LIMIT;
+	case OSD_FINISH_THREADS:
+		return OSD_REASON_THREAD_LIMIT;
+	case OSD_FINISH_FILES:
+		return OSD_REASON_FILE_LIMIT;
 	case OSD_FINISH_EXCEPTION:
 	case OSD_FINISH_ENDED:
 		break;

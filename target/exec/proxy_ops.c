@@ -100,7 +100,7 @@ static enum osd_status op_finish(struct osd_op *op)
 	r = osd_rd_init(session->scratch, op->call.body_bytes);
 	length = osd_rd_be(&r, 4);
 	traceback = osd_rd_bytes(&r, length);
-	if (r.bad || op->call.b > OSD_FINISH_CODE_LIMIT) {
+	if (r.bad || op->call.b > OSD_FINISH_FILES) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}

@@ -73,7 +73,9 @@ static void test_limits(void)
 	CHECK(osd_job_limits_settle(&limits));
 	CHECK(limits.cpu_usec == 5 && limits.memory_bytes == UINT64_C(256) << 20);
 	CHECK(limits.processes == 1 && limits.result_bytes == UINT64_C(1) << 30);
-	limits.processes = 2;
+	limits.processes = 16;
+	CHECK(osd_job_limits_settle(&limits));
+	limits.processes = 17;
 	CHECK(!osd_job_limits_settle(&limits));
 	CHECK(sizeof(limits) == OSD_JOB_LIMITS_BYTES);
 }

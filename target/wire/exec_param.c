@@ -174,7 +174,7 @@ static struct parameter parameter_of(uint16_t tag)
 	case OSD_EXEC_PARAM_MEMORY:
 		return LIMIT(memory_bytes, MEMORY);
 	case OSD_EXEC_PARAM_PROCESSES:
-		return LIMIT(processes, PROCESSES);
+		return LIMIT(processes, THREADS);
 	case OSD_EXEC_PARAM_OUTPUT:
 		return LIMIT(output_bytes, OUTPUT);
 	case OSD_EXEC_PARAM_OPEN_FILES:

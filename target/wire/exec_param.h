@@ -34,7 +34,7 @@
 	X(3, WALL, "be64 us")                                                                      \
 	X(4, CPU, "be64 us")                                                                       \
 	X(5, MEMORY, "be64 bytes")                                                                 \
-	X(6, PROCESSES, "be64")                                                                    \
+	X(6, PROCESSES, "be64 threads, the first included; no other process")                                                                    \
 	X(7, OUTPUT, "be64 bytes")                                                                 \
 	X(8, OPEN_FILES, "be64")                                                                   \
 	X(9, IO, "be64 bytes")                                                                     \

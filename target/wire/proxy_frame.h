@@ -103,6 +103,8 @@ enum osd_finish_kind {
 	OSD_FINISH_ENDED,     /* osd.Ended came out of the script; exit code 1 */
 	OSD_FINISH_BAD_CODE,  /* packed code or byte-code that cannot be read; exit code 1 */
 	OSD_FINISH_CODE_LIMIT, /* more code when expanded than a job may have; exit code 1 */
+	OSD_FINISH_THREADS,   /* the script did not catch that no thread could be started */
+	OSD_FINISH_FILES,     /* the script did not catch that no file could be opened (EMFILE) */
 };
 
 /* How a call ended; the body of an answer that is not OK is a message in UTF-8. */

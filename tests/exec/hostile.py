@@ -20,6 +20,7 @@ SMALL = pyosd.Limits(mem="64MiB", wall=20.0)
 BRIEF = pyosd.Limits(wall=0.15)
 QUICK = pyosd.Limits(wall=10.0)
 CPU = pyosd.Limits(cpu=0.2, wall=20.0)
+MORE = pyosd.Limits(mem="600MiB", cpu=90.0, wall=100.0)
 TALK = pyosd.Limits(output="64KiB", wall=20.0)
 
 
@@ -147,6 +148,13 @@ OUTPUT = {
     ),
     "a byte over the limit": Case("import os; os.write(1, b'x' * 65537)", LIMIT, 304, TALK),
     "a flood": Case("while True: print('x' * 1000)", LIMIT, 304, TALK),
+    "ten gibibytes": Case(
+        "import os\nx = bytes(1 << 20)\nfor _ in range(10 << 10): os.write(1, x)",
+        LIMIT,
+        304,
+        TALK,
+        prints=bytes(64 << 10),
+    ),
     "a flood that minds nothing": Case(
         "import os\nwhile True:\n    try:\n        while True: os.write(1, bytes(1 << 20))\n"
         "    except BaseException: pass",
@@ -185,6 +193,10 @@ SOURCES = {
 # ---- memory (21) --------------------------------------------------------------------------------
 
 MEMORY = {
+    "more than a spare sandbox has": Case(
+        "print(len(bytes(560 << 20)))", COMPLETED, 0, MORE, prints=b"587202560\n"
+    ),
+    "more than more": Case("bytes(601 << 20)", NO_MEMORY, 303, MORE),
     "more than any host has": out_of_memory("bytearray(1 << 45)"),
     "more than the limit": out_of_memory("x = bytearray(65 << 20)"),
     "slow growth": out_of_memory("x = []\nwhile True: x.append(bytes(100_000))"),
@@ -223,6 +235,11 @@ MEMORY = {
 
 # ---- processes (22) -----------------------------------------------------------------------------
 
+WAITERS = (
+    "import threading\nstop = threading.Event()\n"
+    "try:\n    for _ in range({}): threading.Thread(target=stop.wait).start()\n"
+    "    print(threading.active_count() - 1)\nfinally: stop.set()"
+)
 PROCESSES = {
     "forks": Case("import os; os.fork()", says="PermissionError"),
     "a fork bomb": times_out(
@@ -237,7 +254,24 @@ PROCESSES = {
         "    except RuntimeError: pass"
     ),
     "a thread": Case(
-        "import threading; threading.Thread(target=print).start()", says="RuntimeError"
+        "import threading; threading.Thread(target=print).start()",
+        LIMIT,
+        305,
+        says="RuntimeError: can't start new thread",
+    ),
+    "a thread too many, and it minds": completes(
+        "import threading\ntry: threading.Thread(target=print).start()\n"
+        "except RuntimeError: print('alone')",
+        b"alone\n",
+    ),
+    "as many threads as it may": Case(
+        WAITERS.format(3), COMPLETED, 0, pyosd.Limits(wall=20.0, procs=4), prints=b"3\n"
+    ),
+    "a thread more than it may": Case(
+        WAITERS.format(4), LIMIT, 305, pyosd.Limits(wall=20.0, procs=4), says="RuntimeError"
+    ),
+    "more threads than it has memory": Case(
+        WAITERS.format(15), LIMIT, 305, pyosd.Limits(wall=20.0, procs=16, mem="64MiB")
     ),
     "waits for children": Case("import os; os.wait()", says="Error"),
     "an interpreter in the interpreter": Case("import _xxsubinterpreters", says="ImportError"),
@@ -277,6 +311,17 @@ LOOPS = {
 
 LIBRARY = "/usr/lib/python3.11"
 FILES = {
+    "more files than it may": Case(
+        "x = []\nwhile True: x.append(open('/dev/null'))",
+        LIMIT,
+        306,
+        says="Too many open files",
+    ),
+    "as many files as it may": completes(
+        "x = []\ntry:\n    while True: x.append(open('/dev/null'))\n"
+        "except OSError as error: print(len(x) >= 256, error.errno)",
+        b"True 24\n",
+    ),
     "a NUL in a name": Case("open('/dev/null\\0x')", says="ValueError"),
     "a name of a mebibyte": Case("open('x' * (1 << 20))", says="File name too long"),
     "the root by dots": Case("open('/../../../../etc/passwd')", says="Error"),

@@ -83,7 +83,7 @@ class Host:
     def settled(self) -> int:
         """How many processes there are once all spare sandboxes are."""
         counts = [-1]
-        while len(counts) < 10 or len(set(counts[-5:])) > 1:
+        while len(counts) < 20 or len(set(counts[-20:])) > 1:
             counts.append(len(sandboxes(self.serving)))
             time.sleep(0.02)
         return counts[-1]

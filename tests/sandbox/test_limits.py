@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -69,7 +70,13 @@ def test_the_control_group_kills_what_the_limit_missed(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("code", ["while True: pass", "10 ** (10 ** 9)", "list(iter(int, 1))"])
 def test_processor_time_ends_for_good(daemon: Daemon, code: str) -> None:
-    out = daemon.run(code, Limits(cpu_seconds=1))
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    daemon.send(LIMITS, sandbox.id, Limits(cpu_seconds=1).encode())
+    daemon.wait_for(LIMITS_SET, sandbox.id)
+    sandbox.start(code)
+    out = sandbox.finish()
+    sandbox.close()
     assert out.status
     if out.kind is None:
         assert out.status.code == -signal.SIGKILL
@@ -122,15 +129,18 @@ def test_open_files(daemon: Daemon) -> None:
     assert out.stdout == b"True 24\n"
 
 
-def test_limits_of_the_job_replace_those_of_the_spare(daemon: Daemon) -> None:
-    sandbox = daemon.spawn(Limits(memory_bytes=1024 * MIB))
+@pytest.mark.parametrize("before", [16, 1024])
+def test_limits_of_the_job_replace_those_of_the_spare(daemon: Daemon, before: int) -> None:
+    """Lower or higher; also where the daemon may not raise a hard limit (CAP_SYS_RESOURCE)."""
+    sandbox = daemon.spawn(Limits(memory_bytes=(32 + before) * MIB, cpu_seconds=before))
     sandbox.wait_ready()
-    daemon.send(LIMITS, sandbox.id, Limits(memory_bytes=48 * MIB, cpu_seconds=7).encode())
+    job = Limits(memory_bytes=96 * MIB, cpu_seconds=70, processes=3, open_files=900)
+    daemon.send(LIMITS, sandbox.id, job.encode())
     daemon.wait_for(LIMITS_SET, sandbox.id)
     limits = Path(f"/proc/{sandbox.pid}/limits").read_text()
-    assert f"Max data size             {48 * MIB}" in limits
-    assert "Max cpu time              7 " in limits
-    sandbox.start("x = bytearray(100 << 20)")
+    for name, number in (("data size", 96 * MIB), ("cpu time", 70), ("open files", 908)):
+        assert re.search(rf"Max {name} +{number} +{number} ", limits), limits
+    sandbox.start("x = bytearray(80 << 20); x = None; x = bytearray(100 << 20)")
     assert sandbox.finish().kind == FINISH_MEMORY
     sandbox.close()
 

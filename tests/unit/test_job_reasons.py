@@ -23,7 +23,8 @@ def test_states() -> None:
 
 def test_reasons() -> None:
     pattern = r'X\((\d+), \w+, (\w+),[\s\\]*"([^"]*)",[\s\\]*"([^"]*)"\)'
-    rows = [row for row in re.findall(pattern, block("OSD_JOB_REASONS")) if row[0] != "0"]
+    text = re.sub(r'"[\s\\]+"', "", block("OSD_JOB_REASONS"))
+    rows = [row for row in re.findall(pattern, text) if row[0] != "0"]
     assert len(rows) > 20
     shown = [
         f"| {number} | {'–' if state == '0' else state} | {label} | {hint} |"
