@@ -83,6 +83,13 @@ static bool take_place(struct osd_backgrounds *all)
 	return free_place;
 }
 
+static void take_extra_place(struct osd_backgrounds *all)
+{
+	pthread_mutex_lock(&all->lock);
+	all->count++;
+	pthread_mutex_unlock(&all->lock);
+}
+
 static void give_place(struct osd_backgrounds *all)
 {
 	pthread_mutex_lock(&all->lock);
@@ -163,6 +170,30 @@ enum osd_status osd_background_put(const struct osd_background *background,
 	osd_tracked_key(tracked, OSD_TRACKED_REQUEST, key);
 	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), background->bytes,
 				  OSD_CDB_LENGTH + background->data_out_length);
+}
+
+enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_object_id collection,
+				       struct osd_background **ret_background)
+{
+	struct osd_cdb cdb = {
+		.service_action = OSD_SA_REMOVE_COLLECTION,
+		.command_bits = OSD_FCR,
+		.immed_tr = true,
+		.partition_id = collection.partition_id,
+		.object_id = collection.object_id,
+		.attributes = {.format = OSD_CDBFMT_LIST},
+	};
+	uint8_t bytes[OSD_CDB_LENGTH];
+
+	if (!osd_cdb_encode(&cdb, bytes))
+		return OSD_E_INTERNAL;
+	take_extra_place(all);
+	return make(all, bytes, NULL, 0, ret_background);
+}
+
+struct osd_tracked *osd_background_tracked(struct osd_background *background)
+{
+	return background->tracked;
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -324,9 +355,7 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
 
 	if (status != OSD_OK)
 		return status;
-	pthread_mutex_lock(&all->lock);
-	all->count++; /* it had its place before */
-	pthread_mutex_unlock(&all->lock);
+	take_extra_place(all); /* it had its place before */
 	status = make(all, bytes, bytes + OSD_CDB_LENGTH, get.length - OSD_CDB_LENGTH, &background);
 	if (status != OSD_OK)
 		return status;
@@ -338,19 +367,27 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
 	return OSD_OK;
 }
 
-/* One that nobody waits for any more, or that cannot go on: its page says how it ended. */
+/* One that nobody waits for any more, or that cannot go on: it leaves nothing, or its page says how
+ * it ended. */
 static void end(struct osd_backgrounds *all, struct found *found, enum osd_status status)
 {
+	const struct osd_tracked_def *def = osd_tracked_find(found->service_action);
+	struct osd_background *removal;
 	struct osd_request request = {.nexus = {.initiator_name = "", .address = ""},
 				      .object = found->tracked.tracker,
 				      .object_type = OSD_COLLECTION};
-	struct osd_command_context ctx = {.request = &request, .objects = all->objects};
+	struct osd_command_context ctx = {
+		.request = &request, .objects = all->objects, .backgrounds = all};
 	struct osd_tracked_def none = {.begin = NULL};
 
 	request.decoded.service_action = found->service_action;
 	found->tracked.ctx = &ctx;
 	found->tracked.def = &none;
-	osd_tracked_fail(&found->tracked, status);
+	if (def && def->leaves_nothing && !found->tracked.background &&
+	    osd_tracked_undo(&found->tracked, &removal) == OSD_OK)
+		osd_background_start(removal, osd_background_tracked(removal));
+	else
+		osd_tracked_fail(&found->tracked, status);
 }
 
 static enum osd_status find_all(void *arg, struct osd_txn *txn)

@@ -3,8 +3,8 @@
  * in steps (tracked.h), one step of each in turn, on one thread of the engine.
  *
  * What a command needs is in the store, in the transaction that accepted it: its CDB and Data-Out, and
- * after each step where to go on.  After a restart it goes on there; commands that were not in the
- * background are told as aborted.  Task management does not reach them, for their tasks have ended;
+ * after each step where to go on.  After a restart it goes on there; of commands that were not in
+ * the background the page says aborted, or what they made is removed.  Task management does not reach them, for their tasks have ended;
  * what ends one early is a failure, or the removal of its partition. */
 #ifndef OSD_COMMAND_BACKGROUND_H
 #define OSD_COMMAND_BACKGROUND_H
@@ -50,6 +50,12 @@ enum osd_status osd_background_put(const struct osd_background *background,
 				   const struct osd_tracked *tracked, struct osd_txn *txn);
 /* Accepted: takes the background over; accepted is only read. */
 void osd_background_start(struct osd_background *background, const struct osd_tracked *accepted);
+/* REMOVE COLLECTION, with members, as the target's own; there is always a place for it.  Not yet
+ * in the store, nor started. */
+enum osd_status osd_background_removal(struct osd_backgrounds *backgrounds,
+				       struct osd_object_id collection,
+				       struct osd_background **ret_background);
+struct osd_tracked *osd_background_tracked(struct osd_background *background); /* borrowed */
 void osd_background_drop(struct osd_background *background); /* NULL is fine */
 static inline void osd_background_dropp(struct osd_background **background)
 {

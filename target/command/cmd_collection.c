@@ -2,18 +2,11 @@
 /* cmd_collection.c -- life of collections: CREATE COLLECTION, CREATE USER TRACKING COLLECTION, REMOVE
  * COLLECTION (osd2-wire 3.2).
  * Not here: their members (cmd_member.c), QUERY (cmd_query.c). */
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/log.h"
-#include "base/util.h"
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
 #include "command/validate.h"
 #include "exec/exec.h"
-
-#define FCR 0x1 /* byte 11 b0 of REMOVE COLLECTION */
 
 enum { FIELD_OBJECT_ID = 24, FIELD_SOURCE = 40 };
 
@@ -56,7 +49,7 @@ static enum osd_status drop_member(struct osd_tracked *tracked, struct osd_txn *
 /* A large collection is emptied piece by piece, and what joined meanwhile goes with it. */
 static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	bool members = tracked->ctx->request->decoded.command_bits & FCR;
+	bool members = tracked->ctx->request->decoded.command_bits & OSD_FCR;
 	enum osd_status status = OSD_OK;
 
 	if (members)
@@ -81,7 +74,7 @@ enum osd_status osd_cmd_remove_collection(struct osd_command_context *ctx)
 {
 	if (ctx->request->object.object_id < OSD_FIRST_ID)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_OBJECT_ID);
-	if (!(ctx->request->decoded.command_bits & FCR)) /* nothing that would run on */
+	if (!(ctx->request->decoded.command_bits & OSD_FCR)) /* nothing that would run on */
 		ctx->request->decoded.immed_tr = false;
 	return osd_tracked_run(ctx, &osd_tracked_remove_collection, ctx->request->object,
 			       FIELD_OBJECT_ID);
@@ -152,43 +145,10 @@ static enum osd_status finish_creation(struct osd_tracked *tracked, struct osd_t
 	return osd_phase_get(tracked->ctx->request, txn);
 }
 
-/* A command that fails leaves nothing behind: nobody has been told the id. */
-static void undo_creation(struct osd_tracked *tracked, enum osd_status why)
-{
-	struct osd_request *request = tracked->ctx->request;
-	struct osd_tracked *undo;
-	enum osd_status status = OSD_E_NO_MEMORY;
-
-	if (why == OSD_OK || tracked->background)
-		return;
-	undo = calloc(1, sizeof(*undo));
-	if (undo) {
-		*undo = (struct osd_tracked){.ctx = tracked->ctx,
-					     .def = &osd_tracked_remove_collection,
-					     .tracker = tracked->tracker,
-					     .incarnation = tracked->incarnation,
-					     .tracker_field = FIELD_OBJECT_ID,
-					     .begun = true,
-					     .unstoppable = true};
-		request->decoded.command_bits |= FCR;
-		do
-			status = osd_tracked_step(undo);
-		while (status == OSD_OK && !undo->state.done);
-		osd_tracked_release(undo);
-	}
-	if (status != OSD_OK)
-		osd_error("cannot remove collection 0x%" PRIx64 "/0x%" PRIx64
-			  " of a failed CREATE USER TRACKING COLLECTION: %s",
-			  tracked->tracker.partition_id, tracked->tracker.object_id,
-			  osd_status_info(status)->meaning);
-	request->made_count = 0;
-	request->object = tracked->ctx->addressed;
-}
-
 const struct osd_tracked_def osd_tracked_create_collection = {.begin = begin_creation,
 							      .step = copy_step,
 							      .finish = finish_creation,
-							      .ended = undo_creation};
+							      .leaves_nothing = true};
 
 /* Extension capabilities for the source may come along; they mean nothing under NOSEC. */
 enum osd_status osd_cmd_create_user_tracking_collection(struct osd_command_context *ctx)

@@ -298,6 +298,11 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked)
 	return OSD_OK;
 }
 
+struct acceptance {
+	struct osd_tracked *tracked;
+	const struct osd_background *background;
+};
+
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 static enum osd_status fail_in(void *arg, struct osd_txn *txn)
@@ -323,23 +328,79 @@ static enum osd_status fail_in(void *arg, struct osd_txn *txn)
 	return status == OSD_OK ? forget(tracked, txn) : status;
 }
 
-void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status)
+static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 {
 	struct osd_command_context *ctx = tracked->ctx;
 	struct osd_fault fault = ctx->request->fault;
 	enum osd_status outcome;
 
-	if (tracked->claimed) {
-		osd_complete_status(ctx->request, status);
-		outcome = osd_transact(ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, fail_in,
-				       tracked);
-		if (outcome != OSD_OK) /* the next start finds the record, and ends it then */
-			osd_error("the Command Tracking page of collection 0x%" PRIx64
-				  "/0x%" PRIx64 " cannot be written: %s",
-				  tracked->tracker.partition_id, tracked->tracker.object_id,
-				  osd_status_info(outcome)->meaning);
-		ctx->request->fault = fault;
+	osd_complete_status(ctx->request, status);
+	outcome = osd_transact(ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, fail_in,
+			       tracked);
+	if (outcome != OSD_OK) /* the next start finds the record, and ends it then */
+		osd_error("the Command Tracking page of collection 0x%" PRIx64 "/0x%" PRIx64
+			  " cannot be written: %s",
+			  tracked->tracker.partition_id, tracked->tracker.object_id,
+			  osd_status_info(outcome)->meaning);
+	ctx->request->fault = fault;
+}
+
+static enum osd_status accept_in(void *arg, struct osd_txn *txn);
+
+enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal)
+{
+	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
+	struct acceptance acceptance;
+	struct osd_tracked *removal;
+	enum osd_status status =
+		osd_background_removal(failed->ctx->backgrounds, failed->tracker, &background);
+
+	if (status != OSD_OK)
+		return status;
+	removal = osd_background_tracked(background);
+	removal->tracker = failed->tracker;
+	removal->incarnation = failed->incarnation;
+	removal->background = removal->begun = removal->claimed = true;
+	acceptance = (struct acceptance){removal, background};
+	status = osd_transact(failed->ctx->objects, OSD_TXN_INTERNAL, OSD_COMMIT_PROCESS, accept_in,
+			      &acceptance);
+	if (status == OSD_OK)
+		*ret_removal = OSD_STEAL(background);
+	return status;
+}
+
+/* Before the failure is answered, if others let it. */
+static void leave_nothing(struct osd_tracked *tracked)
+{
+	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
+	struct osd_tracked *removal;
+	enum osd_status status = osd_tracked_undo(tracked, &background);
+
+	if (status == OSD_OK) {
+		removal = osd_background_tracked(background);
+		removal->unstoppable = true;
+		do
+			status = osd_tracked_step(removal);
+		while (status == OSD_OK && !removal->state.done);
+		removal->unstoppable = false;
+		if (status == OSD_E_BUSY) {
+			osd_background_start(OSD_STEAL(background), removal);
+			return;
+		}
 	}
+	if (status != OSD_OK && status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+		osd_error("what a failed command made, collection 0x%" PRIx64 "/0x%" PRIx64
+			  ", stays until the next start: %s",
+			  tracked->tracker.partition_id, tracked->tracker.object_id,
+			  osd_status_info(status)->meaning);
+}
+
+void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status)
+{
+	if (tracked->claimed && tracked->def->leaves_nothing && !tracked->background)
+		leave_nothing(tracked);
+	else if (tracked->claimed)
+		tell_failure(tracked, status);
 	if (tracked->def->ended)
 		tracked->def->ended(tracked, status);
 	tracked->claimed = false;
@@ -370,11 +431,6 @@ static enum osd_status run_here(struct osd_tracked *tracked)
 		osd_tracked_fail(tracked, status);
 	return status;
 }
-
-struct acceptance {
-	struct osd_tracked *tracked;
-	const struct osd_background *background;
-};
 
 static enum osd_status accept_in(void *arg, struct osd_txn *txn)
 {

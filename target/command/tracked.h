@@ -22,6 +22,7 @@
 
 #define OSD_STEP_MEMBERS 1024
 
+struct osd_background;
 struct osd_tracked_query; /* cmd_query.c */
 
 /* What is kept in the store between steps. */
@@ -67,6 +68,9 @@ struct osd_tracked_def {
 	/* After the last step, or a failure of any after the first. */
 	void (*ended)(struct osd_tracked *tracked, enum osd_status status);
 	void (*release)(struct osd_tracked *tracked);
+	/* One that fails before it has been answered takes the tracker away, of which nobody has
+	 * been told; so does the next start if the target ends there. */
+	bool leaves_nothing;
 };
 
 extern const struct osd_tracked_def osd_tracked_set_members, osd_tracked_remove_members;
@@ -96,8 +100,11 @@ enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_t
 const struct osd_tracked_def *osd_tracked_find(uint16_t service_action);
 /* One step.  OSD_OK: state.done says whether it was the last; OSD_E_BUSY: try again later. */
 enum osd_status osd_tracked_step(struct osd_tracked *tracked);
-/* Ends a claimed command as failed: its page says so. */
+/* Ends a claimed command as failed: its page says so, or it leaves nothing. */
 void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status);
+/* In place of a claimed command that leaves nothing: from now on the store has the removal of its
+ * tracker.  OSD_E_NO_OBJECT, OSD_E_NO_PARTITION: that is gone. */
+enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal);
 void osd_tracked_release(struct osd_tracked *tracked);
 
 /* The record of a claimed command (docs/format.md); key: partition, incarnation, tracker,

@@ -138,6 +138,7 @@ static inline bool osd_isolation_supported(uint8_t method)
 #define OSD_CDBFMT_PAGE         0x20
 #define OSD_CDBFMT_LIST         0x30
 #define OSD_BYTE11_COMMAND_MASK 0x0f
+#define OSD_FCR                 0x01 /* REMOVE COLLECTION: with members */
 
 #define OSD_TIMESTAMPS_BYPASS 0x7f /* byte 12 */
 

@@ -24,6 +24,7 @@ from tests.command.held import (
     SET_MEMBERS,
     STEP,
     Held,
+    abort,
     check_aborted,
     create_tracking,
     ended,
@@ -139,6 +140,66 @@ def test_unanswered_command_after_kill(kept: Held) -> None:
     assert kept.red(collection) == STEP
     kept.osd.set_member_attributes(collection, [RED])
     assert kept.red(collection) == MANY
+
+
+def test_unanswered_creation_after_kill(kept: Held) -> None:
+    """Nobody was told of the collection: it goes, and its id is free."""
+    collection = kept.populate()
+    request = create_tracking(collection.partition_id, 0x5_0000, collection.object_id)
+    command = kept.start(request)
+    until(lambda: len(kept.osd.list_collections(collection.partition_id)) == 2)
+    kept.first_step(ref(collection.partition_id, 0x5_0000), CREATE)
+    kept.harness.kill()
+    with pytest.raises(Unreachable):
+        command.reply()
+    for _ in range(2):  # its removal outlives another one
+        kept.harness.restart()
+        assert len(kept.osd.list_collections(collection.partition_id)) == 2
+        assert kept.osd.tracking(ref(collection.partition_id, 0x5_0000)).active == REMOVE
+        kept.harness.kill()
+    kept.harness.restart()
+    kept.let_go()
+    until(lambda: kept.osd.list_collections(collection.partition_id) == [collection])
+    check(kept.osd.reply(request), OK)
+    assert kept.osd.tracking(ref(collection.partition_id, 0x5_0000)).members == MANY
+
+
+@pytest.mark.parametrize("at", [2000, 7000, 12000])
+@pytest.mark.parametrize("aborted", [False, True])
+def test_creation_killed_at_a_store_call(
+    make_harness: MakeHarness, tmp_path: Path, at: int, aborted: bool
+) -> None:
+    """In a step, between two, while it is undone: all of it is there, or nothing."""
+    first = make_harness()
+    collection = Held(first, Path()).populate(2 * STEP + 100)
+    pid = collection.partition_id
+    first.finish()
+    gate = tmp_path / "hold"
+    if aborted:
+        gate.touch()
+    second = Held(make_harness(fault=at, fault_kill=1, hold=gate), gate)
+    answered = False
+    try:
+        command = second.start(create_tracking(pid, 0x5_0000, collection.object_id))
+        if aborted:
+            until(lambda: len(second.osd.list_collections(pid)) == 2)
+            second.first_step(ref(pid, 0x5_0000), CREATE)
+            abort(second, command)
+        else:
+            answered = command.reply().error is None
+        until(lambda: second.osd.reply(rq.list_objects()).error is not None)
+    except Unreachable:
+        second.harness.killed = True
+    assert second.harness.killed, "the call came"
+    second.harness.transport.close()
+    first.start()
+    osd = first.osd
+    until(lambda: not any(osd.tracking(each).active for each in osd.list_collections(pid)))
+    if answered or len(osd.list_collections(pid)) == 2:
+        assert not aborted
+        assert osd.tracking(ref(pid, 0x5_0000)).members == 2 * STEP + 100
+        assert osd.tracking(ref(pid, 0x5_0000)).ended_well
+    check(osd.reply(rq.object_structure_check(pid)), OK)
 
 
 @pytest.mark.parametrize("killed", [False, True])
