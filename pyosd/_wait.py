@@ -19,6 +19,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
+from dataclasses import astuple
 from typing import TypeVar
 
 from pyosd import _core
@@ -50,6 +51,13 @@ class Task:
         self.tag = -1
         self.done = False
         self.answer: tuple[int, bytes, object, int, int, int] | Answer | None = None
+
+
+def submit(core: _core.Session, command: Command, lun: int) -> int:
+    """Send a SCSI command; its tag.  Raises: as the core's submit()."""
+    return core.submit(
+        lun, command.cdb, command.data_out, command.data_in_buffer, command.data_in_length
+    )
 
 
 def scsi_response(answer: object) -> Response:
@@ -113,14 +121,7 @@ class Connection:
         try:
             agreed = self.converse(login(parameters), deadline)
             with self._lock:
-                self._core.start(
-                    agreed.max_send_segment,
-                    agreed.max_burst,
-                    agreed.first_burst,
-                    agreed.immediate_data,
-                    agreed.initial_r2t,
-                    agreed.header_digest,
-                )
+                self._core.start(*astuple(agreed))
         except BaseException:
             self.abandon("the login did not succeed")
             raise
@@ -151,13 +152,7 @@ class Connection:
         with self._lock:
             self._wait_for_room()
             self._check()
-            task.tag = self._core.submit(
-                lun,
-                command.cdb,
-                command.data_out,
-                command.data_in_buffer,
-                command.data_in_length,
-            )
+            task.tag = submit(self._core, command, lun)
             self._register(task)
         return task
 

@@ -19,6 +19,7 @@ import select
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
+from dataclasses import astuple
 from typing import TypeVar, Unpack
 
 from pyosd import _core, jobs, requests
@@ -34,7 +35,7 @@ from pyosd._login import (
     logout_request,
 )
 from pyosd._source import Code
-from pyosd._wait import message_meaning, open_socket, scsi_response
+from pyosd._wait import message_meaning, open_socket, scsi_response, submit
 from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
 from pyosd.cdb import AttributeLists, Request, encode
 from pyosd.errors import (
@@ -87,26 +88,11 @@ class AsyncConnection:
 
     def start(self, agreed: Negotiated) -> None:
         """Login is over."""
-        self._core.start(
-            agreed.max_send_segment,
-            agreed.max_burst,
-            agreed.first_burst,
-            agreed.immediate_data,
-            agreed.initial_r2t,
-            agreed.header_digest,
-        )
+        self._core.start(*astuple(agreed))
 
     async def execute(self, command: Command, lun: int) -> Response:
         """Send a SCSI command and wait.  Raises: SessionLost."""
-        answer = await self._send(
-            lambda: self._core.submit(
-                lun,
-                command.cdb,
-                command.data_out,
-                command.data_in_buffer,
-                command.data_in_length,
-            )
-        )
+        answer = await self._send(lambda: submit(self._core, command, lun))
         return scsi_response(answer)
 
     async def request(self, request: PduRequest) -> Answer:

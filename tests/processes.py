@@ -7,6 +7,7 @@ import contextlib
 import os
 import select
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 long_lived: set[int] = set()
@@ -69,3 +70,19 @@ def wait_gone(pids: set[int], timeout: float = 10.0) -> set[int]:
         finally:
             os.close(descriptor)
     return left
+
+
+def memory_of(pid: int) -> Iterator[tuple[str, bytes]]:
+    """Everything mapped by a process, by line of its map."""
+    with (
+        Path(f"/proc/{pid}/maps").open() as maps,
+        Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory,
+    ):
+        for line in maps:
+            span, modes = line.split()[:2]
+            if "r" not in modes or "[v" in line:
+                continue
+            start, end = (int(part, 16) for part in span.split("-"))
+            memory.seek(start)
+            with contextlib.suppress(OSError):  # behind the end of a file
+                yield line, memory.read(end - start)

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import click
 
@@ -14,7 +17,7 @@ from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
-__all__ = ["attr", "record_of", "value_from"]
+__all__ = ["attr", "record_of", "takes_value"]
 
 SCHEMA = "iosd.attribute/1"
 NUMBER_WIDTHS = (1, 2, 4, 6, 8)  # bytes of the standard's numbers
@@ -68,6 +71,37 @@ def value_from(value: str, *, as_int: bool, as_hex: bool) -> bytes:
     return encode_value(bytes.fromhex(value) if as_hex else value)
 
 
+def takes_value(verb: Callable[..., None]) -> Callable[..., None]:
+    """Arguments and options for one attribute to set; verb gets them as `value`, an AttributeValue.
+
+    Its own flag `from_stdin` goes before what was typed.
+    """
+
+    @click.argument("attribute", type=ATTRIBUTE)
+    @click.argument("value", default="", required=False)
+    @click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")
+    @click.option("--hex", "as_hex", is_flag=True, help="VALUE is hexadecimal.")
+    @wraps(verb)
+    def run(
+        *args: Any,
+        attribute: tuple[int, int],
+        value: str,
+        as_int: bool,
+        as_hex: bool,
+        from_stdin: bool = False,
+        **others: Any,
+    ) -> None:
+        if ALL in attribute:
+            raise click.UsageError("set one attribute: PAGE/NUMBER")
+        if from_stdin:
+            encoded = encode_value(sys.stdin.buffer.read())
+        else:
+            encoded = value_from(value, as_int=as_int, as_hex=as_hex)
+        verb(*args, value=AttributeValue(*attribute, encoded), **others)
+
+    return run
+
+
 def show(settings: Settings, attributes: tuple[AttributeValue, ...]) -> None:
     """Print attributes in the format asked for."""
     settings.show(
@@ -100,30 +134,13 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int], raw:
 
 @attr.command("set", cls=Verb)
 @click.argument("address", type=ADDRESS)
-@click.argument("attribute", type=ATTRIBUTE)
-@click.argument("value", default="", required=False)
-@click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")
-@click.option("--hex", "as_hex", is_flag=True, help="VALUE is hexadecimal.")
+@takes_value
 @click.option("--stdin", "from_stdin", is_flag=True, help="The value is read from stdin.")
 @click.pass_obj
-def set_(
-    settings: Settings,
-    address: ObjectRef,
-    attribute: tuple[int, int],
-    value: str,
-    as_int: bool,
-    as_hex: bool,
-    from_stdin: bool,
-) -> None:
+def set_(settings: Settings, address: ObjectRef, value: AttributeValue) -> None:
     """Set an attribute to VALUE (UTF-8 text); without one it becomes undefined."""
-    if ALL in attribute:
-        raise click.UsageError("set one attribute: PAGE/NUMBER")
-    if from_stdin:
-        encoded = encode_value(sys.stdin.buffer.read())
-    else:
-        encoded = value_from(value, as_int=as_int, as_hex=as_hex)
     with settings.connect() as target:
-        target.set_attributes(address, [AttributeValue(*attribute, encoded)])
+        target.set_attributes(address, [value])
 
 
 @attr.command("ls", cls=Listing)

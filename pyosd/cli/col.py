@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import click
 
-from pyosd.attributes import ALL, Page
-from pyosd.cli.attr import record_of, value_from
+from pyosd.attributes import Page
+from pyosd.cli.attr import record_of, takes_value
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.output import Column, Record
@@ -225,26 +225,12 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int]) -> N
 
 @col.command("set", cls=Verb)
 @click.argument("address", metavar="PID/CID", type=COLLECTION)
-@click.argument("attribute", type=ATTRIBUTE)
-@click.argument("value", default="", required=False)
-@click.option("--int", "as_int", is_flag=True, help="VALUE is a number: 8 bytes, big-endian.")
-@click.option("--hex", "as_hex", is_flag=True, help="VALUE is hexadecimal.")
+@takes_value
 @click.pass_obj
-def set_(
-    settings: Settings,
-    address: ObjectRef,
-    attribute: tuple[int, int],
-    value: str,
-    as_int: bool,
-    as_hex: bool,
-) -> None:
+def set_(settings: Settings, address: ObjectRef, value: AttributeValue) -> None:
     """Set an attribute of every member, in one command."""
-    if ALL in attribute:
-        raise click.UsageError("set one attribute: PAGE/NUMBER")
-    encoded = value_from(value, as_int=as_int, as_hex=as_hex)
     with settings.connect() as target:
-        values = [AttributeValue(*attribute, encoded)]
-        target.set_member_attributes(address, values)
+        target.set_member_attributes(address, [value])
 
 
 def member_of(collection: ObjectRef, given: ObjectRef) -> ObjectRef:

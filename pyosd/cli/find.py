@@ -10,6 +10,7 @@ import click
 from pyosd.attributes import ALL, Page
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
+from pyosd.cli.object_table import show_objects
 from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings
@@ -49,20 +50,13 @@ def find(
     limit: int | None,
 ) -> None:
     """Find objects: FIND_HELP has the words for people."""
-    from pyosd.cli.obj import COLUMNS, describe
-
     if match_any and match_all:
         raise click.UsageError("--any or --all, not both")
     if not address.partition_id:
         raise click.UsageError("objects are found in a partition or a collection")
     condition = condition_of(criteria, match_any)
     with settings.connect() as target:
-        found = list(islice(target.query(address, condition), limit))
-        if settings.output == "id":
-            records: list[Record] = [{"id": str(each)} for each in found]
-        else:
-            records = [describe(target, each) for each in found]
-    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
+        show_objects(settings, target, islice(target.query(address, condition), limit))
 
 
 @click.command(cls=Listing)

@@ -4,52 +4,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import click
 
-from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
 from pyosd.cli.layout import copy, map_
-from pyosd.cli.output import Column, Record, format_bytes, format_time
+from pyosd.cli.object_table import COLUMNS, describe, show_objects
 from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.screen import byte_bar
 from pyosd.cli.transfer import Watched, size_of
 from pyosd.cli.verb import Listing, Settings, Verb
-from pyosd.commands import Commands
 from pyosd.session import CHUNK
-from pyosd.types import AttributeId, ObjectRef
+from pyosd.types import ObjectRef
 
 __all__ = ["obj"]
-
-SCHEMA = "iosd.object/1"
-WANTED = {
-    "length_bytes": AttributeId(Page.USER_INFORMATION, Information.LOGICAL_LENGTH),
-    "used_bytes": AttributeId(Page.USER_INFORMATION, Information.USED_CAPACITY),
-    "created_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.CREATED),
-    "modified_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.DATA_MODIFIED),
-}
-USERNAME = AttributeId(Page.USER_INFORMATION, Information.NAME)
-
-COLUMNS = (
-    Column("OBJECT", lambda row: row["id"]),
-    Column("LENGTH", lambda row: str(row["length_bytes"]), right=True),
-    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True, wide=True),
-    Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
-    Column("MODIFIED", lambda row: format_time(row["modified_ms"])),
-    Column("NAME", lambda row: row["name"] or "-", shrink=True),
-)
-
-
-def describe(commands: Commands, address: ObjectRef) -> Record:
-    """One object's record."""
-    found = {
-        value.id: value for value in commands.get_attributes(address, [*WANTED.values(), USERNAME])
-    }
-    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
-    name = found[USERNAME].text if USERNAME in found else ""
-    return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
 
 
 @click.group()
@@ -162,12 +132,7 @@ def list_(settings: Settings, address: ObjectRef) -> None:
     if not address.partition_id:
         raise click.UsageError("objects are listed by partition; see 'osd part ls'")
     with settings.connect() as target:
-        found = target.list_objects(address.partition_id)
-        if settings.output == "id":
-            records: list[dict[str, Any]] = [{"id": str(each)} for each in found]
-        else:
-            records = [describe(target, each) for each in found]
-    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
+        show_objects(settings, target, target.list_objects(address.partition_id))
 
 
 @obj.command(cls=Listing)

@@ -101,6 +101,23 @@ static void make_certain(struct osd_objects *objects, struct model *model, uint6
 	}
 }
 
+/* Opens the store again and looks whether it is as the run left it.  Returns which operation is next. */
+static uint64_t check_killed(struct test_store *store, struct model *model, uint64_t seed,
+			     uint64_t number, uint64_t done)
+{
+	for (uint64_t i = 0; i < done; i++, number++) {
+		struct model_op op = model_op(seed, number);
+
+		model_apply(model, &op);
+	}
+	mark_uncertain(model, seed, number++);
+	test_store_open(store);
+	model_check(store->objects, model);
+	make_certain(store->objects, model, number);
+	osd_objects_close(store->objects);
+	return number;
+}
+
 static void test_kill(uint64_t seed, bool two_roots)
 {
 	char heads[] = "/tmp/iosd-test-XXXXXX";
@@ -112,16 +129,7 @@ static void test_kill(uint64_t seed, bool two_roots)
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		uint64_t done = run_and_kill(&store.config, seed, number, 40 + 57 * round);
 
-		for (uint64_t i = 0; i < done; i++, number++) {
-			struct model_op op = model_op(seed, number);
-
-			model_apply(&model, &op);
-		}
-		mark_uncertain(&model, seed, number++);
-		test_store_open(&store);
-		model_check(store.objects, &model);
-		make_certain(store.objects, &model, number);
-		osd_objects_close(store.objects);
+		number = check_killed(&store, &model, seed, number, done);
 	}
 	store.objects = NULL;
 	test_store_release(&store);
@@ -145,16 +153,7 @@ static void test_kill_at_call(uint64_t seed)
 		store.config.fault_kill = true;
 		done = run_and_kill(&store.config, seed, number, 0);
 		store.config.fault_at = 0;
-		for (uint64_t i = 0; i < done; i++, number++) {
-			struct model_op op = model_op(seed, number);
-
-			model_apply(&model, &op);
-		}
-		mark_uncertain(&model, seed, number++);
-		test_store_open(&store);
-		model_check(store.objects, &model);
-		make_certain(store.objects, &model, number);
-		osd_objects_close(store.objects);
+		number = check_killed(&store, &model, seed, number, done);
 	}
 	store.objects = NULL;
 	test_store_release(&store);

@@ -20,7 +20,7 @@ from pyosd.types import ObjectRef, ref
 from tests.exec.conftest import WAIT_S, ended
 from tests.exec.escapes import ESCAPES
 from tests.exec.hostile import CORPUS, QUICK
-from tests.processes import descendants, running
+from tests.processes import descendants, memory_of, running
 from tests.sandbox.denied import DENIED
 from tests.serving import Serving
 
@@ -186,22 +186,6 @@ PLANTERS = {
     "and crashes": ("import faulthandler; faulthandler._read_null()", 203),
     "and is ended": ("while True: pass", 301),
 }
-
-
-def memory_of(pid: int) -> Iterator[tuple[str, bytes]]:
-    """Everything mapped by a process, by line of its map."""
-    with (
-        Path(f"/proc/{pid}/maps").open() as maps,
-        Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory,
-    ):
-        for line in maps:
-            span, modes = line.split()[:2]
-            if "r" not in modes or "[v" in line:
-                continue
-            start, end = (int(part, 16) for part in span.split("-"))
-            memory.seek(start)
-            with contextlib.suppress(OSError):  # behind the end of a file
-                yield line, memory.read(end - start)
 
 
 @pytest.mark.parametrize("how", PLANTERS)

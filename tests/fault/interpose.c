@@ -237,17 +237,22 @@ int mkdirat(int fd, const char *path, mode_t mode)
 	CHANGE(judge(DISK), syscall(SYS_mkdirat, fd, path, mode));
 }
 
+/* The argument behind flags, which is there when a file may be made. */
+#define TAKE_MODE(flags, mode)                                                                     \
+	do {                                                                                       \
+		va_list list;                                                                      \
+                                                                                                   \
+		va_start(list, flags);                                                             \
+		if (flags & O_CREAT)                                                               \
+			mode = va_arg(list, mode_t);                                               \
+		va_end(list);                                                                      \
+	} while (0)
+
 int openat64(int fd, const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 
-	if (flags & O_CREAT) {
-		va_list list;
-
-		va_start(list, flags);
-		mode = va_arg(list, mode_t);
-		va_end(list);
-	}
+	TAKE_MODE(flags, mode);
 	CHANGE(flags & O_CREAT ? judge(DISK) : PASS, syscall(SYS_openat, fd, path, flags, mode));
 }
 
@@ -255,13 +260,7 @@ int openat(int fd, const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 
-	if (flags & O_CREAT) {
-		va_list list;
-
-		va_start(list, flags);
-		mode = va_arg(list, mode_t);
-		va_end(list);
-	}
+	TAKE_MODE(flags, mode);
 	return openat64(fd, path, flags, mode);
 }
 
@@ -269,13 +268,7 @@ int open64(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 
-	if (flags & O_CREAT) {
-		va_list list;
-
-		va_start(list, flags);
-		mode = va_arg(list, mode_t);
-		va_end(list);
-	}
+	TAKE_MODE(flags, mode);
 	return openat64(AT_FDCWD, path, flags, mode);
 }
 
@@ -283,13 +276,7 @@ int open(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 
-	if (flags & O_CREAT) {
-		va_list list;
-
-		va_start(list, flags);
-		mode = va_arg(list, mode_t);
-		va_end(list);
-	}
+	TAKE_MODE(flags, mode);
 	return openat64(AT_FDCWD, path, flags, mode);
 }
 

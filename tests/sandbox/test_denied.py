@@ -13,6 +13,8 @@ import pytest
 from denied import DENIED
 from proxy import FINISH_OK, Daemon, Limits
 
+from tests.processes import memory_of
+
 
 @pytest.mark.parametrize("what", DENIED)
 def test_denied(daemon: Daemon, what: str) -> None:
@@ -95,19 +97,7 @@ def test_a_secret_is_nowhere_in_the_next_one_s_memory(daemon: Daemon) -> None:
     daemon.run(b"import osd; x = [b'" + secret + b"' * i for i in range(99)]; osd.log(x[3])")
     sandbox = daemon.spawn()
     sandbox.wait_ready()
-    found = []
-    with (
-        Path(f"/proc/{sandbox.pid}/maps").open() as maps,
-        Path(f"/proc/{sandbox.pid}/mem").open("rb") as memory,
-    ):
-        for line in maps:
-            span, modes = line.split()[:2]
-            if "r" not in modes or "[v" in line:
-                continue
-            start, end = (int(part, 16) for part in span.split("-"))
-            memory.seek(start)
-            if secret in memory.read(end - start):
-                found.append(line)
+    found = [line for line, content in memory_of(sandbox.pid) if secret in content]
     sandbox.kill()
     sandbox.wait_exit()
     sandbox.close()

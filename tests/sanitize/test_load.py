@@ -6,7 +6,9 @@ end, is reported by the harness and fails the test."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,8 @@ CLIENTS = 4
 ROUNDS = 150
 JOB_ROUNDS = 25
 HARDWARE_ERROR = 4
+One = Callable[[Commands, int, ObjectRef, random.Random], None]
+"""One of many things to do, in a partition, with an object that all clients use."""
 DEADLINE_S = 60.0
 BUILDS = pytest.mark.parametrize(
     "build",
@@ -81,29 +85,37 @@ def one_of_all(osd: Commands, partition: int, shared: ObjectRef, chance: random.
             osd.read(shared, 0, 8192)
 
 
-def client(osd: Commands, partition: int, shared: ObjectRef, seed: int) -> None:
+def repeat(one: Callable[[random.Random], None], rounds: int, seed: int) -> None:
+    """One client; what others did meanwhile may make its commands fail."""
     chance = random.Random(seed)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         try:
-            one_of_all(osd, partition, shared, chance)
+            one(chance)
         except OSDError as error:
-            assert not is_the_targets_fault(error), error  # the rest is what others did meanwhile
+            assert not is_the_targets_fault(error), error
 
 
-@BUILDS
-def test_commands_at_once(build: Build, store: str, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+def clients_at_once(command: list[str], log: Path, one: One, rounds: int) -> int:
+    """Clients on a harness with a partition and an object for all.  Returns how many are damaged."""
     with log.open("wb") as stderr:
-        transport = HarnessTransport(made(build).command("osd_harness", store), stderr)
+        transport = HarnessTransport(command, stderr)
     osd = Commands(transport)
     partition = osd.create_partition()
-    shared = osd.create(partition)
+    work = partial(one, osd, partition, osd.create(partition))
     with ThreadPoolExecutor(CLIENTS) as clients:
-        running = [clients.submit(client, osd, partition, shared, seed) for seed in range(CLIENTS)]
+        running = [clients.submit(repeat, work, rounds, seed) for seed in range(CLIENTS)]
+    damaged = osd.object_structure_check()
     transport.close()
     check_log(log, transport.process.returncode)
     for each in running:
         each.result()
+    return damaged
+
+
+@BUILDS
+def test_commands_at_once(build: Build, store: str, tmp_path: Path) -> None:
+    command = made(build).command("osd_harness", store)
+    assert clients_at_once(command, tmp_path / "log", one_of_all, ROUNDS) == 0
 
 
 SCRIPT = b"""
@@ -139,15 +151,6 @@ def one_job(target: Target, chance: random.Random) -> None:
             jobs.list_jobs(osd, zone.partition_id)
 
 
-def job_client(target: Target, seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(JOB_ROUNDS):
-        try:
-            one_job(target, chance)
-        except OSDError as error:
-            assert not is_the_targets_fault(error), error
-
-
 def waits_to_the_end(target: Target) -> None:
     """EXEC that waits for a job which somebody else ends."""
     try:
@@ -166,7 +169,8 @@ def test_jobs_at_once(build: Build, tmp_path: Path) -> None:
     with log.open("wb") as stderr:
         target = Target(tmp_path, program=made(build).command("osd_harness"), stderr=stderr)
     with ThreadPoolExecutor(CLIENTS) as clients:
-        running = [clients.submit(job_client, target, seed) for seed in range(CLIENTS)]
+        work = partial(one_job, target)
+        running = [clients.submit(repeat, work, JOB_ROUNDS, seed) for seed in range(CLIENTS)]
     with ThreadPoolExecutor(1) as clients:
         running.append(clients.submit(waits_to_the_end, target))
         target.commands.format_osd()

@@ -15,15 +15,12 @@ from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
-from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, ObjectRef, TaskManagement, ref
-from tests.harness_transport import HarnessTransport
 from tests.sanitize.builds import Build, made
-from tests.sanitize.test_load import BUILDS, check_log, is_the_targets_fault, store
+from tests.sanitize.test_load import BUILDS, clients_at_once, store
 
 __all__ = ["store"]
 
-CLIENTS = 4
 ROUNDS = 60
 MEMBERS = 40
 INDEX = Page.INDEX
@@ -100,28 +97,7 @@ def one_of_all(osd: Commands, partition: int, shared: ObjectRef, chance: random.
             osd.fetch_and_add(shared, 1)
 
 
-def client(osd: Commands, partition: int, shared: ObjectRef, seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(ROUNDS):
-        try:
-            one_of_all(osd, partition, shared, chance)
-        except OSDError as error:
-            assert not is_the_targets_fault(error), error  # the rest is what others did meanwhile
-
-
 @BUILDS
 def test_long_commands_at_once(build: Build, store: str, tmp_path: Path) -> None:  # noqa: F811
-    log = tmp_path / "log"
-    with log.open("wb") as stderr:
-        transport = HarnessTransport(made(build).command("osd_harness", store), stderr)
-    osd = Commands(transport)
-    partition = osd.create_partition()
-    shared = osd.create(partition)
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        running = [clients.submit(client, osd, partition, shared, seed) for seed in range(CLIENTS)]
-    damaged = osd.object_structure_check()
-    transport.close()
-    check_log(log, transport.process.returncode)
-    for each in running:
-        each.result()
-    assert damaged == 0
+    command = made(build).command("osd_harness", store)
+    assert clients_at_once(command, tmp_path / "log", one_of_all, ROUNDS) == 0

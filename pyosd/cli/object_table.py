@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""User objects as rows: what verbs that list or find them show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyosd.attributes import Information, Page, Timestamp
+from pyosd.cli.output import Column, Record, format_bytes, format_time
+from pyosd.cli.verb import Settings
+from pyosd.commands import Commands
+from pyosd.types import AttributeId, ObjectRef
+
+__all__ = ["COLUMNS", "describe", "show_objects"]
+
+SCHEMA = "iosd.object/1"
+WANTED = {
+    "length_bytes": AttributeId(Page.USER_INFORMATION, Information.LOGICAL_LENGTH),
+    "used_bytes": AttributeId(Page.USER_INFORMATION, Information.USED_CAPACITY),
+    "created_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.CREATED),
+    "modified_ms": AttributeId(Page.USER_TIMESTAMPS, Timestamp.DATA_MODIFIED),
+}
+USERNAME = AttributeId(Page.USER_INFORMATION, Information.NAME)
+
+COLUMNS = (
+    Column("OBJECT", lambda row: row["id"]),
+    Column("LENGTH", lambda row: str(row["length_bytes"]), right=True),
+    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True, wide=True),
+    Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
+    Column("MODIFIED", lambda row: format_time(row["modified_ms"])),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
+)
+
+
+def describe(commands: Commands, address: ObjectRef) -> Record:
+    """One object's record."""
+    found = {
+        value.id: value for value in commands.get_attributes(address, [*WANTED.values(), USERNAME])
+    }
+    numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
+    name = found[USERNAME].text if USERNAME in found else ""
+    return {"schema": SCHEMA, "id": str(address), **numbers, "name": name}
+
+
+def show_objects(settings: Settings, commands: Commands, found: Iterable[ObjectRef]) -> None:
+    """Print objects; only where more than ids are wanted the target is asked for it."""
+    if settings.output == "id":
+        records: list[Record] = [{"id": str(each)} for each in found]
+    else:
+        records = [describe(commands, each) for each in found]
+    settings.show(records, COLUMNS, "iosd.objects/1", "objects")
