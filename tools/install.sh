@@ -5,8 +5,8 @@
 #   install.sh install DESTDIR PREFIX PYTHON
 #   install.sh uninstall DESTDIR PREFIX
 #
-# Everything lives in one folder, PREFIX/lib/iosd, beside two links to it: nothing else is touched, so
-# nothing else can be left behind.
+# Everything lives in one folder, PREFIX/lib/iosd, beside links to it: the command, its completion and
+# the manual pages.  Nothing else is touched, so nothing else can be left behind.
 set -eu
 
 action=$1
@@ -34,15 +34,25 @@ install)
 	EOF
 	chmod +x "$lib/osd-command"
 	.venv/bin/osd completion bash >"$lib/completion.bash"
+	.venv/bin/python -m tools.manpages "$lib/man"
+	for page in "$lib"/man/man*/*; do
+		folder=share/man/$(basename "$(dirname "$page")")
+		mkdir -p "$root/$folder"
+		ln -sf "../../../${page#"$root/"}" "$root/$folder/"
+	done
 	ln -sf ../lib/iosd/osd-command "$command"
 	ln -sf ../../../lib/iosd/completion.bash "$completion"
 	echo "installed $command"
 	;;
 uninstall)
+	for page in "$lib"/man/man*/*; do
+		rm -f "$root/share/man/$(basename "$(dirname "$page")")/$(basename "$page")"
+	done
 	rm -rf "$lib"
 	rm -f "$command" "$completion"
 	# The folders install may have made, where nothing else has come to live in them.
-	for folder in share/bash-completion/completions share/bash-completion share lib bin ''; do
+	for folder in share/bash-completion/completions share/bash-completion share/man/man1 \
+		share/man/man7 share/man share lib bin ''; do
 		rmdir "$root/$folder" 2>/dev/null || true
 	done
 	;;

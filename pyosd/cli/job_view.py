@@ -8,6 +8,7 @@ from datetime import datetime
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
 from pyosd.job_status import JobFlag, JobState, JobStatus
+from pyosd.reasons import REASONS
 from pyosd.types import U64_MAX, ObjectRef
 
 __all__ = [
@@ -236,6 +237,9 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
     )
     if status.hint:
         lines.append(f"Hint: {status.hint}")
+    known = REASONS.get(status.reason)
+    if known is not None:
+        lines += [known.cause, f"Again: {known.again}"]
     if log:
         lines += ["Last lines of its standard error:", *(f"  {line}" for line in log)]
     return lines

@@ -27,6 +27,7 @@ COMMANDS = {
     "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
+    "reasons": ("pyosd.cli.reasons", "reasons", "Say what reason numbers of jobs mean."),
     "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
     "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
 }

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/cli.md agrees with --help and with the table of exit codes."""
+"""docs/cli.md and the manual pages agree with --help, and the pages are good roff."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import click
+import pytest
+
+from pyosd.cli import main
+from pyosd.cli.codes import MEANING
+from pyosd.cli.verb import common_options
+from pyosd.reasons import REASONS
+from tools.manpages import EXAMPLES, pages, verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,3 +26,80 @@ def test_manual_is_up_to_date() -> None:
     ).stdout
     manual = ROOT / "docs" / "cli.md"
     assert manual.read_text() == made, "run: .venv/bin/python -m tools.clidoc >docs/cli.md"
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, str]:
+    """Each page as people see it, in lines without end; a warning of groff is a failure."""
+    texts = {}
+    for name, content in pages().items():
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", "-P-cbou", "-rLL=1000n"],
+            input=content.encode(),
+            capture_output=True,
+        )
+        assert not done.stderr, f"{name}: {done.stderr.decode()}"
+        texts[name] = done.stdout.decode()
+    return texts
+
+
+def nouns() -> list[tuple[str, click.Command, click.Context]]:
+    root = click.Context(main, info_name="osd")
+    found = [(name, main.get_command(root, name), root) for name in main.list_commands(root)]
+    return [(name, command, root) for name, command, root in found if command is not None]
+
+
+def flags(words: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", words))
+
+
+def test_pages_have_what_help_has(shown: dict[str, str]) -> None:
+    common = {
+        flag for option in common_options() for flag in (*option.opts, *option.secondary_opts)
+    }
+    for name, command, root in nouns():
+        page = shown[f"man1/osd-{name}.1"]
+        wanted: set[str] = set()
+        for context in verbs(command, click.Context(command, parent=root, info_name=name)):
+            usage = " ".join(context.command.collect_usage_pieces(context))
+            assert f"{context.command_path} {usage}" in page
+            for parameter in context.command.get_params(context):
+                record = parameter.get_help_record(context)
+                if (
+                    record is None
+                    or not record[0].startswith("-")
+                    or parameter.name in {option.name for option in common_options()}
+                ):
+                    continue
+                if "--help" not in record[0]:
+                    wanted |= flags(record[0])
+                    assert re.search(rf"^ +{re.escape(record[0])}( |$)", page, re.M), record[0]
+                    assert " ".join(record[1].split()) in " ".join(page.split()), record[0]
+        listed = {
+            flag
+            for line in page.splitlines()
+            if re.match(r" {7}-", line)
+            for flag in flags(re.split(r" {2,}|[A-Z\[]", line.strip())[0])
+        }
+        assert listed - wanted <= common, f"{name}: {listed - wanted - common}"
+    for flag in common:
+        assert flag in shown["man1/osd.1"]
+
+
+def test_every_page_says_how_it_ends(shown: dict[str, str]) -> None:
+    for name, text in shown.items():
+        if name.startswith("man1/"):
+            for code, meaning in MEANING.items():
+                assert re.search(rf"^ +{code.value} +{re.escape(meaning)}$", text, re.M), name
+
+
+def test_reasons_are_all_there(shown: dict[str, str]) -> None:
+    page = " ".join(shown["man7/iosd-reasons.7"].split())
+    for reason in REASONS.values():
+        for line in reason.paragraph():
+            assert " ".join(line.split()) in page
+
+
+def test_every_noun_has_examples() -> None:
+    for name, _, _ in nouns():
+        assert EXAMPLES.get(name) or name == "top", name

@@ -45,6 +45,8 @@ def test_install_works_and_uninstall_leaves_nothing(tmp_path: Path) -> None:
     assert run(osd, "version", cwd=tmp_path).startswith("iosd ")
     assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=tmp_path)
     assert (prefix / "share/bash-completion/completions/osd").read_text().startswith("_osd")
+    for page in ("man1/osd.1", "man1/osd-exec.1", "man7/iosd-reasons.7"):
+        assert (prefix / "share/man" / page).read_text().startswith(".TH ")
     assert "hello" in run("bash", "-euc", SERVE_AND_RUN, "bash", osd, cwd=tmp_path)
     run(INSTALL, "uninstall", "", prefix)
     assert not prefix.exists()

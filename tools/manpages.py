@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes the manual pages: ``python -m tools.manpages FOLDER`` writes man1/ and man7/ there.
+
+osd(1) and one page for each noun and plain verb come from the commands themselves, as --help and
+docs/cli.md do; iosd-reasons(7) from pyosd/reasons.py; iosd(7) and iosd-security(7) from docs/.  Examples
+of the pages of section 1 are below, in an order in which a test runs them all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pyosd.cli import main
+from pyosd.cli.codes import MEANING
+from pyosd.cli.verb import common_options
+from pyosd.reasons import BLOCKS, REASONS
+from tools.clidoc import INTRODUCTION
+from tools.roff import as_roff, escaped, title
+
+__all__ = ["EXAMPLES", "pages", "write"]
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SECURITY_WORD = "the security page of iosd's documentation"
+SEE = "osd(1), iosd(7), iosd-reasons(7), iosd-security(7)"
+
+# Page -> (command line, what it does).  $job is the last job submitted.
+EXAMPLES: dict[str, list[tuple[str, str]]] = {
+    "doctor": [("osd doctor", "What this host can do, layer by layer.")],
+    "target": [
+        ("osd target ping --wait 30s", "Return once the target answers."),
+        ("osd target info", "What it is and what it can do."),
+    ],
+    "part": [
+        ("osd part create 0x10000", "Make a partition of that id."),
+        ("osd part ls", "List partitions."),
+        ("osd part check 0x10000", "Have the target check its structures."),
+    ],
+    "obj": [
+        ("echo 'hello world' | osd obj write 0x10000", "Store what comes; its id is printed."),
+        ("osd obj read 0x10000/0x10000", "Print it."),
+        ("osd obj attr set 0x10000/0x10000 0x10000/1 --int 42", "Set an attribute."),
+        ("osd obj find 0x10000 '0x10000/1 >= 40' -o id", "Find objects by their attributes."),
+    ],
+    "col": [
+        ("osd col create 0x10000/0x20000", "Make a collection."),
+        ("osd col add 0x10000/0x20000 0x10000/0x10000", "Put an object into it."),
+        ("osd col members 0x10000/0x20000", "List its members."),
+    ],
+    "exec": [
+        (
+            "printf 'import osd\\nprint(osd.zone.data.read())' >script.py",
+            "A script; osd-module.md of the documentation says what it may use.",
+        ),
+        ("osd exec script.py --zone 0x10000/0x10000 --wait", "Run it next to an object, and wait."),
+        (
+            "job=$(osd exec script.py --zone 0x10000/0x10000 --no-wait --key once)",
+            "Submit and go; the same key finds the same job.",
+        ),
+        ("osd exec script.py --zone 0x10000/0x10000 --local", "Run it here, over a session."),
+    ],
+    "job": [
+        ('osd job wait "$job"', "Return when it has ended, with a code for how."),
+        ('osd job logs "$job"', "Print what it printed."),
+        ('osd job why "$job"', "What it waits for, or how it ended."),
+        ('osd job rm "$job"', "Remove its record, output and result."),
+    ],
+    "ps": [("osd ps --state running --state queued", "What is under way.")],
+    "reasons": [("osd reasons 301", "What a job's reason number means.")],
+    "completion": [("osd completion bash >osd.bash", "Completion for that shell.")],
+    "version": [("osd version", "Which one this is.")],
+}
+ENVIRONMENT = (
+    ("IOSD_TARGET", "URL of the target: iscsi://HOST[:PORT]/NAME/LUN"),
+    ("IOSD_PROFILE", "Table of the configuration file."),
+    ("IOSD_CHAP_USER, IOSD_CHAP_SECRET", "Who logs in, where the target asks."),
+    ("NO_COLOR", "Set: no colours."),
+)
+
+
+def verbs(command: click.Command, context: click.Context) -> Iterator[click.Context]:
+    """The command, or all verbs below it, each with the context that knows its full name."""
+    if not isinstance(command, click.Group):
+        yield context
+        return
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        yield from verbs(inner, click.Context(inner, parent=context, info_name=name))
+
+
+def help_text(command: click.Command) -> str:
+    """What --help says before the options."""
+    return (command.help or "").replace("\b\n", "")
+
+
+def options(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The options a command has beside those of every verb, with their words."""
+    common = {option.name for option in common_options()}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is None or parameter.name in common or not record[0].startswith("-"):
+            continue
+        if "--help" not in record[0]:
+            yield f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}"
+
+
+def usage(context: click.Context) -> str:
+    """The synopsis of a verb."""
+    pieces = " ".join(context.command.collect_usage_pieces(context))
+    return f".B {escaped(context.command_path)}\n{escaped(pieces)}"
+
+
+def examples(name: str) -> list[str]:
+    """Section EXAMPLES, where the page has any."""
+    rows = EXAMPLES.get(name, [])
+    body = [f".TP\n.B {escaped(line)}\n{escaped(text)}" for line, text in rows]
+    return [".SH EXAMPLES", *body] if rows else []
+
+
+def exit_status() -> list[str]:
+    """Section EXIT STATUS, from the table of codes."""
+    rows = [f".TP\n.B {code.value}\n{escaped(text)}" for code, text in MEANING.items()]
+    return [".SH EXIT STATUS", *rows]
+
+
+def command_page(name: str, command: click.Command, root: click.Context) -> str:
+    """The page of a noun or a plain verb."""
+    context = click.Context(command, parent=root, info_name=name)
+    short = command.get_short_help_str(100).rstrip(".")
+    parts = [title(f"OSD-{name.upper()}", 1), ".SH NAME", f"osd\\-{name} \\- {escaped(short)}"]
+    parts += examples(name)
+    found = list(verbs(command, context))
+    parts.append(".SH SYNOPSIS")
+    parts += [f"{usage(each)}\n.br" for each in found]
+    single = not isinstance(command, click.Group)
+    parts += [".SH DESCRIPTION", as_roff(help_text(command))]
+    for each in found:
+        if not single:
+            parts += [f'.SH "{escaped(each.command_path)}"', usage(each), ".PP"]
+            parts.append(as_roff(help_text(each.command)))
+        mine = list(options(each.command, each))
+        parts += ([".SH OPTIONS"] if single and mine else []) + mine
+    parts += [".SH COMMON FLAGS", "Those of every verb are in", ".BR osd (1)."]
+    parts += [*exit_status(), ".SH SEE ALSO", escaped(SEE)]
+    return "\n".join(parts) + "\n"
+
+
+def program_page(root: click.Context) -> str:
+    """osd(1)."""
+    parts = [
+        title("OSD", 1),
+        ".SH NAME",
+        f"osd \\- {escaped((main.help or '').split('.')[0].replace(chr(10), ' '))}",
+        *examples("part"),
+        ".SH SYNOPSIS",
+        ".B osd\n.I NOUN VERB\n[OPTIONS] [ARGS]",
+        ".SH DESCRIPTION",
+        as_roff(INTRODUCTION.split("\n", 2)[2]),
+        ".SH COMMANDS",
+    ]
+    for name in main.list_commands(root):
+        command = main.get_command(root, name)
+        assert command is not None
+        short = command.get_short_help_str(100)
+        parts.append(f".TP\n.BR osd\\-{escaped(name)} (1)\n{escaped(short)}")
+    parts.append(".SH FLAGS OF EVERY VERB")
+    everywhere = click.Command("osd", params=common_options(), add_help_option=False)
+    for option in everywhere.params:
+        record = option.get_help_record(click.Context(everywhere))
+        if record is not None:
+            parts.append(f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}")
+    parts.append(".SH ENVIRONMENT")
+    parts += [f".TP\n.B {escaped(name)}\n{escaped(text)}" for name, text in ENVIRONMENT]
+    parts += [".SH FILES", ".TP\n.I ~/.config/iosd/config.toml\nProfiles; see DESCRIPTION."]
+    parts += [*exit_status(), ".SH SEE ALSO", "iosd(7), iosd\\-reasons(7), iosd\\-security(7)"]
+    return "\n".join(parts) + "\n"
+
+
+def reasons_page() -> str:
+    """iosd-reasons(7)."""
+    parts = [
+        title("IOSD-REASONS", 7),
+        ".SH NAME",
+        "iosd\\-reasons \\- why jobs of an iosd target wait or end",
+        ".SH DESCRIPTION",
+        "A job says by a number why it waits, or why it ended: in attribute 4 of page 2000_0001h of its",
+        "surrogate, in the sense data of an EXEC that waited, and in what osd prints.",
+        ".B osd job why",
+        "tells it of a job,",
+        ".B osd reasons",
+        "prints what is here.",
+    ]
+    for block, words in BLOCKS.items():
+        parts.append(f'.SH "{block}xx: {escaped(words.upper())}"')
+        for number, reason in REASONS.items():
+            if number // 100 == block:
+                head, *lines = reason.paragraph()
+                text = "\n.br\n".join(escaped(line) for line in lines)
+                parts.append(f'.SS "{escaped(head)}"\n{text}')
+    parts += [".SH SEE ALSO", "osd\\-job(1), osd\\-reasons(1), iosd(7)"]
+    return "\n".join(parts) + "\n"
+
+
+def section(text: str, *left_out: str) -> str:
+    """A page of docs/ without its first heading and some of its sections."""
+    _, *parts = text.split("\n## ")
+    first = text.partition("\n## ")[0].partition("\n")[2]
+    kept = [each for each in parts if not each.startswith(left_out)]
+    return "\n## ".join([first, *kept])
+
+
+def model_page() -> str:
+    """iosd(7)."""
+    jobs = section((DOCS / "jobs.md").read_text(), "Reasons", "On disk")
+    limits = section((DOCS / "limits.md").read_text())
+    return "\n".join(
+        [
+            title("IOSD", 7),
+            ".SH NAME",
+            "iosd \\- jobs next to the data: their model and limits",
+            ".SH DESCRIPTION",
+            as_roff(jobs),
+            ".SH LIMITS",
+            as_roff(limits),
+            ".SH SEE ALSO",
+            "osd(1), osd\\-exec(1), osd\\-job(1), iosd\\-reasons(7), iosd\\-security(7)\n",
+        ]
+    )
+
+
+def security_page() -> str:
+    """iosd-security(7)."""
+    return "\n".join(
+        [
+            title("IOSD-SECURITY", 7),
+            ".SH NAME",
+            "iosd\\-security \\- what protects a target from the scripts it runs",
+            ".SH DESCRIPTION",
+            as_roff(section((DOCS / "security.md").read_text())),
+            ".SH SEE ALSO",
+            "osd\\-doctor(1), iosd(7), iosd\\-reasons(7)\n",
+        ]
+    )
+
+
+def pages() -> dict[str, str]:
+    """File name below the manual's folder -> content."""
+    root = click.Context(main, info_name="osd")
+    made = {"man1/osd.1": program_page(root)}
+    for name in main.list_commands(root):
+        command = main.get_command(root, name)
+        assert command is not None
+        made[f"man1/osd-{name}.1"] = command_page(name, command, root)
+    made["man7/iosd.7"] = model_page()
+    made["man7/iosd-reasons.7"] = reasons_page()
+    made["man7/iosd-security.7"] = security_page()
+    return made
+
+
+def write(folder: Path) -> None:
+    """Write all pages below a folder."""
+    for name, content in pages().items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m tools.manpages FOLDER")
+    write(Path(sys.argv[1]))
