@@ -18,8 +18,9 @@ import click
 import pyosd
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
-from pyosd.cli.follow import await_end, interrupted, print_output
+from pyosd.cli.follow import await_end, interrupted
 from pyosd.cli.job_view import exit_code, record_of
+from pyosd.cli.logs import print_streams
 from pyosd.cli.output import print_json
 from pyosd.cli.params import ADDRESS, AFTER, DURATION, SIZE, TAG
 from pyosd.cli.script import embedded_options, read_script
@@ -220,14 +221,17 @@ def report(settings: Settings, job: Job) -> None:
 
 
 def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
-    """Wait, print what the script printed, and return the exit code."""
+    """Wait, print what the script printed on both streams, and return the exit code."""
     as_text = settings.output == "text"
+
+    def print_what_it_printed() -> None:
+        if as_text and not given["follow"]:
+            print_streams(job, follow=False)
+
     if given["follow"] and as_text:
-        print_output(job, follow=True)
-    patience = given["wait"]
-    status = await_end(job, settings, None if patience in (None, inf) else patience)
-    if as_text and not given["follow"]:
-        print_output(job, follow=False)
-    elif not as_text:
+        print_streams(job, follow=True)
+    patience = None if given["wait"] == inf else given["wait"]
+    status = await_end(job, settings, patience, before_last=print_what_it_printed)
+    if not as_text:
         report(settings, job)
     return exit_code(status, given["style"])

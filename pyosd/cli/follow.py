@@ -25,7 +25,7 @@ from pyosd.cli.verb import Failure, Settings
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus
 from pyosd.jobs import Job
 
-__all__ = ["Crowd", "await_end", "follow", "interrupted", "print_output"]
+__all__ = ["Crowd", "await_end", "follow", "interrupted"]
 
 LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
 SOME_IDS = 3  # that a sentence names
@@ -144,8 +144,8 @@ def crowd_lines(crowd: Crowd, width: int, height: int, colour: bool) -> list[str
 
 
 @contextmanager
-def lines(settings: Settings) -> Iterator[Show]:
-    """One line for each change of state."""
+def lines(settings: Settings, *, ends: bool = True) -> Iterator[Show]:
+    """One line for each change of state; ends: also of the last."""
 
     def show(crowd: Crowd) -> None:
         for job in crowd.changed:
@@ -154,9 +154,9 @@ def lines(settings: Settings) -> Iterator[Show]:
                 continue  # who asked for it will be told
             if status is None:
                 settings.say(f"{job.id} GONE; its record was removed, or it expired")
-            elif status.done:
+            elif status.done and ends:
                 settings.say(last_line(status))
-            else:
+            elif not status.done:
                 settings.say(f"{job.id} {status.state.name}")
 
     yield show
@@ -221,37 +221,27 @@ def follow(
         raise interrupted(go_on(crowd)) from None
 
 
-def await_end(job: Job, settings: Settings, timeout: float | None = None) -> JobStatus:
+def await_end(
+    job: Job,
+    settings: Settings,
+    timeout: float | None = None,
+    before_last: Callable[[], None] = lambda: None,
+) -> JobStatus:
     """Wait until the job has ended, and say how it did.
 
     Args:
         job: which.
         settings: -q silences everything but errors.
         timeout: seconds; None: for ever.
+        before_last: what is done when it has ended, before the line that says so.
 
     Raises:
         Failure: the time ran out (124), or the person interrupted (130); the job goes on.
         JobExpired: it has no record (any more).
     """
-    crowd = Crowd([job])
-    person = watched(settings.quiet)
-    follow(crowd, shown_by(settings, crowd), timeout=timeout)
+    shown = bar(settings) if watched(settings.quiet) else lines(settings, ends=False)
+    follow(Crowd([job]), shown, timeout=timeout)
     status = job.status()
-    if person:
-        settings.say(last_line(status))
+    before_last()
+    settings.say(last_line(status))
     return status
-
-
-def print_output(job: Job, *, follow: bool) -> None:
-    """Copy the job's standard output to ours.
-
-    Raises:
-        Failure: the person interrupted; the job goes on.
-    """
-    out = sys.stdout.buffer
-    try:
-        for piece in job.iter_output(follow=follow):
-            out.write(piece)
-            out.flush()
-    except KeyboardInterrupt:
-        raise interrupted(f"job {job.id} goes on: osd job logs -f {job.id}") from None

@@ -131,6 +131,22 @@ def copy_all(outputs: list[Output], *, follow: bool) -> None:
             time.sleep(backoff.next(min(suggested)))
 
 
+def print_streams(job: Job, *, follow: bool) -> None:
+    """Copy the job's standard output and standard error to ours.
+
+    Args: follow: go on until it has ended.
+
+    Raises:
+        Failure: the person interrupted; the job goes on.
+    """
+    streams = ((False, sys.stdout.buffer), (True, sys.stderr.buffer))
+    outputs = [Output(job, stderr=which, to=to, tail=None, prefix="") for which, to in streams]
+    try:
+        copy_all(outputs, follow=follow)
+    except KeyboardInterrupt:
+        raise interrupted(f"job {job.id} goes on: osd job logs -f {job.id}") from None
+
+
 @click.command(cls=JobVerb)
 @some_jobs
 @click.option("-f", "--follow", is_flag=True, help="Go on until the jobs have ended.")

@@ -83,6 +83,22 @@ def test_follow_prints_the_same(osd: Run, pid: str, script: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("flags", [("--wait",), ("--follow",), ("--wait", "-q")])
+def test_both_streams_and_then_the_end(
+    osd: Run, pid: str, script: Path, flags: tuple[str, ...]
+) -> None:
+    script.write_text("import sys\nprint('out'); print('err', file=sys.stderr)\n1 / 0\n")
+    done = osd("exec", script, "--zone", pid, *flags, code=10)
+    assert done.stdout == "out\n"
+    said = done.stderr.splitlines()
+    at = said.index("err")
+    assert said[at + 1].startswith("Traceback") and "ZeroDivisionError: division by zero" in said
+    if "-q" in flags:
+        assert said[-1] == "ZeroDivisionError: division by zero"
+    else:
+        assert "FAILED (reason 201" in said[-1]
+
+
 @pytest.mark.parametrize(
     ("text", "flags", "code"),
     [
