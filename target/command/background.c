@@ -7,16 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/transact.h"
+#include "command/turns.h"
 #include "wire/cursor.h"
 
 enum { FIELD_BYTE11 = 11 };
 
 struct osd_background {
-	struct osd_background *next; /* under lock */
+	struct osd_turn turn; /* under lock */
 	struct osd_backgrounds *all;
 	struct osd_request request;
 	struct osd_command_context ctx;
@@ -32,39 +34,42 @@ struct osd_backgrounds {
 	void *dispatcher;
 	pthread_mutex_t lock; /* a leaf */
 	pthread_cond_t changed;
-	struct osd_background *head, **tail; /* under lock; waiting for their next step */
-	struct osd_background *running;	     /* under lock */
-	size_t count;			     /* under lock; places taken */
-	bool stopping;			     /* under lock */
+	struct osd_turns turns;		/* under lock; waiting for their next step */
+	struct osd_background *running; /* under lock */
+	size_t count;			/* under lock; places taken */
+	bool stopping;			/* under lock */
 };
 
 enum osd_status osd_backgrounds_create(struct osd_objects *objects, osd_rebuild_fn *rebuild,
 				       void *dispatcher, struct osd_backgrounds **ret_backgrounds)
 {
 	struct osd_backgrounds *all = calloc(1, sizeof(*all));
+	pthread_condattr_t monotonic;
 
 	if (!all)
 		return OSD_E_NO_MEMORY;
 	all->objects = objects;
 	all->rebuild = rebuild;
 	all->dispatcher = dispatcher;
-	all->tail = &all->head;
+	osd_turns_init(&all->turns);
 	pthread_mutex_init(&all->lock, NULL);
-	pthread_cond_init(&all->changed, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&all->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	*ret_backgrounds = all;
 	return OSD_OK;
 }
 
 void osd_backgrounds_free(struct osd_backgrounds *all)
 {
+	struct osd_turn *turn;
+	uint64_t wait;
+
 	if (!all)
 		return;
-	while (all->head) {
-		struct osd_background *background = all->head;
-
-		all->head = background->next;
-		osd_background_drop(background);
-	}
+	while ((turn = osd_turns_take(&all->turns, OSD_TURN_NEVER, &wait)))
+		osd_background_drop(osd_container_of(turn, struct osd_background, turn));
 	pthread_cond_destroy(&all->changed);
 	pthread_mutex_destroy(&all->lock);
 	free(all);
@@ -198,15 +203,6 @@ struct osd_tracked *osd_background_tracked(struct osd_background *background)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Under lock. */
-static void append(struct osd_backgrounds *all, struct osd_background *background)
-{
-	background->next = NULL;
-	*all->tail = background;
-	all->tail = &background->next;
-	pthread_cond_signal(&all->changed);
-}
-
 void osd_background_start(struct osd_background *background, const struct osd_tracked *accepted)
 {
 	struct osd_backgrounds *all = background->all;
@@ -219,70 +215,104 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	tracked->background = tracked->begun = tracked->claimed = true;
 	background->request.object = accepted->ctx->request->object;
 	pthread_mutex_lock(&all->lock);
-	append(all, background);
+	osd_turns_add(&all->turns, &background->turn);
+	pthread_cond_signal(&all->changed);
 	pthread_mutex_unlock(&all->lock);
+}
+
+static uint64_t now_ms(void)
+{
+	return osd_monotonic_usec() / 1000;
+}
+
+/* Under lock. */
+static void wait_for_turn(struct osd_backgrounds *all, uint64_t wait_ms)
+{
+	uint64_t until = now_ms() + wait_ms;
+	struct timespec deadline = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
+
+	if (wait_ms == OSD_TURN_NEVER)
+		pthread_cond_wait(&all->changed, &all->lock);
+	else
+		pthread_cond_timedwait(&all->changed, &all->lock, &deadline);
 }
 
 /* NULL: stop. */
 static struct osd_background *next_turn(struct osd_backgrounds *all)
 {
-	struct osd_background *background;
+	struct osd_background *background = NULL;
 
 	pthread_mutex_lock(&all->lock);
-	while (!all->head && !all->stopping)
-		pthread_cond_wait(&all->changed, &all->lock);
-	background = all->stopping ? NULL : all->head;
-	if (background) {
-		all->head = background->next;
-		if (!all->head)
-			all->tail = &all->head;
+	while (!all->stopping && !background) {
+		uint64_t wait_ms;
+		struct osd_turn *turn = osd_turns_take(&all->turns, now_ms(), &wait_ms);
+
+		if (turn)
+			background = osd_container_of(turn, struct osd_background, turn);
+		else
+			wait_for_turn(all, wait_ms);
 	}
 	all->running = background;
 	pthread_mutex_unlock(&all->lock);
 	return background;
 }
 
-static bool end_turn(struct osd_backgrounds *all, struct osd_background *background, bool again)
+/* Whether it stays. */
+static bool end_turn(struct osd_backgrounds *all, struct osd_background *background,
+		     enum osd_status status)
 {
-	bool stopping;
+	bool lost = status == OSD_E_BUSY;
+	bool stays = lost || status == OSD_E_TASK_ABORTED ||
+		     (status == OSD_OK && !background->tracked->state.done);
 
 	pthread_mutex_lock(&all->lock);
 	all->running = NULL;
-	stopping = all->stopping;
-	if (again || stopping)
-		append(all, background); /* when stopping, for osd_backgrounds_free */
+	__atomic_store_n(&background->request.aborted, false, __ATOMIC_RELEASE);
+	if (stays && lost)
+		osd_turns_add_loser(&all->turns, &background->turn, now_ms());
+	else if (stays)
+		osd_turns_add(&all->turns, &background->turn);
 	pthread_mutex_unlock(&all->lock);
-	return again || stopping;
+	return stays;
 }
 
 bool osd_backgrounds_step(struct osd_backgrounds *all, void (*enter)(void *arg),
 			  void (*leave)(void *arg), void *arg)
 {
 	struct osd_background *background = next_turn(all);
-	struct osd_tracked *tracked;
 	enum osd_status status;
-	bool goes_on;
 
 	if (!background)
 		return false;
-	tracked = background->tracked;
 	enter(arg);
-	status = osd_tracked_step(tracked);
+	status = osd_tracked_step(background->tracked);
 	if (status != OSD_OK && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED)
-		osd_tracked_fail(tracked, status);
+		osd_tracked_fail(background->tracked, status);
 	leave(arg);
-	goes_on = status == OSD_E_BUSY || (status == OSD_OK && !tracked->state.done);
-	if (!end_turn(all, background, goes_on))
+	if (!end_turn(all, background, status))
 		osd_background_drop(background);
 	return true;
+}
+
+/* Under lock.  What it reads may be long. */
+static void interrupt(struct osd_backgrounds *all)
+{
+	if (all->running)
+		__atomic_store_n(&all->running->request.aborted, true, __ATOMIC_RELEASE);
+}
+
+void osd_backgrounds_interrupt(struct osd_backgrounds *all)
+{
+	pthread_mutex_lock(&all->lock);
+	interrupt(all);
+	pthread_mutex_unlock(&all->lock);
 }
 
 void osd_backgrounds_stop(struct osd_backgrounds *all)
 {
 	pthread_mutex_lock(&all->lock);
 	all->stopping = true;
-	if (all->running) /* what it reads may be long */
-		__atomic_store_n(&all->running->request.aborted, true, __ATOMIC_RELEASE);
+	interrupt(all);
 	pthread_cond_broadcast(&all->changed);
 	pthread_mutex_unlock(&all->lock);
 }

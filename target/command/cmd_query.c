@@ -259,9 +259,12 @@ static enum osd_status find_matches(struct osd_tracked *tracked)
 	if (status != OSD_OK)
 		return status;
 	tracked->query->query.initial_id = tracked->state.next_id;
-	return osd_transact(tracked->ctx->objects,
-			    osd_phase_txn_flags(tracked->ctx->request) | OSD_TXN_READ_ONLY,
-			    OSD_COMMIT_PROCESS, look_in, tracked);
+	status = osd_transact(tracked->ctx->objects,
+			      osd_phase_txn_flags(tracked->ctx->request) | OSD_TXN_READ_ONLY,
+			      OSD_COMMIT_PROCESS, look_in, tracked);
+	return status == OSD_E_NO_OBJECT
+		       ? osd_command_fail(tracked->ctx->request, status, FIELD_OBJECT_ID)
+		       : status;
 }
 
 /* Former members leave; which does not count as objects processed. */
@@ -287,11 +290,19 @@ static enum osd_status join(struct osd_tracked *tracked, struct osd_txn *txn,
 
 static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
+	struct osd_request *request = tracked->ctx->request;
+	enum osd_object_type type;
 	unsigned percent;
 	enum osd_status status;
 
 	if (tracked->state.phase == PHASE_EMPTY)
 		return empty_step(tracked, txn);
+	/* Of a collection that went meanwhile, no members left does not mean no more matches. */
+	status = osd_object_type(txn, request->object, &type);
+	if (status == OSD_E_NO_OBJECT)
+		return osd_command_fail(request, status, FIELD_OBJECT_ID);
+	if (status != OSD_OK)
+		return status;
 	status = osd_tracked_each(tracked, txn, tracked->ids, tracked->count, join);
 	if (status != OSD_OK)
 		return status;

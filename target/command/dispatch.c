@@ -45,6 +45,7 @@ static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd
 	status = osd_gate_close(&dispatcher->gate);
 	if (status != OSD_OK)
 		return status;
+	osd_backgrounds_interrupt(dispatcher->backgrounds);
 	osd_gate_drain(&dispatcher->gate);
 	return OSD_OK;
 }

@@ -5,6 +5,7 @@ aborts (docs/commands.md)."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, TaskManagement, 
 from tests.command.held import (
     BLUE,
     CREATE,
+    IMMED_TR,
     MANY,
     QUERY,
     RED,
@@ -35,6 +37,7 @@ from tests.command.held import (
 from tests.expect import (
     BUSY,
     CDB_FIELD,
+    CHECK_CONDITION,
     OK,
     TASK_ABORTED,
     check,
@@ -183,6 +186,29 @@ def test_partition_goes_with_its_command(held: Held) -> None:
     assert held.osd.tracking(again).done is None
 
 
+@pytest.mark.parametrize("action", [QUERY, CREATE])
+def test_source_goes(held: Held, action: int) -> None:
+    """A command that copies from a collection ends with it, and says why."""
+    collection = held.populate(600)
+    pid = collection.partition_id
+    tracker = ref(pid, 0x5_0000)
+    if action == QUERY:
+        held.osd.create_tracking_collection(pid, tracker.object_id)
+        request = rq.query_into(collection, [], tracker.object_id, immediate=True)
+    else:
+        request = create_tracking(pid, tracker.object_id, collection.object_id)
+        request = replace(request, bits11=IMMED_TR)
+    check(held.osd.reply(request), OK)
+    held.osd.remove_collection(collection, with_members=True)
+    held.let_go()
+    page = ended(held.osd, tracker)
+    assert page.ended == CHECK_CONDITION
+    assert page.sense is not None
+    assert page.sense.field_pointer == (24 if action == QUERY else 40)
+    held.osd.remove_collection(tracker, with_members=True)
+    assert len(held.osd.list_objects(pid)) == 600
+
+
 def test_format_ends_commands(held: Held) -> None:
     collection = held.populate()
     check(held.osd.reply(set_red(collection, True)), OK)
@@ -315,6 +341,21 @@ def test_abort_check(held: Held) -> None:
     held.let_go()
     check(held.osd.reply(rq.object_structure_check(pid)), OK)
     assert len(held.osd.list_objects(pid)) == 301
+
+
+@pytest.mark.parametrize("function", [0x01, 0x02, 0x04, 0x08])
+def test_answered_is_no_task(held: Held, function: int) -> None:
+    """After GOOD no function reaches a command with IMMED_TR: it is not there, and goes on."""
+    collection = held.populate()
+    command = held.start(set_red(collection, True))
+    check(command.reply(), OK)
+    manage = held.osd.perform_task_management
+    until(lambda: manage(0x80, command.tag).response == manage(0x81).response == 0)
+    assert held.osd.perform_task_management(function, command.tag).response == 0
+    assert held.osd.tracking(collection).active == SET_MEMBERS
+    held.let_go()
+    page = ended(held.osd, collection)
+    assert (page.ended_well, page.done, held.red(collection)) == (True, MANY, MANY)
 
 
 def test_reset_aborts_all(held: Held) -> None:

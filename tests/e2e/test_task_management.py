@@ -370,6 +370,25 @@ def test_abort_format(
     alive(unit, target)
 
 
+def test_abort_format_behind_a_step(
+    unit: Unit, target: pyosd.Target, collection: ObjectRef, gate: Path
+) -> None:
+    """It does not wait for a step of a command that was answered, which goes on afterwards."""
+    target.set_member_attributes(collection, [RED], immediate=True)
+    victim = unit.victim()
+    victim.start(rq.format_osd())
+    until(lambda: target.reply(rq.list_objects()).error is not None)
+    victim.manage(ABORT_TASK)
+    status, _ = victim.outcome()
+    assert status == TASK_ABORTED
+    assert target.tracking(collection).active
+    gate.unlink()
+    until(lambda: target.tracking(collection).ended_well)
+    assert target.tracking(collection).done == MANY
+    victim.socket.close()
+    alive(unit, target)
+
+
 # ---- what a stock tgtd does not do ----
 
 
