@@ -98,10 +98,12 @@ static int allow_below(int ruleset_fd, const char *path, struct osd_step *step)
 	return result < 0 ? osd_step_failed(step, "add Landlock rule for", path) : 0;
 }
 
-int osd_landlock_build(const char *package, int *ret_ruleset_fd, struct osd_step *step)
+int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd,
+		       struct osd_step *step)
 {
 	const char *const readable[] = {OSD_PYTHON_STDLIB, "/usr/share/zoneinfo", package,
-					"/dev/null",       "/dev/zero",           "/dev/urandom"};
+					"/dev/null",       "/dev/zero",           "/dev/urandom",
+					set};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct ruleset_attr attr = {0};
 	size_t size;
@@ -116,7 +118,7 @@ int osd_landlock_build(const char *package, int *ret_ruleset_fd, struct osd_step
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (fd < 0)
 		return osd_step_failed(step, "make Landlock ruleset", NULL);
-	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
+	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]) && readable[i]; i++) {
 		int error = allow_below(fd, readable[i], step);
 
 		if (error) {

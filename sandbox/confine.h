@@ -25,8 +25,9 @@ int osd_confine_no_new_privs(struct osd_step *step);
 
 /* Made once, in the zygote: read-only below the interpreter's library; no network, no signals
  * and no abstract sockets across the border where the kernel can (ABI 4, 6).  package: directory
- * of osd. */
-int osd_landlock_build(const char *package, int *ret_ruleset_fd, struct osd_step *step);
+ * of osd; set: of the pool's package set, or NULL. */
+int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd,
+		       struct osd_step *step);
 int osd_confine_landlock(int ruleset_fd, struct osd_step *step);
 
 #endif

@@ -20,8 +20,9 @@
 #include "wire/sandboxd_frame.h"
 #include "zygote_frame.h"
 
-/* one in use, the next warming up, older ones whose last sandboxes still run */
+/* of one pool: one in use, the next warming up, older ones whose last sandboxes still run */
 #define OSD_ZYGOTES 4
+#define OSD_POOLS_MAX 16
 
 enum osd_sandbox_state { OSD_SANDBOX_FREE, OSD_SANDBOX_STARTING, OSD_SANDBOX_LIVE };
 
@@ -39,7 +40,7 @@ struct osd_sandbox {
 	bool kill; /* asked for while it was still starting */
 	uint64_t id;     /* the target's */
 	uint64_t serial; /* ours */
-	unsigned zygote; /* index */
+	unsigned pool, zygote; /* indices */
 	int pidfd;       /* while LIVE; -1 */
 	pid_t pid;       /* in our process namespace */
 	int target_fds[TARGET_FD_COUNT]; /* while STARTING; -1 */
@@ -50,7 +51,22 @@ struct osd_zygote {
 	pid_t pid; /* 0: no such zygote */
 	int socket;
 	unsigned forks;
+	uint64_t born_usec; /* monotonic */
 	bool ready, retiring;
+};
+
+/* A pool as this daemon sees it: what its sandboxes find imported.  Each has zygotes of its own, so
+ * that none sees another's packages, and one that does not come up harms nobody else. */
+struct osd_zygotes {
+	const char *name;     /* borrowed from the command line, as the next three */
+	const char *packages; /* folder of a package set; NULL: none */
+	const char *set;      /* its id: a hash of its manifest */
+	const char *preload;  /* modules, separated by commas; NULL: what the manifest names */
+	struct osd_zygote zygotes[OSD_ZYGOTES];
+	enum osd_pool_state state;
+	unsigned failed;     /* starts in a row that came to nothing */
+	uint64_t retry_usec; /* next attempt, monotonic; 0: none is due */
+	char why[ZYGOTE_TEXT_MAX]; /* it does not serve; "" when it does */
 };
 
 struct osd_daemon {
@@ -65,12 +81,12 @@ struct osd_daemon {
 	/* state */
 	struct osd_cgroups cgroups;
 	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
-	struct osd_zygote zygotes[OSD_ZYGOTES];
+	struct osd_zygotes pools[OSD_POOLS_MAX]; /* the first is `default` */
+	unsigned pool_count;
 	int listen_fd, target_fd; /* -1: none */
 	bool greeted;             /* the target has said HELLO */
 	unsigned allowed;         /* sandboxes the target asked for in HELLO */
 	uint64_t last_serial;
-	unsigned failed_starts; /* zygotes in a row that never became ready */
 	bool stop;
 };
 
@@ -84,6 +100,8 @@ void osd_target_serve(struct osd_daemon *daemon);
 void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
 		     const void *body, size_t length, const int *fds, size_t fd_count);
 void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text);
+/* How this pool is, to a target that has said HELLO. */
+void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool);
 /* Close the connection and kill everything that was made for it. */
 void osd_target_drop(struct osd_daemon *daemon);
 
@@ -92,7 +110,7 @@ void osd_target_drop(struct osd_daemon *daemon);
 bool osd_slots_init(struct osd_daemon *daemon);
 bool osd_slots_all_free(const struct osd_daemon *daemon);
 struct osd_sandbox *osd_slot_by_id(struct osd_daemon *daemon, uint64_t id);
-void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id,
+void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
 		    const struct osd_sandbox_limits *limits);
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
 		    const struct osd_sandbox_limits *limits);
@@ -103,22 +121,30 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message);
 void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *message);
 /* That zygote is gone, and all its sandboxes with it. */
-void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote);
+void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zygote);
 
 /* ---- zygote_link.c --------------------------------------------------------------------------- */
 
-/* Start a zygote in a free place; false (logged) when it cannot even be started. */
-bool osd_zygote_start(struct osd_daemon *daemon);
-/* The one to spawn from; NULL when there is none (then one is being started). */
-struct osd_zygote *osd_zygote_current(struct osd_daemon *daemon);
+/* Start a zygote of this pool.  What fails is logged, kept in pool->why, and tried again later. */
+void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* The one to spawn from; NULL when there is none. */
+struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool);
 bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *message,
 		     const int *fds, size_t fd_count);
 /* One message, or its end. */
-void osd_zygote_serve(struct osd_daemon *daemon, unsigned index);
+void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index);
 /* A fork was asked of the current zygote: start its successor when it has done its share. */
-void osd_zygote_count_fork(struct osd_daemon *daemon);
+void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* Start what is due to be started again; how many ms until the next is, -1: none. */
+int osd_zygotes_retry(struct osd_daemon *daemon);
 /* Kill and reap all. */
 void osd_zygotes_stop(struct osd_daemon *daemon);
+
+/* ---- package_set.c --------------------------------------------------------------------------- */
+
+/* Whether a package set's folder is there, and nobody but root and ourselves could have changed it;
+ * else why says what is wrong.  Its content is checked by the zygote, before it imports any of it. */
+bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX]);
 
 /* ---- janitor.c ------------------------------------------------------------------------------- */
 

@@ -103,34 +103,42 @@ static bool start_interpreter(char *text, size_t size)
  * importable. */
 static const char load_package[] =
 	"def load(directory):\n"
-	"    import gc, importlib.util, sys\n"
+	"    import importlib.util, sys\n"
 	"    spec = importlib.util.spec_from_file_location('osd', directory + '/__init__.py',\n"
 	"        submodule_search_locations=[directory])\n"
 	"    module = sys.modules['osd'] = importlib.util.module_from_spec(spec)\n"
 	"    spec.loader.exec_module(module)\n"
-	"    import osd._host, osd._hygiene\n"
-	"    osd._host.preload()\n"
-	"    osd._hygiene.remember()\n"
-	"    gc.collect()\n"
-	"    gc.freeze()\n"
-	"    return osd._host.run, osd._hygiene.clean\n";
+	"    import osd._warm\n"
+	"    return osd._warm.prepare\n";
 
-static PyObject *load_host(const char *package)
+static PyObject *load_osd(const char *directory)
 {
-	PyObject *namespace = PyDict_New(), *done = NULL, *run = NULL;
+	PyObject *namespace = PyDict_New(), *done = NULL, *prepare = NULL;
 
 	if (namespace && PyDict_SetItemString(namespace, "__builtins__", PyEval_GetBuiltins()) == 0)
 		done = PyRun_String(load_package, Py_file_input, namespace, namespace);
 	if (done)
-		run = PyObject_CallFunction(PyDict_GetItemString(namespace, "load"), "s", package);
+		prepare = PyObject_CallFunction(PyDict_GetItemString(namespace, "load"), "s",
+						directory);
 	Py_XDECREF(done);
 	Py_XDECREF(namespace);
-	return run;
+	return prepare;
 }
 
-bool osd_host_start(const char *package, char *text, size_t size)
+/* prepare(pool, folder, set, preload) of _warm.py gives run and clean. */
+static bool warm_up(PyObject *prepare, const struct osd_host_packages *packages)
 {
-	PyObject *host;
+	PyObject *both = PyObject_CallFunction(prepare, "ssss", packages->pool, packages->folder,
+					       packages->set ? packages->set : "",
+					       packages->preload);
+
+	/* with the reference to both */
+	return both && PyArg_ParseTuple(both, "OO", &host_run, &host_clean);
+}
+
+bool osd_host_start(const struct osd_host_packages *packages, char *text, size_t size)
+{
+	PyObject *prepare;
 
 	if (PyImport_AppendInittab("_osdcore", osd_core_init) < 0) {
 		snprintf(text, size, "register the module _osdcore");
@@ -138,10 +146,12 @@ bool osd_host_start(const char *package, char *text, size_t size)
 	}
 	if (!start_interpreter(text, size))
 		return false;
-	host = load_host(package);
-	if (!host || !PyArg_ParseTuple(host, "OO", &host_run, &host_clean))
-		return failed(text, size, "load the package osd");
-	return true; /* with the reference to both */
+	prepare = load_osd(packages->osd);
+	if (!prepare)
+		return failed(text, size, "cannot load the package osd");
+	if (!warm_up(prepare, packages))
+		return failed(text, size, "cannot prepare sandboxes");
+	return true;
 }
 
 pid_t osd_host_fork(void)

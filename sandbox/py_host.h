@@ -21,8 +21,17 @@ struct osd_host_job {
 	const char *name, *args, *code;
 };
 
-/* Interpreter, allowed modules, package osd from the directory `package`; text on failure. */
-bool osd_host_start(const char *package, char *text, size_t size);
+/* What scripts find beside the standard library; strings borrowed. */
+struct osd_host_packages {
+	const char *osd;     /* directory of the package osd */
+	const char *pool;    /* whose sandboxes these are */
+	const char *folder;  /* of the pool's package set */
+	const char *set;     /* its id; NULL: there is none */
+	const char *preload; /* modules of it to import, separated by commas; "": as it says itself */
+};
+
+/* Interpreter, allowed modules, package osd, the pool's package set; text on failure. */
+bool osd_host_start(const struct osd_host_packages *packages, char *text, size_t size);
 
 /* fork(2) with the interpreter's and the C library's own preparations; -errno on failure. */
 pid_t osd_host_fork(void);

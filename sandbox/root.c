@@ -62,9 +62,9 @@ static int make_place(const struct entry *entry, char path[PATH_MAX], struct osd
 
 /* A read-only bind keeps the flags the host mounted with: inside a user namespace they are
  * locked. */
-static int make_read_only(const char *path, struct osd_step *step)
+static int make_read_only(const char *path, unsigned long more, struct osd_step *step)
 {
-	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID;
+	unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | more;
 	struct statvfs fs;
 
 	if (statvfs(path, &fs) < 0)
@@ -91,7 +91,7 @@ static int bind_entry(const struct entry *entry, struct osd_step *step)
 		return error;
 	if (mount(entry->path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return osd_step_failed(step, "bind", entry->path);
-	return entry->directory ? make_read_only(path, step) : 0;
+	return entry->directory ? make_read_only(path, 0, step) : 0;
 }
 
 /* ---- the package osd: copied, not bound ----------------------------------------------------- */
@@ -145,6 +145,23 @@ static int copy_package(int package_fd, struct osd_step *step)
 	return error;
 }
 
+/* ---- the package set: bound, through its descriptor ------------------------------------------ */
+
+/* No MS_NOEXEC: the zygote maps extension modules.  Sandboxes cannot, their filter sees to that. */
+static int bind_set(int set_fd, struct osd_step *step)
+{
+	static const struct entry place = {OSD_ROOT_SET, true, false};
+	char path[PATH_MAX], from[64];
+	int error = make_place(&place, path, step);
+
+	if (error)
+		return error;
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", set_fd);
+	if (mount(from, path, NULL, MS_BIND, NULL) < 0)
+		return osd_step_failed(step, "bind", "the package set");
+	return make_read_only(path, MS_NODEV, step);
+}
+
 static int link_libraries(struct osd_step *step)
 {
 	/* the merged /usr of Debian: the loader searches /lib/<triplet> first */
@@ -153,7 +170,7 @@ static int link_libraries(struct osd_step *step)
 	return 0;
 }
 
-int osd_root_enter(int package_fd, struct osd_step *step)
+int osd_root_enter(int package_fd, int set_fd, struct osd_step *step)
 {
 	int error;
 
@@ -169,6 +186,8 @@ int osd_root_enter(int package_fd, struct osd_step *step)
 	error = link_libraries(step);
 	if (!error)
 		error = copy_package(package_fd, step);
+	if (!error && set_fd >= 0)
+		error = bind_set(set_fd, step);
 	if (error)
 		return error;
 	if (chdir(STAGE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
@@ -176,5 +195,5 @@ int osd_root_enter(int package_fd, struct osd_step *step)
 	/* the old root lies on top of the new one now; take it away */
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return osd_step_failed(step, "leave the old root", NULL);
-	return make_read_only("/", step);
+	return make_read_only("/", 0, step);
 }

@@ -28,6 +28,8 @@
 #define ROTATE_DEFAULT  2000u
 #define UIDS_MAX        16u
 #define OPEN_FILES_WANT 16384
+#define POOL_NAME_MAX   64u
+#define SET_ID_MAX      64u
 
 static const char usage[] =
 	"usage: iosd-sandboxd --socket PATH --python-dir DIR [option...]\n"
@@ -42,6 +44,10 @@ static const char usage[] =
 	"                       (repeatable)\n"
 	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
+	"  --pool NAME          another pool, beside `default`; what follows is about it\n"
+	"  --packages DIR       the pool's package set, made by `osd pool build`\n"
+	"  --package-set ID     the set must be this one\n"
+	"  --preload NAMES      modules of the set to import ahead of need, separated by commas\n"
 	"  --print-level        print what isolation this host can give, as JSON, and exit\n";
 
 struct options {
@@ -49,6 +55,7 @@ struct options {
 	char package[PATH_MAX];
 	bool print_level;
 	uid_t uids[UIDS_MAX];
+	unsigned pool; /* index of the one that options are about */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -74,6 +81,42 @@ static bool add_uid(struct osd_daemon *daemon, struct options *options, const ch
 		return false;
 	options->uids[daemon->uid_count++] = uid;
 	return true;
+}
+
+/* Another one, or the one that is there under this name. */
+static bool choose_pool(struct osd_daemon *daemon, struct options *options, const char *name)
+{
+	for (options->pool = 0; options->pool < daemon->pool_count; options->pool++) {
+		if (strcmp(daemon->pools[options->pool].name, name) == 0)
+			return true;
+	}
+	if (daemon->pool_count == OSD_POOLS_MAX || strlen(name) - 1 >= POOL_NAME_MAX)
+		return false;
+	daemon->pools[daemon->pool_count++].name = name;
+	return true;
+}
+
+/* About the pool named last. */
+static bool take_pool_option(struct osd_daemon *daemon, struct options *options, int option,
+			     const char *value)
+{
+	struct osd_zygotes *pool = &daemon->pools[options->pool];
+
+	switch (option) {
+	case 'P':
+		return choose_pool(daemon, options, value);
+	case 'S':
+		pool->packages = value;
+		return value[0] == '/';
+	case 'I':
+		pool->set = value;
+		return strlen(value) - 1 < SET_ID_MAX;
+	case 'L':
+		pool->preload = value;
+		return true;
+	default:
+		return false;
+	}
 }
 
 static bool take_option(struct osd_daemon *daemon, struct options *options, int option,
@@ -104,7 +147,7 @@ static bool take_option(struct osd_daemon *daemon, struct options *options, int 
 		options->print_level = true;
 		return true;
 	default:
-		return false;
+		return take_pool_option(daemon, options, option, value);
 	}
 }
 
@@ -119,6 +162,10 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		{"uid", required_argument, NULL, 'u'},
 		{"uid-base", required_argument, NULL, 'b'},
 		{"rotate-after", required_argument, NULL, 'r'},
+		{"pool", required_argument, NULL, 'P'},
+		{"packages", required_argument, NULL, 'S'},
+		{"package-set", required_argument, NULL, 'I'},
+		{"preload", required_argument, NULL, 'L'},
 		{"print-level", no_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};
@@ -263,25 +310,41 @@ static void announce(const struct osd_daemon *daemon)
 
 enum ready_index { READY_SIGNAL, READY_LISTEN, READY_TARGET, READY_ZYGOTES };
 
+#define READY_MAX (READY_ZYGOTES + OSD_POOLS_MAX * OSD_ZYGOTES)
+
+static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *ready)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < daemon->pool_count; i++) {
+		for (unsigned j = 0; j < OSD_ZYGOTES; j++) {
+			const struct osd_zygote *zygote = &daemon->pools[i].zygotes[j];
+
+			ready[count++] = (struct pollfd){.fd = zygote->pid ? zygote->socket : -1,
+							 .events = POLLIN};
+		}
+	}
+	return count;
+}
+
 /* Zygotes first: an exit frees the slot that the target's next request wants. */
 static void serve_once(struct osd_daemon *daemon, int signal_fd)
 {
 	bool free_for_target = daemon->target_fd < 0 && osd_slots_all_free(daemon);
-	struct pollfd ready[READY_ZYGOTES + OSD_ZYGOTES] = {
+	struct pollfd ready[READY_MAX] = {
 		[READY_SIGNAL] = {.fd = signal_fd, .events = POLLIN},
 		[READY_LISTEN] = {.fd = free_for_target ? daemon->listen_fd : -1, .events = POLLIN},
 		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
 	};
+	int wait_msec = osd_zygotes_retry(daemon);
+	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES);
 
-	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
-		ready[READY_ZYGOTES + i] = (struct pollfd){
-			.fd = daemon->zygotes[i].pid ? daemon->zygotes[i].socket : -1,
-			.events = POLLIN};
-	if (poll(ready, READY_ZYGOTES + OSD_ZYGOTES, -1) < 0)
+	if (poll(ready, READY_ZYGOTES + zygotes, wait_msec) < 0)
 		return;
-	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+	for (size_t i = 0; i < zygotes; i++) {
 		if (ready[READY_ZYGOTES + i].revents)
-			osd_zygote_serve(daemon, i);
+			osd_zygote_serve(daemon, &daemon->pools[i / OSD_ZYGOTES],
+					 (unsigned)(i % OSD_ZYGOTES));
 	}
 	if (ready[READY_TARGET].revents && daemon->target_fd == ready[READY_TARGET].fd)
 		osd_target_serve(daemon);
@@ -291,15 +354,20 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		daemon->stop = true;
 }
 
-/* Warm before anybody may connect: a level that cannot be had shows here. */
-static bool wait_for_zygote(struct osd_daemon *daemon)
+/* Before anybody may connect `default` is warm: a level that cannot be had shows here.  What is
+ * wrong with a package set is no reason not to serve the other pools. */
+static bool start_pools(struct osd_daemon *daemon)
 {
-	while (!daemon->stop && !daemon->zygotes[0].ready) {
-		if (!daemon->zygotes[0].pid)
-			return false;
-		osd_zygote_serve(daemon, 0);
-	}
-	return !daemon->stop;
+	struct osd_zygotes *first = &daemon->pools[0];
+
+	osd_zygote_start(daemon, first);
+	while (first->zygotes[0].pid && !first->zygotes[0].ready)
+		osd_zygote_serve(daemon, first, 0);
+	if (!first->zygotes[0].ready && !first->packages)
+		return false;
+	for (unsigned i = 1; i < daemon->pool_count; i++)
+		osd_zygote_start(daemon, &daemon->pools[i]);
+	return true;
 }
 
 static int run(struct osd_daemon *daemon)
@@ -308,12 +376,12 @@ static int run(struct osd_daemon *daemon)
 	int result = 1;
 
 	if (signal_fd >= 0 && osd_janitor_start(daemon) && osd_slots_init(daemon) &&
-	    osd_zygote_start(daemon) && wait_for_zygote(daemon) && listen_on(daemon)) {
+	    start_pools(daemon) && listen_on(daemon)) {
 		announce(daemon);
 		while (!daemon->stop)
 			serve_once(daemon, signal_fd);
 		unlink(daemon->socket_path);
-		result = daemon->failed_starts ? 1 : 0;
+		result = 0;
 	}
 	osd_target_drop(daemon);
 	osd_zygotes_stop(daemon);
@@ -327,14 +395,16 @@ int main(int argc, char **argv)
 	struct osd_daemon daemon = {.max = MAX_DEFAULT,
 				    .uid_base = UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
+				    .pools = {{.name = "default"}},
+				    .pool_count = 1,
 				    .listen_fd = -1,
 				    .target_fd = -1};
 	struct options options = {.isolation = "full"};
 	struct osd_layer_states states = {{0}};
 
 	osd_log_init(STDERR_FILENO, "iosd-sandboxd", OSD_LOG_INFO);
-	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
-		daemon.zygotes[i].socket = -1;
+	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++)
+		daemon.pools[i / OSD_ZYGOTES].zygotes[i % OSD_ZYGOTES].socket = -1;
 	if (!parse_options(&daemon, &options, argc, argv)) {
 		fputs(usage, stderr);
 		return 2;

@@ -152,10 +152,11 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *san
 	return failed;
 }
 
-void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_sandbox_limits *limits)
+void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *pool,
+		    const struct osd_sandbox_limits *limits)
 {
 	struct osd_sandbox *sandbox = free_slot(daemon);
-	struct osd_zygote *zygote = osd_zygote_current(daemon);
+	struct osd_zygote *zygote = osd_zygote_current(pool);
 	const char *failed;
 
 	if (!sandbox || !zygote || osd_slot_by_id(daemon, id)) {
@@ -168,7 +169,8 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 	sandbox->id = id;
 	sandbox->serial = ++daemon->last_serial;
 	sandbox->limits = *limits;
-	sandbox->zygote = (unsigned)(zygote - daemon->zygotes);
+	sandbox->pool = (unsigned)(pool - daemon->pools);
+	sandbox->zygote = (unsigned)(zygote - pool->zygotes);
 	failed = ask_zygote(daemon, sandbox, zygote);
 	if (failed) {
 		release(sandbox);
@@ -176,7 +178,7 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 		return;
 	}
 	sandbox->state = OSD_SANDBOX_STARTING;
-	osd_zygote_count_fork(daemon);
+	osd_zygote_count_fork(daemon, pool);
 }
 
 /* ---- what zygotes say ------------------------------------------------------------------------ */
@@ -263,12 +265,12 @@ void osd_slot_exited(struct osd_daemon *daemon, const struct zygote_message *mes
 		tell_exit(daemon, sandbox, message->status);
 }
 
-void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned zygote)
+void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zygote)
 {
 	for (unsigned i = 0; i < daemon->max; i++) {
 		struct osd_sandbox *sandbox = &daemon->sandboxes[i];
 
-		if (sandbox->zygote != zygote)
+		if (sandbox->pool != pool || sandbox->zygote != zygote)
 			continue;
 		if (sandbox->state == OSD_SANDBOX_LIVE) {
 			osd_slot_kill(sandbox); /* without process namespace it may be alive */

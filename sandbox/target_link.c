@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
 #include "rlimits.h"
@@ -83,6 +84,25 @@ void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)
 	osd_target_send(daemon, OSD_SANDBOXD_REFUSED, id, text, strlen(text), NULL, 0);
 }
 
+void osd_target_tell_pool(struct osd_daemon *daemon, const struct osd_zygotes *pool)
+{
+	const char *set = pool->set ? pool->set : "";
+	const struct osd_pool_news news = {
+		.state = pool->state,
+		.name = (const uint8_t *)pool->name,
+		.name_bytes = (uint16_t)strlen(pool->name),
+		.set = (const uint8_t *)set,
+		.set_bytes = (uint16_t)strlen(set),
+		.why = (const uint8_t *)pool->why,
+		.why_bytes = (uint16_t)strlen(pool->why),
+	};
+	uint8_t body[OSD_SANDBOXD_BODY_MAX];
+
+	if (daemon->greeted)
+		osd_target_send(daemon, OSD_SANDBOXD_POOL, 0, body,
+				osd_pool_news_encode(&news, body, sizeof(body)), NULL, 0);
+}
+
 /* ---- what it asks ---------------------------------------------------------------------------- */
 
 static void welcome(struct osd_daemon *daemon)
@@ -112,13 +132,19 @@ static void hello(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 	daemon->allowed = most;
 	daemon->greeted = true;
 	welcome(daemon);
+	for (unsigned i = 0; i < daemon->pool_count; i++)
+		osd_target_tell_pool(daemon, &daemon->pools[i]);
 }
 
 /* Decoded and within reason; else the target is told. */
 static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_message *message,
 		       struct osd_sandbox_limits *ret_limits)
 {
-	if (osd_sandbox_limits_decode(message->body, message->body_bytes, ret_limits) &&
+	size_t length = message->body_bytes;
+
+	if (message->type == OSD_SANDBOXD_SPAWN) /* the pool's name follows */
+		length = OSD_MIN(length, (size_t)OSD_SANDBOX_LIMITS_BYTES);
+	if (osd_sandbox_limits_decode(message->body, length, ret_limits) &&
 	    ret_limits->memory_bytes >= LEAST_MEMORY && ret_limits->memory_bytes <= INT64_MAX / 2 &&
 	    ret_limits->cpu_seconds >= 1 && ret_limits->processes >= 1 &&
 	    ret_limits->processes <= OSD_PROCESSES_MAX && ret_limits->open_files <= OSD_OPEN_FILES_MAX)
@@ -127,6 +153,36 @@ static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 			  "limits out of range: memory from 32 MiB, cpu from 1 s, 1-64 processes, "
 			  "at most 4096 open files");
 	return false;
+}
+
+/* What stands behind the limits names it; nothing does: the first. */
+static struct osd_zygotes *find_pool(struct osd_daemon *daemon,
+				     const struct osd_sandboxd_message *message)
+{
+	const char *name = (const char *)message->body + OSD_SANDBOX_LIMITS_BYTES;
+	size_t length = message->body_bytes - OSD_SANDBOX_LIMITS_BYTES;
+
+	for (unsigned i = 0; i < daemon->pool_count; i++) {
+		struct osd_zygotes *pool = &daemon->pools[i];
+
+		if (!length || (strlen(pool->name) == length && !memcmp(pool->name, name, length)))
+			return pool;
+	}
+	return NULL;
+}
+
+static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_sandbox_limits limits;
+	struct osd_zygotes *pool;
+
+	if (!get_limits(daemon, message, &limits))
+		return;
+	pool = find_pool(daemon, message);
+	if (pool)
+		osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
+	else
+		osd_target_refuse(daemon, message->sandbox_id, "no such pool (option --pool)");
 }
 
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
@@ -142,8 +198,7 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		return false;
 	switch (message->type) {
 	case OSD_SANDBOXD_SPAWN:
-		if (get_limits(daemon, message, &limits))
-			osd_slot_spawn(daemon, message->sandbox_id, &limits);
+		spawn(daemon, message);
 		return true;
 	case OSD_SANDBOXD_LIMITS:
 		if (get_limits(daemon, message, &limits))

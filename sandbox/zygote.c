@@ -41,7 +41,7 @@ struct child {
 
 struct zygote {
 	struct osd_confinement confinement;
-	const char *package; /* directory of package osd, as seen after the change of root */
+	struct osd_host_packages packages; /* folders as seen after the change of root */
 	unsigned slots;
 	struct child *children; /* by slot */
 	unsigned alive;
@@ -111,12 +111,16 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 	int error = 0;
 
 	if (layers & OSD_LAYER_MOUNTNS) {
-		error = osd_root_enter(ZYGOTE_FD_PACKAGE, step);
-		z->package = OSD_ROOT_PACKAGE;
+		error = osd_root_enter(ZYGOTE_FD_PACKAGE, z->packages.set ? ZYGOTE_FD_SET : -1,
+				       step);
+		z->packages.osd = OSD_ROOT_PACKAGE;
+		z->packages.folder = OSD_ROOT_SET;
 	}
 	z->confinement.landlock_fd = -1;
 	if (!error && layers & OSD_LAYER_LANDLOCK)
-		error = osd_landlock_build(z->package, &z->confinement.landlock_fd, step);
+		error = osd_landlock_build(z->packages.osd,
+					   z->packages.set ? z->packages.folder : NULL,
+					   &z->confinement.landlock_fd, step);
 	if (!error && layers & OSD_LAYER_SECCOMP)
 		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD, layers & OSD_LAYER_PIDNS,
 					  &z->confinement.filter, step);
@@ -305,7 +309,21 @@ static void serve(struct zygote *z)
 	kill_all(z);
 }
 
-/* iosd-zygote LAYERS SLOTS UID_BASE PACKAGE, started by iosd-sandboxd only */
+static bool start_interpreter(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
+{
+	close(ZYGOTE_FD_PACKAGE);
+	if (z->packages.set)
+		close(ZYGOTE_FD_SET);
+	if (!osd_host_start(&z->packages, text, ZYGOTE_TEXT_MAX))
+		return false;
+	if (one_thread(z))
+		return true;
+	snprintf(text, ZYGOTE_TEXT_MAX, "a module that was imported ahead of need started a thread");
+	return false;
+}
+
+/* iosd-zygote LAYERS SLOTS UID_BASE PACKAGE POOL FOLDER SET PRELOAD, started by iosd-sandboxd only;
+ * FOLDER "": no package set */
 int main(int argc, char **argv)
 {
 	struct zygote z = {.tasks_fd = -1};
@@ -313,14 +331,18 @@ int main(int argc, char **argv)
 	char text[ZYGOTE_TEXT_MAX];
 	int error;
 
-	if (argc != 5) {
+	if (argc != 9) {
 		fprintf(stderr, "iosd-zygote is started by iosd-sandboxd\n");
 		return 2;
 	}
 	z.confinement.layers = (unsigned)strtoul(argv[1], NULL, 16);
 	z.slots = (unsigned)strtoul(argv[2], NULL, 10);
 	z.confinement.uid_base = (unsigned)strtoul(argv[3], NULL, 10);
-	z.package = argv[4];
+	z.packages = (struct osd_host_packages){.osd = argv[4],
+						.pool = argv[5],
+						.folder = argv[6],
+						.set = argv[6][0] ? argv[7] : NULL,
+						.preload = argv[8]};
 	osd_log_init(STDERR_FILENO, "iosd-zygote", OSD_LOG_INFO);
 	z.children = calloc(z.slots, sizeof(*z.children));
 	if (!z.children)
@@ -330,8 +352,7 @@ int main(int argc, char **argv)
 		error = prepare_confinement(&z, &step);
 	if (error)
 		return refuse_to_start(&step, error);
-	close(ZYGOTE_FD_PACKAGE);
-	if (!osd_host_start(z.package, text, sizeof(text))) {
+	if (!start_interpreter(&z, text)) {
 		tell(ZYGOTE_FAILED, NULL, text, -1);
 		return 1;
 	}

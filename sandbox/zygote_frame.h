@@ -11,7 +11,8 @@
 /* Descriptors the zygote is started with. */
 enum zygote_fd {
 	ZYGOTE_FD_CONTROL = 3,
-	ZYGOTE_FD_PACKAGE = 4 /* O_PATH: the directory of package osd */
+	ZYGOTE_FD_PACKAGE = 4, /* O_PATH: the directory of package osd */
+	ZYGOTE_FD_SET = 5      /* O_PATH: the pool's package set, if it has one */
 };
 
 enum zygote_message_type {

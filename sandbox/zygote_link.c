@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zygote_link.c -- starts zygotes inside their namespaces, follows what they say, replaces them:
- * every rotate_after forks (children share a zygote's address layout and hash seed) and when one
- * dies. */
+/* zygote_link.c -- starts the pools' zygotes inside their namespaces, follows what they say, replaces
+ * them: every rotate_after forks (children share a zygote's address layout and hash seed) and when
+ * one dies.  A pool whose zygotes do not come up is tried again, less and less often; it costs the
+ * others nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -18,14 +19,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
 
 #define SOCKET_BYTES      (1 << 20) /* every message about every slot fits */
-#define FAILED_STARTS_MAX 3
-#define KEEP_FROM         16 /* descriptors are parked above before 3 and 4 are laid out */
+#define KEEP_FROM         16 /* descriptors are parked above before 3 to 5 are laid out */
+#define RETRY_FIRST_USEC  UINT64_C(250000)
+#define RETRY_MOST_USEC   UINT64_C(30000000)
+#define STEADY_USEC       UINT64_C(10000000) /* who has lived so long is replaced at once */
 
 /* One linear-algebra thread would make every later fork unsafe.  Symbols are bound before the
  * forks, not by each sandbox in pages of its own. */
@@ -40,6 +44,7 @@ static const char *const zygote_environment[] = {"PATH=/nonexistent",
 struct launch {
 	int program, package, control, go; /* go: read end, one byte when the id maps are written */
 	const struct osd_daemon *daemon;
+	const struct osd_zygotes *pool;
 };
 
 /* ---- the launcher step: between clone and exec, in the new namespaces ------------------------ */
@@ -52,31 +57,70 @@ static void become_root_inside(const struct osd_daemon *daemon)
 		_exit(126);
 }
 
-static void lay_out_descriptors(const struct launch *launch, int *ret_program)
+/* In the new mount namespace, for only what is opened there can be bound there; and before the
+ * change of user, while root's folders can be searched. */
+static int open_set(const struct launch *launch)
+{
+	const char *packages = launch->pool->packages;
+	int fd = -1;
+
+	if (packages) {
+		fd = open(packages, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			_exit(126);
+	}
+	return fd;
+}
+
+static void lay_out_descriptors(const struct launch *launch, int set, int *ret_program)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int control = fcntl(launch->control, F_DUPFD_CLOEXEC, KEEP_FROM);
 	int package = fcntl(launch->package, F_DUPFD_CLOEXEC, KEEP_FROM);
+	unsigned used = ZYGOTE_FD_PACKAGE + 1;
 
 	*ret_program = fcntl(launch->program, F_DUPFD_CLOEXEC, KEEP_FROM);
+	if (set >= 0)
+		set = fcntl(set, F_DUPFD_CLOEXEC, KEEP_FROM);
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(control, ZYGOTE_FD_CONTROL) < 0 ||
 	    dup2(package, ZYGOTE_FD_PACKAGE) < 0)
 		_exit(126);
-	syscall(SYS_close_range, ZYGOTE_FD_PACKAGE + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+	if (set >= 0) {
+		if (dup2(set, ZYGOTE_FD_SET) < 0)
+			_exit(126);
+		used = ZYGOTE_FD_SET + 1;
+	}
+	syscall(SYS_close_range, used, ~0u, CLOSE_RANGE_CLOEXEC);
+}
+
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
 }
 
 static void launch(const struct launch *launch)
 {
 	const struct osd_daemon *daemon = launch->daemon;
+	const struct osd_zygotes *pool = launch->pool;
 	char layers[16], slots[16], uid_base[16], go;
-	const char *argv[] = {"iosd-zygote", layers, slots, uid_base, daemon->package, NULL};
-	int program;
+	const char *argv[] = {"iosd-zygote",
+			      layers,
+			      slots,
+			      uid_base,
+			      daemon->package,
+			      pool->name,
+			      or_empty(pool->packages),
+			      or_empty(pool->set),
+			      or_empty(pool->preload),
+			      NULL};
+	int program, set;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (read(launch->go, &go, 1) != 1)
 		_exit(126); /* the daemon is gone */
+	set = open_set(launch);
 	become_root_inside(daemon);
-	lay_out_descriptors(launch, &program);
+	lay_out_descriptors(launch, set, &program);
 	snprintf(layers, sizeof(layers), "%x", daemon->layers);
 	snprintf(slots, sizeof(slots), "%u", daemon->max);
 	snprintf(uid_base, sizeof(uid_base), "%u",
@@ -139,7 +183,8 @@ static int open_program(void)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-static int start(const struct osd_daemon *daemon, struct osd_zygote *zygote, const char **ret_what)
+static int start(const struct osd_daemon *daemon, const struct osd_zygotes *pool,
+		 struct osd_zygote *zygote, const char **ret_what)
 {
 	OSD_CLEANUP_CLOSE int program = open_program();
 	OSD_CLEANUP_CLOSE int package = open(daemon->package, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -169,7 +214,7 @@ static int start(const struct osd_daemon *daemon, struct osd_zygote *zygote, con
 		return -errno;
 	if (pid == 0) {
 		close(go_write);
-		launch(&(struct launch){program, package, theirs, go_read, daemon});
+		launch(&(struct launch){program, package, theirs, go_read, daemon, pool});
 	}
 	zygote->pid = pid;
 	*ret_what = "map user ids";
@@ -195,33 +240,72 @@ static void bury(struct osd_zygote *zygote)
 	*zygote = (struct osd_zygote){.socket = -1};
 }
 
-bool osd_zygote_start(struct osd_daemon *daemon)
+/* Whether jobs of this pool can have sandboxes now. */
+static bool serves(struct osd_zygotes *pool)
 {
-	struct osd_zygote *zygote = NULL;
+	struct osd_zygote *current = osd_zygote_current(pool);
+
+	return current && current->ready;
+}
+
+/* What has changed is told; while an older zygote serves nothing has. */
+static void tell(struct osd_daemon *daemon, struct osd_zygotes *pool, enum osd_pool_state state)
+{
+	pool->state = serves(pool) ? OSD_POOL_SERVING : state;
+	if (pool->state == OSD_POOL_SERVING)
+		pool->why[0] = '\0';
+	osd_target_tell_pool(daemon, pool);
+}
+
+static void fail(struct osd_daemon *daemon, struct osd_zygotes *pool)
+{
+	unsigned doublings = OSD_MIN(pool->failed, 10u);
+	uint64_t delay = OSD_MIN(RETRY_FIRST_USEC << doublings, RETRY_MOST_USEC);
+
+	pool->failed++;
+	pool->retry_usec = osd_monotonic_usec() + delay;
+	osd_error("pool %s: no zygote: %s; again in %.1f s", pool->name, pool->why,
+		  (double)delay / 1e6);
+	tell(daemon, pool, OSD_POOL_FAILED);
+}
+
+static void start_at(struct osd_daemon *daemon, struct osd_zygotes *pool,
+		     struct osd_zygote *zygote)
+{
 	const char *what;
 	int error;
 
-	for (unsigned i = 0; i < OSD_ZYGOTES && !zygote; i++) {
-		if (!daemon->zygotes[i].pid)
-			zygote = &daemon->zygotes[i];
+	*zygote = (struct osd_zygote){.socket = -1, .born_usec = osd_monotonic_usec()};
+	if (pool->packages && !osd_package_set_check(pool->packages, pool->why)) {
+		fail(daemon, pool);
+		return;
 	}
-	if (!zygote)
-		return true; /* old ones still drain; the next fork asks again */
-	*zygote = (struct osd_zygote){.socket = -1};
-	error = start(daemon, zygote, &what);
+	error = start(daemon, pool, zygote, &what);
 	if (!error)
-		return true;
-	osd_error("cannot %s: %s", what, strerror(-error));
+		return;
+	snprintf(pool->why, sizeof(pool->why), "cannot %s: %s", what, strerror(-error));
 	bury(zygote);
-	return false;
+	fail(daemon, pool);
 }
 
-struct osd_zygote *osd_zygote_current(struct osd_daemon *daemon)
+void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool)
+{
+	pool->retry_usec = 0;
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+		if (!pool->zygotes[i].pid) {
+			start_at(daemon, pool, &pool->zygotes[i]);
+			return;
+		}
+	}
+	/* old ones still drain; the next fork asks again */
+}
+
+struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool)
 {
 	struct osd_zygote *starting = NULL;
 
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
-		struct osd_zygote *zygote = &daemon->zygotes[i];
+		struct osd_zygote *zygote = &pool->zygotes[i];
 
 		if (!zygote->pid || zygote->retiring)
 			continue;
@@ -240,56 +324,79 @@ bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *mes
 }
 
 /* A new zygote is warm: those before it get no more work. */
-static void take_over(struct osd_daemon *daemon, struct osd_zygote *zygote)
+static void take_over(struct osd_daemon *daemon, struct osd_zygotes *pool,
+		      struct osd_zygote *zygote)
 {
 	const struct zygote_message retire = {.type = ZYGOTE_RETIRE};
 
 	zygote->ready = true;
-	daemon->failed_starts = 0;
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
-		struct osd_zygote *older = &daemon->zygotes[i];
+		struct osd_zygote *older = &pool->zygotes[i];
 
 		if (older == zygote || !older->pid || !older->ready || older->retiring)
 			continue;
 		older->retiring = true;
 		osd_zygote_send(older, &retire, NULL, 0);
 	}
+	if (pool->failed)
+		osd_info("pool %s serves again", pool->name);
+	tell(daemon, pool, OSD_POOL_SERVING);
 }
 
-void osd_zygote_count_fork(struct osd_daemon *daemon)
+void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool)
 {
-	struct osd_zygote *current = osd_zygote_current(daemon);
+	struct osd_zygote *current = osd_zygote_current(pool);
 
-	if (!current || ++current->forks < daemon->rotate_after || !current->ready)
+	if (!current || ++current->forks < daemon->rotate_after || !current->ready ||
+	    osd_monotonic_usec() < pool->retry_usec)
 		return;
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
-		if (daemon->zygotes[i].pid && !daemon->zygotes[i].ready)
+		if (pool->zygotes[i].pid && !pool->zygotes[i].ready)
 			return; /* its successor is on the way */
 	}
-	osd_zygote_start(daemon);
+	osd_zygote_start(daemon, pool);
 }
 
-static void gone(struct osd_daemon *daemon, unsigned index)
+static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index)
 {
-	struct osd_zygote *zygote = &daemon->zygotes[index];
+	struct osd_zygote *zygote = &pool->zygotes[index];
 	bool expected = zygote->retiring, was_ready = zygote->ready;
+	bool steady = osd_monotonic_usec() - zygote->born_usec >= STEADY_USEC;
 
 	bury(zygote); /* returns when every sandbox of its namespace is dead, too */
-	osd_slot_zygote_gone(daemon, index);
+	osd_slot_zygote_gone(daemon, (unsigned)(pool - daemon->pools), index);
 	if (expected || daemon->stop)
 		return;
-	osd_warning("a zygote died; starting another");
-	if (!was_ready && ++daemon->failed_starts >= FAILED_STARTS_MAX) {
-		osd_error("zygotes do not start; giving up");
-		daemon->stop = true;
-	} else if (!osd_zygote_start(daemon)) {
-		daemon->stop = true;
+	if (was_ready) {
+		snprintf(pool->why, sizeof(pool->why), "its zygote died");
+		if (steady)
+			pool->failed = 0;
+	} else if (!pool->why[0]) {
+		snprintf(pool->why, sizeof(pool->why), "it ended without a word");
+	}
+	if (was_ready && pool->failed == 0) {
+		osd_warning("pool %s: a zygote died; starting another", pool->name);
+		pool->failed = 1;
+		tell(daemon, pool, OSD_POOL_STARTING);
+		osd_zygote_start(daemon, pool);
+	} else {
+		fail(daemon, pool);
 	}
 }
 
-void osd_zygote_serve(struct osd_daemon *daemon, unsigned index)
+static void hear_failure(struct osd_daemon *daemon, struct osd_zygotes *pool,
+			 struct zygote_message *message)
 {
-	struct osd_zygote *zygote = &daemon->zygotes[index];
+	message->text[sizeof(message->text) - 1] = '\0';
+	if (message->serial)
+		osd_slot_failed(daemon, message);
+	else /* its end follows */
+		memcpy(pool->why, message->text, sizeof(pool->why));
+}
+
+void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index)
+{
+	struct osd_zygote *zygote = &pool->zygotes[index];
 	struct zygote_message message;
 	size_t fd_count = 0;
 	int fd = -1;
@@ -297,12 +404,12 @@ void osd_zygote_serve(struct osd_daemon *daemon, unsigned index)
 		osd_fd_receive(zygote->socket, &message, sizeof(message), &fd, 1, &fd_count);
 
 	if (length != sizeof(message)) {
-		gone(daemon, index);
+		gone(daemon, pool, index);
 		return;
 	}
 	switch (message.type) {
 	case ZYGOTE_READY:
-		take_over(daemon, zygote);
+		take_over(daemon, pool, zygote);
 		break;
 	case ZYGOTE_SPAWNED:
 		osd_slot_spawned(daemon, &message, fd);
@@ -311,18 +418,37 @@ void osd_zygote_serve(struct osd_daemon *daemon, unsigned index)
 		osd_slot_exited(daemon, &message);
 		break;
 	case ZYGOTE_FAILED:
-		message.text[sizeof(message.text) - 1] = '\0';
-		if (message.serial)
-			osd_slot_failed(daemon, &message);
-		else
-			osd_error("zygote: %s", message.text);
+		hear_failure(daemon, pool, &message);
 		break;
 	}
 	osd_fds_close(&fd, fd_count);
 }
 
+/* ---- all pools ------------------------------------------------------------------------------- */
+
+int osd_zygotes_retry(struct osd_daemon *daemon)
+{
+	uint64_t now = osd_monotonic_usec(), next = OSD_NEVER;
+
+	for (unsigned i = 0; i < daemon->pool_count; i++) {
+		struct osd_zygotes *pool = &daemon->pools[i];
+
+		if (!pool->retry_usec)
+			continue;
+		if (pool->retry_usec <= now && osd_zygote_current(pool))
+			pool->retry_usec = 0; /* a fork will start the successor */
+		else if (pool->retry_usec <= now)
+			osd_zygote_start(daemon, pool);
+		if (pool->retry_usec)
+			next = OSD_MIN(next, pool->retry_usec);
+	}
+	return next == OSD_NEVER ? -1 : (int)((OSD_MAX(next, now) - now + 999) / 1000);
+}
+
 void osd_zygotes_stop(struct osd_daemon *daemon)
 {
-	for (unsigned i = 0; i < OSD_ZYGOTES; i++)
-		bury(&daemon->zygotes[i]);
+	for (unsigned i = 0; i < daemon->pool_count; i++) {
+		for (unsigned j = 0; j < OSD_ZYGOTES; j++)
+			bury(&daemon->pools[i].zygotes[j]);
+	}
 }

@@ -13,6 +13,9 @@ import click
 
 from scheduler import doctor as layers
 from scheduler import paths
+from scheduler.config import DEFAULT_FILE, Config, load
+from scheduler.pools import DEFAULT, parse_flag
+from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
@@ -81,7 +84,50 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
     return Chap(user, secret)
 
 
+def take_defaults(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """What the file says of the target is what flags say that are not given."""
+    ctx.default_map = {**(ctx.default_map or {}), **read_config(value).flags}
+    return value
+
+
+def read_config(path: Path | None, *others: Any) -> Config:
+    """The configuration, or an end with 78 and what is wrong with it."""
+    try:
+        return load(path, *others)
+    except ConfigError as error:
+        click.echo(f"osd: {error}", err=True)
+        sys.exit(EXIT_CONFIG)
+
+
+def read_pools(
+    path: Path | None,
+    pools: tuple[str, ...],
+    slots: int | None,
+    reuse: str | None,
+    package_sets: Path | None,
+) -> Config:
+    """The configuration with what flags say of pools."""
+    flags: list[tuple[str, str, dict[str, Any]]] = []
+    if slots is not None:
+        flags.append(("--slots", DEFAULT, {"max": slots}))
+    if reuse is not None:
+        flags.append(("--reuse", DEFAULT, {"reuse": reuse}))
+    try:
+        flags += [(f"--pool {words}", *parse_flag(words)) for words in pools]
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return read_config(path, flags, package_sets)
+
+
 @click.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    is_eager=True,
+    callback=take_defaults,
+    help=f"Configuration; flags win.  [default: {DEFAULT_FILE}, if there]",
+)
 @click.option(
     "--data", type=click.Path(path_type=Path), help="Folder of the store; made if absent."
 )
@@ -96,16 +142,22 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
     "--uid", type=click.IntRange(0), help=f"User of tgtd. [default: {DEFAULT_UID} as root]"
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Threads that run commands.")
-@click.option("--slots", type=click.IntRange(1, 1024), help="Sandboxes at a time.")
+@click.option("--slots", type=click.IntRange(1, 64), help="Jobs at a time in pool default.")
+@click.option(
+    "--pool",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="A pool of sandboxes, beside those of the file (docs/pools.md).",
+)
+@click.option("--package-sets", type=click.Path(path_type=Path), help="Folder of package sets.")
 @click.option(
     "--isolation", type=click.Choice([*LEVELS, "best"]), default="full", show_default=True
 )
 @click.option(
     "--reuse",
     type=click.Choice(["never", "verified", "trusted"]),
-    default="never",
-    show_default=True,
-    help="Another job in a used sandbox, for one principal: if CHAP proved its name; any. "
+    help="Pool default: another job in a used sandbox, for one principal: if CHAP proved its "
+    "name; any.  [default: never] "
     "Faster; hygiene, not a boundary (docs/security.md).",
 )
 @click.option(
@@ -131,6 +183,7 @@ def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def serve(
     *,
+    config_file: Path | None,
     data: Path | None,
     ssd: Path | None,
     portal: tuple[str, int],
@@ -142,8 +195,10 @@ def serve(
     uid: int | None,
     workers: int | None,
     slots: int | None,
+    pool: tuple[str, ...],
+    package_sets: Path | None,
     isolation: str,
-    reuse: str,
+    reuse: str | None,
     allow_bytecode: bool,
     no_sandboxes: bool,
     durability: str,
@@ -158,7 +213,8 @@ def serve(
 
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
-    options = [f"durability={durability}", f"reuse={reuse}", *module_option]
+    settings = read_pools(config_file, pool, slots, reuse, package_sets)
+    options = [f"durability={durability}", *module_option]
     if allow_bytecode:
         options.append("allow_bytecode=1")
     if osc_compat:
@@ -178,7 +234,8 @@ def serve(
         chap=read_chap(chap_user, chap_secret_file),
         uid=(DEFAULT_UID if uid is None else uid) if root else None,
         isolation=isolation,
-        slots=slots,
+        pools=settings.pools,
+        memory_budget=settings.memory_budget,
         sandboxes=not no_sandboxes,
         options=tuple(options),
     )

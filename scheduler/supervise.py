@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import paths
+from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
+from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user
 from scheduler.tgt import LUN, Chap, TgtAdm, TgtError
 
@@ -57,6 +59,8 @@ class TargetConfig:
         portal: address and port to listen on; port 0 lets the kernel choose.
         isolation: a level of LEVELS, or "best": the strongest this host can give.
         uid: user and group that tgtd runs as; None: ours.
+        pools: as configured; without `default` that is added.
+        memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
     """
 
@@ -69,7 +73,8 @@ class TargetConfig:
     chap: Chap | None = None
     uid: int | None = None
     isolation: str = "full"
-    slots: int | None = None
+    pools: tuple[Pool, ...] = ()
+    memory_budget: int | None = None
     sandboxes: bool = True
     options: tuple[str, ...] = ()
 
@@ -139,6 +144,7 @@ class Supervisor:
         self.config = config
         self.announce = announce
         self.port = config.portal[1]
+        self.pools = with_default(config)
         self.level = choose_isolation(config.isolation) if config.sandboxes else None
         self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
         self.services: list[Service] = []
@@ -168,7 +174,10 @@ class Supervisor:
         command = [str(program), "--socket", str(self.sandboxd_socket)]
         command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
         # The module keeps spares warm, and old sandboxes live until they are reaped.
-        command += ["--max", str(SANDBOXES_A_SLOT * (self.slots() + 1))]
+        sandboxes = sum(SANDBOXES_A_SLOT * (pool["max"] + 1) for pool in self.pools)
+        command += ["--max", str(sandboxes)]
+        for pool in self.pools:
+            command += pool.options()
         if self.config.uid is not None:
             command += ["--uid", str(self.config.uid)]
 
@@ -194,9 +203,14 @@ class Supervisor:
             before=before,
         )
 
-    def slots(self) -> int:
-        """Sandboxes at a time."""
-        return self.config.slots or max(2, os.cpu_count() or 1)
+    def write_pools(self) -> Path:
+        """The file in which the module finds its pools."""
+        path = self.run / "pools"
+        lines = [pool.line() for pool in self.pools]
+        if self.config.memory_budget is not None:
+            lines.insert(0, f"budget={self.config.memory_budget}")
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return path
 
     def tgtd(self) -> Service:
         """Stock tgtd, ready when the portal takes connections."""
@@ -256,7 +270,7 @@ class Supervisor:
             options.append(f"ssd={self.config.ssd}")
         if self.level is not None:
             options += [f"sandboxd={self.sandboxd_socket}", f"isolation={self.level}"]
-            options.append(f"slots={self.slots()}")
+            options.append(f"pools={self.write_pools()}")
         return ";".join(options)
 
     def _came_up(self, again: bool) -> None:
@@ -296,6 +310,25 @@ class Supervisor:
         for service in reversed(self.services):
             await service.stop()
         shutil.rmtree(self.run, ignore_errors=True)
+
+
+def with_default(config: TargetConfig) -> tuple[Pool, ...]:
+    """The pools, `default` among them.
+
+    Raises:
+        Refused: together they are more than can be served.
+    """
+    pools = config.pools
+    if all(pool.name != DEFAULT for pool in pools):
+        pools = (make_pool(DEFAULT, (), Path()), *pools)
+    try:
+        pools = check_pools(pools, config.memory_budget)
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+    for pool in pools:
+        if pool.missing:
+            print(f"pool {pool.name} will not serve: {pool.missing}", file=sys.stderr)
+    return pools
 
 
 async def shut_down_tgtd(adm: TgtAdm) -> None:

@@ -15,7 +15,8 @@ from scheduler.store_tools.format import FormatError, Place
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""What is read; the last is what the target writes."""
 CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
 
@@ -109,8 +110,9 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _LAYOUT = struct.Struct(">H" + "".join(_CODES[width] for _, width in _NUMBERS))
 _DIGEST = 32
 _KEY_MAX = 64
-# bytes of name, message and principal at most
-_TEXTS = (("name", 128), ("message", 256), ("principal", 511))
+# bytes of a text at most; the last two are in records of version 2 and later
+_TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
+_TEXTS_OF = {1: 3, 2: 5}
 
 
 @dataclass(frozen=True, order=True)
@@ -187,6 +189,9 @@ class JobRecord:
     name: bytes
     message: bytes
     principal: bytes
+    pool: bytes = b""
+    set: bytes = b""
+    version: int = VERSIONS[-1]
 
     @classmethod
     def decode(cls, data: bytes) -> JobRecord:
@@ -194,7 +199,7 @@ class JobRecord:
         if len(data) < _LAYOUT.size + 2 * _DIGEST:
             raise FormatError(f"a job record of {len(data)} bytes")
         version, *values = _LAYOUT.unpack(data[: _LAYOUT.size])
-        if version != VERSION:
+        if version not in VERSIONS:
             raise FormatError(f"a job record of version {version}")
         numbers = dict(zip((name for name, _ in _NUMBERS), values, strict=True))
         if numbers["state"] not in tuple(JobState):
@@ -205,29 +210,29 @@ class JobRecord:
         at += numbers["key_length"]
         if len(key) != numbers["key_length"] or len(key) > _KEY_MAX:
             raise FormatError("a job record whose key is too long")
-        texts = []
-        for name, most in _TEXTS:
+        texts: dict[str, bytes] = {}
+        for name, most in _TEXTS[: _TEXTS_OF[version]]:
             length = int.from_bytes(data[at : at + 2], "big")
             text = data[at + 2 : at + 2 + length]
             if len(data) < at + 2 + length or length > most:
                 raise FormatError(f"a job record whose {name} is too long")
-            texts.append(text)
+            texts[name] = text
             at += 2 + length
         if at != len(data):
             raise FormatError("a job record with bytes behind its end")
-        return cls(numbers, code_sha256, content_sha256, key, *texts)
+        return cls(numbers, code_sha256, content_sha256, key, **texts, version=version)
 
     def encode(self) -> bytes:
         """Write it."""
-        head = _LAYOUT.pack(VERSION, *(self.numbers[name] for name, _ in _NUMBERS))
-        texts = (self.name, self.message, self.principal)
+        head = _LAYOUT.pack(self.version, *(self.numbers[name] for name, _ in _NUMBERS))
+        texts = [self.name, self.message, self.principal, self.pool, self.set]
         return b"".join(
             [
                 head,
                 self.code_sha256,
                 self.content_sha256,
                 self.key,
-                *(len(each).to_bytes(2, "big") + each for each in texts),
+                *(len(each).to_bytes(2, "big") + each for each in texts[: _TEXTS_OF[self.version]]),
             ]
         )
 

@@ -36,6 +36,8 @@ static const struct option options[] = {
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
+	{"pools", OPTION_TEXT, AT(pools), 1, 4000, NULL,
+	 "file that tells the pools of sandboxes, as osd target serve writes it"},
 	{"reuse", OPTION_REUSE, AT(reuse), 0, 0, "never",
 	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",

@@ -463,6 +463,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.objects = engine->objects,
 		.sandboxd = config->sandboxd,
 		.isolation = config->isolation,
+		.pools = config->pools,
 		.reuse = config->reuse,
 		.allow_bytecode = config->allow_bytecode,
 		.slots = (unsigned)config->slots,

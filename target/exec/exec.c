@@ -29,7 +29,6 @@ static void init_locks(struct osd_exec *exec)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&exec->lock, NULL);
-	pthread_cond_init(&exec->work, NULL);
 	pthread_cond_init(&exec->after.work, NULL);
 	pthread_cond_init(&exec->changed, &monotonic);
 	pthread_mutex_init(&exec->gate_lock, NULL);
@@ -60,7 +59,6 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 {
 	exec->config = *config;
 	exec->objects = config->objects;
-	exec->slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
 	exec->gate_max = OSD_MAX(1u, processors() / 2);
 	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
 	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
@@ -70,14 +68,14 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 }
 
 /* With all signals blocked: they are the host's business. */
-static bool start_thread(pthread_t *thread, void *(*run)(void *exec), struct osd_exec *exec)
+static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
 	sigset_t all, old;
 	int error;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, NULL, run, exec);
+	error = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return error == 0;
 }
@@ -93,13 +91,26 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	if (!start_thread(&exec->after.thread, osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
-	for (; exec->proxy_count < exec->slots; exec->proxy_count++)
-		if (!start_thread(&exec->proxies[exec->proxy_count], osd_proxy_main, exec))
-			return OSD_E_NO_MEMORY;
+	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		for (unsigned i = 0; i < pool->config.max; i++, exec->proxy_count++)
+			if (!start_thread(&exec->proxies[exec->proxy_count], osd_proxy_main, pool))
+				return OSD_E_NO_MEMORY;
 	return OSD_OK;
 }
 
-static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_config *config)
+static enum osd_status open_pools(struct osd_exec *exec, const struct osd_exec_config *config,
+				  char message[256])
+{
+	unsigned slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {0};
+	enum osd_status status =
+		osd_pool_table_load(config->pools, slots, config->reuse, message, &table);
+
+	return status == OSD_OK ? osd_pools_open(exec, &table) : status;
+}
+
+static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_config *config,
+				  char message[256])
 {
 	enum osd_status status = copy_config(exec, config);
 
@@ -112,8 +123,7 @@ static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_c
 	if (status == OSD_OK)
 		status = osd_after_init(&exec->after);
 	if (status == OSD_OK)
-		status = osd_fair_queue_init(&exec->queue, osd_exec_limits[OSD_LIMIT_QUEUE].maximum,
-					     osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].maximum);
+		status = open_pools(exec, config, message);
 	if (status != OSD_OK)
 		return status;
 	osd_pool_init(exec);
@@ -134,10 +144,12 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
 		exec->output_wake = -1;
 	init_locks(exec);
-	status = open_parts(exec, config);
+	message[0] = '\0';
+	status = open_parts(exec, config, message);
 	if (status != OSD_OK) {
-		snprintf(message, 256, "cannot start the execution of jobs: %s",
-			 osd_status_info(status)->meaning);
+		if (!message[0])
+			snprintf(message, 256, "cannot start the execution of jobs: %s",
+				 osd_status_info(status)->meaning);
 		osd_exec_close(exec);
 		return status;
 	}
@@ -150,8 +162,8 @@ static bool free_job(void *arg, struct osd_job_node *node)
 	struct osd_exec *exec = arg;
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 
-	osd_fair_queue_drop(&exec->queue, &job->entry);
-	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_exec_unqueue(exec, job);
+	osd_exec_unplace(exec, job);
 	exec->delayed = job; /* gathered: the table cannot lose nodes while it is walked */
 	return false;
 }
@@ -173,7 +185,7 @@ static void stop_threads(struct osd_exec *exec)
 	pthread_mutex_lock(&exec->lock);
 	exec->stopping = true;
 	osd_service_lost(exec); /* ends every sandbox, and with it what the proxies wait for */
-	pthread_cond_broadcast(&exec->work);
+	osd_pools_wake(exec);
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->after.work);
 	pthread_mutex_unlock(&exec->lock);
@@ -200,13 +212,12 @@ void osd_exec_close(struct osd_exec *exec)
 		free_jobs(exec);
 	osd_after_release(&exec->after);
 	osd_job_table_release(&exec->table);
-	osd_fair_queue_release(&exec->queue);
+	osd_pools_close(exec);
 	osd_closep(&exec->monitor_epoll);
 	osd_closep(&exec->monitor_wake);
 	osd_closep(&exec->output_epoll);
 	osd_closep(&exec->output_wake);
 	pthread_mutex_destroy(&exec->lock);
-	pthread_cond_destroy(&exec->work);
 	pthread_cond_destroy(&exec->after.work);
 	pthread_cond_destroy(&exec->changed);
 	pthread_mutex_destroy(&exec->gate_lock);
@@ -408,7 +419,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, forget_all, exec);
 	pthread_mutex_lock(&exec->lock);
 	exec->formatting = false;
-	pthread_cond_broadcast(&exec->work);
+	osd_pools_wake(exec);
 	pthread_mutex_unlock(&exec->lock);
 	return status;
 }
@@ -417,17 +428,19 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded)
 
 void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 {
+	size_t places;
+
 	pthread_mutex_lock(&exec->lock);
+	places = osd_pools_places(exec);
 	*ret_stats = (struct osd_exec_stats){
 		/* With those that wait for other jobs, or are being accepted. */
-		.queued = exec->queue.place_count -
-			  OSD_MIN(exec->held_count, exec->queue.place_count),
+		.queued = places - OSD_MIN(exec->held_count, places),
 		.held = exec->held_count,
 		.running = exec->running_count,
 		.accepted = exec->accepted,
 		.finished = exec->finished,
 		.lost = exec->lost,
-		.retry_after_msec = osd_exec_retry_after(exec),
+		.retry_after_msec = osd_exec_retry_after(exec->pools),
 		.service_connected = exec->pool.welcomed,
 	};
 	memcpy(ret_stats->isolation, exec->pool.isolation, sizeof(ret_stats->isolation));

@@ -22,15 +22,16 @@
 
 struct osd_exec;
 
-#define OSD_EXEC_SLOTS_MAX 64
+#define OSD_EXEC_SLOTS_MAX 64 /* jobs at a time, in all pools */
 
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
-	enum osd_reuse reuse; /* of sandboxes; zeroed: never */
+	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
+	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
-	unsigned slots; /* jobs at a time, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
+	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */
 	unsigned (*commands_queued)(void *context);

@@ -20,6 +20,7 @@
 #include "exec/fair_queue.h"
 #include "exec/job_record.h"
 #include "exec/job_table.h"
+#include "exec/pool.h"
 #include "exec/sandbox.h"
 
 struct osd_run;
@@ -41,6 +42,7 @@ struct osd_job {
 	struct osd_job_node node;
 	struct osd_fair_entry entry;
 	struct osd_job_record record;
+	struct osd_pool *pool; /* constant, never NULL */
 	unsigned references; /* the table, a proxy, a pending change */
 	bool in_table;
 	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
@@ -67,14 +69,13 @@ struct osd_job {
 
 struct osd_exec {
 	pthread_mutex_t lock;
-	pthread_cond_t work;	       /* a proxy may find something to do */
 	pthread_cond_t changed;	       /* a sandbox or a job changed state */
 	struct osd_exec_config config; /* constant after open, strings owned */
 	struct osd_objects *objects;   /* constant */
-	unsigned slots;		       /* constant */
+	unsigned slots;		       /* of all pools; constant */
+	struct osd_pool *pools;	       /* the first is `default` (pool.h) */
 
 	struct osd_job_table table;
-	struct osd_fair_queue queue;
 	struct osd_job *delayed;
 	struct osd_after_work after;
 	uint64_t next_sequence;
@@ -105,7 +106,7 @@ struct osd_exec {
 /* ---- jobs in memory (job_memory.c); exec->lock held unless said otherwise -------------------- */
 
 /* A job with one reference, not in the table.  NULL: no memory.  No lock needed. */
-struct osd_job *osd_job_create(const struct osd_job_record *record);
+struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_pool *pool);
 struct osd_job *osd_job_ref(struct osd_job *job);
 /* Drops a reference; the last frees the job.  NULL is fine. */
 void osd_job_unref(struct osd_job *job);
@@ -117,6 +118,10 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
 /* Puts a QUEUED job (back) into the queue and wakes a proxy; not before the jobs it waits for have
  * ended. */
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
+/* Takes it out of the queue, its place kept; nothing when it is not queued. */
+void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job);
+/* Gives its place back; nothing when it has none. */
+void osd_exec_unplace(struct osd_exec *exec, struct osd_job *job);
 /* Puts it there after so long. */
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec);
 /* Applies a permitted transition to the record in memory; a refused one is a bug, logged and
@@ -191,7 +196,7 @@ enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
 				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg);
 
 /* submit.c: what a BUSY tells the client to wait; exec->lock held. */
-uint32_t osd_exec_retry_after(const struct osd_exec *exec);
+uint32_t osd_exec_retry_after(const struct osd_pool *pool);
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
@@ -221,7 +226,7 @@ enum osd_status osd_exec_recover(struct osd_exec *exec);
 void osd_exec_sweep(struct osd_exec *exec);
 
 /* Threads; start after open has set up everything they use. */
-void *osd_proxy_main(void *exec);
+void *osd_proxy_main(void *pool);
 void *osd_monitor_main(void *exec);
 void *osd_output_main(void *exec);
 void osd_wake(int eventfd);

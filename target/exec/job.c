@@ -54,17 +54,3 @@ const char *osd_job_state_name(unsigned state)
 		return "?";
 	}
 }
-
-bool osd_job_limits_settle(struct osd_job_limits *limits)
-{
-	if (limits->cpu_usec == 0)
-		limits->cpu_usec = limits->wall_usec;
-#define X(field, row)                                                                              \
-	if (limits->field == 0)                                                                    \
-		limits->field = osd_exec_limits[OSD_LIMIT_##row].standard;                         \
-	if (limits->field > osd_exec_limits[OSD_LIMIT_##row].maximum)                              \
-		return false;
-	OSD_JOB_LIMITS(X)
-#undef X
-	return true;
-}

@@ -64,6 +64,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "it starts by itself when the jobs it was submitted after have ended as asked")          \
 	X(110, UNREACHABLE, FAILED, "a job it was to run after did not complete",                  \
 	  "the message names that job; see why it ended so, then submit both again")               \
+	X(113, WAITS_FOR_POOL, 0, "waiting for its pool, which does not serve",                    \
+	  "the administrator sees why with osd pool show; it then runs by itself")                 \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
@@ -156,14 +158,13 @@ struct osd_job_limits {
 
 #define OSD_JOB_LIMITS_BYTES 64 /* eight numbers of 8 bytes */
 
-/* Replaces zeros by defaults (cpu by wall); false when one is beyond its maximum. */
-bool osd_job_limits_settle(struct osd_job_limits *limits);
-
 #define OSD_JOB_NAME_MAX      128
 #define OSD_JOB_KEY_MAX	      64
 #define OSD_JOB_TAGS_MAX      2304 /* 16 lines of 128 bytes, and some */
 #define OSD_JOB_MESSAGE_MAX   256
 #define OSD_JOB_PRINCIPAL_MAX 511
+#define OSD_JOB_POOL_MAX      64
+#define OSD_JOB_SET_MAX	      64 /* id of a package set */
 #define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
 #define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
@@ -225,6 +226,8 @@ struct osd_job_record {
 	char name[OSD_JOB_NAME_MAX + 1];
 	char message[OSD_JOB_MESSAGE_MAX + 1];
 	char principal[OSD_JOB_PRINCIPAL_MAX + 1];
+	char pool[OSD_JOB_POOL_MAX + 1]; /* "": default */
+	char set[OSD_JOB_SET_MAX + 1];	 /* package set of its last attempt; "": none */
 };
 
 #endif

@@ -88,7 +88,7 @@ static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_
 		if (effects[i].reason == OSD_REASON_WAITS_FOR_SLOT && job->after &&
 		    job->after->left)
 			job->pending.reason = OSD_REASON_WAITS_FOR_JOB;
-		osd_fair_queue_drop(&exec->queue, &job->entry);
+		osd_exec_unqueue(exec, job);
 		return true;
 	}
 	return false;

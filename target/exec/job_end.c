@@ -146,7 +146,7 @@ bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 	if (job->pending.txn || job->end_reason)
 		return false;
 	job->end_reason = reason; /* nobody else ends or starts it from here on */
-	osd_fair_queue_drop(&exec->queue, &job->entry);
+	osd_exec_unqueue(exec, job);
 	exec->held_count -= job->record.state == OSD_STATE_HELD;
 	osd_job_ref(job);
 	return true;

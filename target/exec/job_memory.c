@@ -11,13 +11,14 @@
 
 #define NO_MEMORY_USEC 100000 /* until the queue is tried again */
 
-struct osd_job *osd_job_create(const struct osd_job_record *record)
+struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_pool *pool)
 {
 	struct osd_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
 		return NULL;
 	job->record = *record;
+	job->pool = pool;
 	job->references = 1;
 	job->accepted_usec = osd_monotonic_usec();
 	job->entry.priority = record->priority;
@@ -87,14 +88,25 @@ void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 		return; /* the end of the last of them puts it here */
 	/* A job that had started has given up its place: it gets one again whatever the caps. */
 	if (!job->entry.principal)
-		status = osd_fair_queue_reserve(&exec->queue, job->record.principal, true,
-						&job->entry);
+		status = osd_pool_reserve(job->pool, job->record.principal, true, &job->entry);
 	if (status == OSD_OK)
-		status = osd_fair_queue_push(&exec->queue, &job->entry);
+		status = osd_fair_queue_push(&job->pool->queue, &job->entry);
 	if (status == OSD_OK)
-		pthread_cond_signal(&exec->work);
+		pthread_cond_signal(&job->pool->work);
 	else
 		osd_exec_delay(exec, job, NO_MEMORY_USEC);
+}
+
+void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job)
+{
+	(void)exec;
+	osd_fair_queue_drop(&job->pool->queue, &job->entry);
+}
+
+void osd_exec_unplace(struct osd_exec *exec, struct osd_job *job)
+{
+	(void)exec;
+	osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
 }
 
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
@@ -114,8 +126,8 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	if (!job->in_table)
 		return;
 	undelay(exec, job);
-	osd_fair_queue_drop(&exec->queue, &job->entry);
-	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_exec_unqueue(exec, job);
+	osd_exec_unplace(exec, job);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
 	osd_after_ended(exec, job);

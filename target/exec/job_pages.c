@@ -19,6 +19,7 @@ struct view {
 	size_t ahead;
 	size_t waits_for; /* so many other jobs, and this is the first */
 	struct osd_object_id predecessor;
+	char why[OSD_POOL_WHY_MAX]; /* its pool does not serve; "" */
 };
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -57,6 +58,11 @@ static void put_zone(struct osd_wr *w, const struct view *v)
 	osd_wr_be(w, v->record.zone.id.object_id, 8);
 }
 
+static void put_pool(struct osd_wr *w, const struct view *v)
+{
+	put_text(w, v->record.pool[0] ? v->record.pool : OSD_POOL_DEFAULT);
+}
+
 /* What to do about it: the reason's sentence, with figures where they help. */
 static void put_hint(struct osd_wr *w, const struct view *v)
 {
@@ -69,6 +75,12 @@ static void put_hint(struct osd_wr *w, const struct view *v)
 			 v->waits_for, (unsigned long long)v->predecessor.partition_id,
 			 (unsigned long long)v->predecessor.object_id);
 		put_text(w, text);
+	}
+	if (v->why[0]) {
+		put_text(w, "; pool ");
+		put_pool(w, v);
+		put_text(w, ": ");
+		put_text(w, v->why);
 	}
 	if (record->reason != OSD_REASON_MEMORY_LIMIT)
 		return;
@@ -100,16 +112,13 @@ static void put_digest(struct osd_wr *w, const struct view *v)
 	osd_wr_bytes(w, v->record.code_sha256, sizeof(v->record.code_sha256));
 }
 
-static void put_pool(struct osd_wr *w, const struct view *v)
-{
-	(void)v;
-	put_text(w, "default");
-}
-
+/* The engine, and the package set the last attempt had. */
 static void put_engine(struct osd_wr *w, const struct view *v)
 {
-	(void)v;
 	put_text(w, "python");
+	if (v->record.set[0])
+		put_text(w, " ");
+	put_text(w, v->record.set);
 }
 
 static void put_key(struct osd_wr *w, const struct view *v)
@@ -211,6 +220,17 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 #define STATUS_TAGS   0x28 /* key=value lines */
 #define STATUS_AFTER  0x29 /* entries of EXEC parameter AFTER */
 
+/* exec->lock held.  It waits for a sandbox, and may have to wait for more than other jobs. */
+static void view_waiting(const struct osd_exec *exec, const struct osd_pool *pool, struct view *v)
+{
+	if (pool->failed) {
+		v->record.reason = OSD_REASON_WAITS_FOR_POOL;
+		memcpy(v->why, pool->why, sizeof(v->why));
+	} else if (!exec->pool.welcomed) {
+		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
+	}
+}
+
 /* exec->lock held. */
 static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
 		      struct view *v)
@@ -219,7 +239,7 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 
 	osd_job_show_progress(job, now, false);
 	v->record = job->record;
-	v->ahead = osd_fair_queue_ahead(&exec->queue, &job->entry);
+	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
 	v->waits_for = osd_after_waits_for(job, &v->predecessor);
 	if (job->pending.txn == txn) {
 		v->record.state = job->pending.state;
@@ -230,8 +250,8 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 		v->record.queue_usec = now - job->accepted_usec;
 	if (job->run)
 		osd_run_sample(job->run, &v->record);
-	else if (v->record.reason == OSD_REASON_WAITS_FOR_SLOT && !exec->pool.welcomed)
-		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
+	else if (v->record.reason == OSD_REASON_WAITS_FOR_SLOT)
+		view_waiting(exec, job->pool, v);
 }
 
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.

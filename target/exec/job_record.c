@@ -106,6 +106,8 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	write_text(&w, record->name);
 	write_text(&w, record->message);
 	write_text(&w, record->principal);
+	write_text(&w, record->pool);
+	write_text(&w, record->set);
 	return osd_wr_used(&w);
 }
 
@@ -114,8 +116,9 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 {
 	struct osd_rd r = osd_rd_init(bytes, length);
 	struct osd_job_record record = {0};
+	uint64_t version = osd_rd_be(&r, 2);
 
-	if (osd_rd_be(&r, 2) != OSD_JOB_RECORD_VERSION)
+	if (version < 1 || version > OSD_JOB_RECORD_VERSION)
 		return OSD_E_INTERNAL;
 #define X(member, width) record.member = (__typeof__(record.member))osd_rd_be(&r, width);
 	NUMBERS(X)
@@ -128,6 +131,10 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	read_text(&r, record.name, sizeof(record.name));
 	read_text(&r, record.message, sizeof(record.message));
 	read_text(&r, record.principal, sizeof(record.principal));
+	if (version >= 2) {
+		read_text(&r, record.pool, sizeof(record.pool));
+		read_text(&r, record.set, sizeof(record.set));
+	}
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;

@@ -16,7 +16,7 @@
 
 #include "exec/job.h"
 
-#define OSD_JOB_RECORD_VERSION 1
+#define OSD_JOB_RECORD_VERSION 2 /* 1: without pools, is read too */
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {

@@ -101,7 +101,7 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 		next = sandbox->next;
 		if (sandbox->dead)
 			continue;
-		osd_pool_let_go(exec, sandbox, now, deadline);
+		osd_pool_let_go(sandbox, now, deadline);
 		if (sandbox->job && sandbox->job->record.state == OSD_STATE_RUNNING) {
 			check_limits(sandbox, now, deadline);
 			if (sandbox->job->end_reason)
@@ -195,8 +195,9 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	osd_pool_connect(exec, now, &deadline);
 	check_sandboxes(exec, now, &deadline);
 	osd_pool_refill(exec);
-	if (exec->pool.calm_usec > now)
-		deadline = OSD_MIN(deadline, exec->pool.calm_usec);
+	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		if (pool->calm_usec > now)
+			deadline = OSD_MIN(deadline, pool->calm_usec);
 	check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
 	return deadline;

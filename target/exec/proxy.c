@@ -462,20 +462,22 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 }
 
 /* exec->lock held.  The job that is next, still in the queue; NULL: none may start. */
-static struct osd_job *next_job(const struct osd_exec *exec)
+static struct osd_job *next_job(const struct osd_pool *pool)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_peek(&exec->queue);
+	struct osd_fair_entry *entry = osd_fair_queue_peek(&pool->queue);
 
-	return entry && !exec->formatting && !exec->stopping
+	return entry && !pool->exec->formatting && !pool->exec->stopping &&
+			       pool->busy < pool->active
 		       ? osd_container_of(entry, struct osd_job, entry)
 		       : NULL;
 }
 
 /* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox
  * for the job that is next then, or NULL: *ret_again says whether to look again at once. */
-static struct osd_sandbox *take_sandbox(struct osd_exec *exec, bool *ret_again)
+static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 {
-	struct osd_job *job = next_job(exec);
+	struct osd_exec *exec = pool->exec;
+	struct osd_job *job = next_job(pool);
 	struct osd_sandbox *sandbox = job ? osd_pool_take(exec, job) : NULL;
 
 	*ret_again = sandbox != NULL;
@@ -483,7 +485,7 @@ static struct osd_sandbox *take_sandbox(struct osd_exec *exec, bool *ret_again)
 		return sandbox;
 	if (!osd_pool_renew(exec, sandbox))
 		return NULL;
-	job = next_job(exec); /* not necessarily the same */
+	job = next_job(pool); /* not necessarily the same */
 	if (job && osd_pool_fits(sandbox, job))
 		return sandbox;
 	osd_pool_keep_on(exec, sandbox);
@@ -491,38 +493,42 @@ static struct osd_sandbox *take_sandbox(struct osd_exec *exec, bool *ret_again)
 }
 
 /* exec->lock held. */
-static struct osd_job *take_job(struct osd_exec *exec)
+static struct osd_job *take_job(struct osd_pool *pool)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_pop(&exec->queue);
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
 	struct osd_job *job = osd_job_ref(osd_container_of(entry, struct osd_job, entry));
 
-	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_exec_unplace(pool->exec, job);
+	pool->busy++;
+	memcpy(job->record.set, pool->config.set, sizeof(job->record.set));
 	job->started_usec = osd_monotonic_usec();
 	job->record.attempt++;
 	job->record.started_msec = osd_wall_msec();
 	job->record.queue_usec = job->started_usec - job->accepted_usec;
-	osd_job_apply(exec, job, OSD_JOB_EVENT_TAKE, OSD_REASON_NONE);
+	osd_job_apply(pool->exec, job, OSD_JOB_EVENT_TAKE, OSD_REASON_NONE);
 	return job;
 }
 
 void *osd_proxy_main(void *arg)
 {
-	struct osd_exec *exec = arg;
+	struct osd_pool *pool = arg;
+	struct osd_exec *exec = pool->exec;
 
 	pthread_mutex_lock(&exec->lock);
 	while (!exec->stopping) {
 		bool again;
-		struct osd_sandbox *sandbox = take_sandbox(exec, &again);
-		struct osd_job *job = sandbox ? take_job(exec) : NULL;
+		struct osd_sandbox *sandbox = take_sandbox(pool, &again);
+		struct osd_job *job = sandbox ? take_job(pool) : NULL;
 
 		if (!job) {
 			if (!again)
-				pthread_cond_wait(&exec->work, &exec->lock);
+				pthread_cond_wait(&pool->work, &exec->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&exec->lock);
 		run_job(exec, job, sandbox);
 		pthread_mutex_lock(&exec->lock);
+		pool->busy--;
 	}
 	pthread_mutex_unlock(&exec->lock);
 	return NULL;

@@ -78,7 +78,8 @@ static enum osd_status load_after(struct osd_txn *txn, void *arg)
 
 static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
 {
-	struct osd_job *job = osd_job_create(record);
+	struct osd_pool *pool = osd_pool_of_record(exec, record);
+	struct osd_job *job = pool ? osd_job_create(record, pool) : NULL;
 	enum osd_status status = OSD_OK;
 
 	if (!job)
@@ -90,7 +91,7 @@ static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *rec
 		return status;
 	}
 	/* Caps are for those who submit; what was accepted is kept. */
-	if (osd_fair_queue_reserve(&exec->queue, record->principal, true, &job->entry) != OSD_OK) {
+	if (osd_pool_reserve(pool, record->principal, true, &job->entry) != OSD_OK) {
 		osd_job_unref(job);
 		return OSD_E_NO_MEMORY;
 	}

@@ -24,6 +24,7 @@
 struct osd_exec;
 struct osd_job;
 struct osd_job_limits;
+struct osd_pool;
 
 /* SPAWNING -> WARMING -> READY -> TAKEN -> ENDING; any -> GONE (unlinked, freed with its last
  * reference).  With reuse also TAKEN -> KEPT -> TAKEN or ENDING. */
@@ -41,6 +42,7 @@ struct osd_sandbox {
 	struct osd_sandbox *next;
 	uint64_t id;
 	enum osd_sandbox_state state;
+	struct osd_pool *pool; /* constant */
 	unsigned references; /* the list, a proxy, the output thread in passing */
 	pid_t pid;	     /* in the target's pid namespace */
 	int pidfd, job_fd, stdout_fd, stderr_fd; /* -1: none */
@@ -80,14 +82,10 @@ struct osd_sandbox_pool {
 	uint64_t next_id;
 	char isolation[32]; /* level reached */
 	struct osd_sandbox *list;
-	unsigned spares;           /* constant */
 	unsigned alive_max;        /* less when iosd-sandboxd keeps fewer */
-	uint64_t calm_usec;	    /* after a refusal: no new SPAWN before this */
-	uint64_t linger_usec;	    /* after a job: no SPAWN before this, if enough are READY */
-	struct osd_sandbox_limits usual; /* limits of sandboxes forked ahead; constant */
 };
 
-/* exec->lock held in all of these. */
+/* The sandboxes of all pools, each with its own.  exec->lock held in all of these. */
 void osd_pool_init(struct osd_exec *exec);
 /* What iosd-sandboxd is to enforce for a job. */
 struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits);
@@ -125,7 +123,7 @@ bool osd_pool_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
 /* ---- ends ------------------------------------------------------------------------------- */
 
 /* A sandbox whose job is over may exit, once it is time to. */
-void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,
+void osd_pool_let_go(struct osd_sandbox *sandbox, uint64_t now_usec,
 		     uint64_t *deadline);
 /* Asks for other limits; false: the connection is gone.  The answer clears limits_asked. */
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,

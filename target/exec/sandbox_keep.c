@@ -23,7 +23,8 @@ bool osd_pool_fits(const struct osd_sandbox *sandbox, const struct osd_job *job)
 {
 	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&job->record.limits);
 
-	return osd_reuse_fits(sandbox->principal, &sandbox->limits, job->record.principal, &wanted);
+	return sandbox->pool == job->pool &&
+	       osd_reuse_fits(sandbox->principal, &sandbox->limits, job->record.principal, &wanted);
 }
 
 /* The one that has waited longest: it has been READY longest. */
@@ -40,19 +41,19 @@ struct osd_sandbox *osd_pool_find_kept(struct osd_exec *exec, const struct osd_j
 }
 
 /* At most as many wait as may work; the longest unused one goes first. */
-static void make_room(struct osd_exec *exec)
+static void make_room(struct osd_exec *exec, const struct osd_pool *pool)
 {
 	struct osd_sandbox *oldest = NULL;
 	unsigned kept = 0;
 
 	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next) {
-		if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->dead)
+		if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->dead || sandbox->pool != pool)
 			continue;
 		kept++;
 		if (!oldest || sandbox->kill_usec < oldest->kill_usec)
 			oldest = sandbox;
 	}
-	if (kept >= exec->slots)
+	if (kept >= pool->config.max)
 		osd_pool_kill(exec, oldest);
 }
 
@@ -76,7 +77,7 @@ void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const cha
 		osd_pool_give_back(exec, sandbox, true);
 		return;
 	}
-	make_room(exec);
+	make_room(exec, sandbox->pool);
 	sandbox->principal = name;
 	sandbox->ready_again = false;
 	sandbox->calls_seen = atomic_load(&sandbox->shm->call.seq);
@@ -89,7 +90,7 @@ void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const cha
 void osd_pool_keep_on(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
 	set_kept(exec, sandbox);
-	pthread_cond_signal(&exec->work);
+	pthread_cond_signal(&sandbox->pool->work);
 }
 
 /* What it printed while it cleaned up belongs to no job. */

@@ -31,14 +31,9 @@
 
 void osd_pool_init(struct osd_exec *exec)
 {
-	struct osd_sandbox_pool *pool = &exec->pool;
-	struct osd_job_limits limits = {0};
-
-	osd_job_limits_settle(&limits);
-	*pool = (struct osd_sandbox_pool){.fd = -1, .next_id = 1, .spares = exec->slots + 1};
-	/* Those at work, those waiting, and as many that are just ending. */
-	pool->alive_max = 2 * exec->slots + pool->spares + 1;
-	pool->usual = osd_sandbox_limits_of(&limits);
+	exec->pool = (struct osd_sandbox_pool){.fd = -1, .next_id = 1};
+	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		exec->pool.alive_max += pool->alive_max;
 }
 
 struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits)
@@ -89,18 +84,19 @@ static void unlink_sandbox(struct osd_exec *exec, struct osd_sandbox *sandbox)
 
 /* ---- asking for sandboxes -------------------------------------------------------------------- */
 
-static bool spawn(struct osd_exec *exec)
+static bool spawn(struct osd_exec *exec, struct osd_pool *pool)
 {
-	struct osd_sandbox_pool *pool = &exec->pool;
 	struct osd_sandbox *sandbox = calloc(1, sizeof(*sandbox));
-	uint8_t body[64];
+	uint8_t body[OSD_SANDBOX_LIMITS_BYTES + OSD_JOB_POOL_MAX];
 	size_t length = osd_sandbox_limits_encode(&pool->usual, body, sizeof(body));
+	size_t name = strlen(pool->config.name);
 
 	if (!sandbox)
 		return false;
 	*sandbox = (struct osd_sandbox){
-		.next = pool->list,
-		.id = pool->next_id++,
+		.next = exec->pool.list,
+		.pool = pool,
+		.id = exec->pool.next_id++,
 		.state = OSD_SANDBOX_SPAWNING,
 		.references = 1,
 		.pidfd = -1,
@@ -111,32 +107,59 @@ static bool spawn(struct osd_exec *exec)
 		.wall_usec = OSD_NEVER,
 		.kill_usec = osd_monotonic_usec() + WARM_USEC,
 	};
-	pool->list = sandbox;
-	return osd_service_send(exec, OSD_SANDBOXD_SPAWN, sandbox->id, body, length);
+	exec->pool.list = sandbox;
+	memcpy(body + length, pool->config.name, name);
+	return osd_service_send(exec, OSD_SANDBOXD_SPAWN, sandbox->id, body, length + name);
+}
+
+struct census {
+	unsigned alive, useful, taken, warming, ready;
+};
+
+static struct census count(const struct osd_exec *exec, const struct osd_pool *pool)
+{
+	struct census census = {0};
+
+	for (const struct osd_sandbox *s = exec->pool.list; s; s = s->next) {
+		if (s->pool != pool)
+			continue;
+		census.alive++;
+		census.useful += s->state <= OSD_SANDBOX_TAKEN && !s->dead;
+		census.taken += s->state == OSD_SANDBOX_TAKEN && !s->dead;
+		census.warming += s->state <= OSD_SANDBOX_WARMING;
+		census.ready += s->state == OSD_SANDBOX_READY;
+	}
+	return census;
+}
+
+/* As many as the work at hand asks for, min at least, and the spares.  False: no connection. */
+static bool refill(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
+{
+	struct census census = count(exec, pool);
+	unsigned wanted = OSD_MAX((unsigned)pool->config.min, census.taken);
+
+	if (now < pool->linger_usec && census.ready >= wanted) {
+		osd_monitor_by(exec, pool->linger_usec);
+		return true;
+	}
+	wanted += OSD_MIN((unsigned)pool->queue.entry_count, pool->active);
+	wanted = OSD_MIN(wanted, pool->active) + (unsigned)pool->config.spares;
+	for (; census.useful < wanted && census.warming < FORKS_AT_ONCE &&
+	       census.alive < pool->alive_max;
+	     census.useful++, census.warming++, census.alive++)
+		if (!spawn(exec, pool))
+			return false;
+	return true;
 }
 
 void osd_pool_refill(struct osd_exec *exec)
 {
-	struct osd_sandbox_pool *pool = &exec->pool;
-	unsigned useful = 0, warming = 0, alive = 0, ready = 0;
 	uint64_t now = osd_monotonic_usec();
 
-	if (!pool->welcomed || exec->stopping || now < pool->calm_usec)
+	if (!exec->pool.welcomed || exec->stopping)
 		return;
-	for (struct osd_sandbox *sandbox = pool->list; sandbox; sandbox = sandbox->next) {
-		alive++;
-		useful += sandbox->state <= OSD_SANDBOX_TAKEN && !sandbox->dead;
-		warming += sandbox->state <= OSD_SANDBOX_WARMING;
-		ready += sandbox->state == OSD_SANDBOX_READY;
-	}
-	if (now < pool->linger_usec && ready >= exec->slots) {
-		osd_monitor_by(exec, pool->linger_usec);
-		return;
-	}
-	for (; useful < exec->slots + pool->spares && warming < FORKS_AT_ONCE &&
-	       alive < pool->alive_max;
-	     useful++, warming++, alive++)
-		if (!spawn(exec))
+	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		if (pool->serving && now >= pool->calm_usec && !refill(exec, pool, now))
 			return;
 }
 
@@ -206,7 +229,7 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
 			sandbox->kill_usec = OSD_NEVER;
-			pthread_cond_signal(&exec->work);
+			pthread_cond_signal(&sandbox->pool->work);
 			osd_pool_refill(exec);
 			return;
 		}
@@ -229,19 +252,19 @@ void osd_pool_refused(struct osd_exec *exec, uint64_t id)
 		pthread_cond_broadcast(&exec->changed);
 		return;
 	}
-	exec->pool.calm_usec = osd_monotonic_usec() + REFUSED_CALM_USEC;
+	sandbox->pool->calm_usec = osd_monotonic_usec() + REFUSED_CALM_USEC;
 	unlink_sandbox(exec, sandbox);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-static struct osd_sandbox *find_ready(struct osd_exec *exec)
+static struct osd_sandbox *find_ready(struct osd_exec *exec, const struct osd_pool *pool)
 {
 	struct osd_sandbox *found = NULL;
 
 	/* The oldest: the list has the youngest first. */
 	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
-		if (sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
+		if (sandbox->pool == pool && sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
 			found = sandbox;
 	return found;
 }
@@ -251,7 +274,7 @@ struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *j
 	struct osd_sandbox *found = osd_pool_find_kept(exec, job);
 
 	if (!found)
-		found = find_ready(exec);
+		found = find_ready(exec, job->pool);
 	if (found) {
 		found->state = OSD_SANDBOX_TAKEN;
 		found->references++;
@@ -267,12 +290,12 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;
-		pthread_cond_signal(&exec->work);
+		pthread_cond_signal(&sandbox->pool->work);
 	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
 		uint64_t now = osd_monotonic_usec();
 
 		sandbox->state = OSD_SANDBOX_ENDING;
-		sandbox->let_go_usec = exec->pool.linger_usec = now + LINGER_USEC;
+		sandbox->let_go_usec = sandbox->pool->linger_usec = now + LINGER_USEC;
 		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, now + EXIT_USEC);
 		osd_monitor_by(exec, sandbox->let_go_usec);
 		if (sandbox->dead && sandbox->exit_known)
@@ -282,10 +305,10 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 	osd_pool_refill(exec);
 }
 
-void osd_pool_let_go(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now_usec,
+void osd_pool_let_go(struct osd_sandbox *sandbox, uint64_t now_usec,
 		     uint64_t *deadline)
 {
-	bool hurry = exec->queue.entry_count > 0; /* the slot in iosd-sandboxd is wanted */
+	bool hurry = sandbox->pool->queue.entry_count > 0; /* the slot in iosd-sandboxd is wanted */
 
 	if (!sandbox->answer_due || sandbox->state != OSD_SANDBOX_ENDING)
 		return;

@@ -105,6 +105,7 @@ void osd_service_lost(struct osd_exec *exec)
 	pool->fd = -1;
 	pool->welcomed = false;
 	pool->isolation[0] = '\0';
+	osd_pools_unserved(exec);
 	pool->retry_usec = osd_monotonic_usec() + RETRY_FIRST_USEC;
 	osd_pool_service_lost(exec);
 }
@@ -163,6 +164,7 @@ static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *m
 {
 	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
 	struct osd_sandbox_exit status;
+	struct osd_pool_news news;
 
 	switch (message->type) {
 	case OSD_SANDBOXD_WELCOME:
@@ -183,6 +185,11 @@ static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *m
 		return true;
 	case OSD_SANDBOXD_LIMITS_SET:
 		osd_pool_limits_set(exec, message->sandbox_id);
+		return true;
+	case OSD_SANDBOXD_POOL:
+		if (!osd_pool_news_decode(message->body, message->body_bytes, &news))
+			return false;
+		osd_pool_news(exec, &news);
 		return true;
 	default:
 		return false;

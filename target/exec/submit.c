@@ -11,12 +11,12 @@
 #include "wire/cursor.h"
 
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
-#define LEAST_MEMORY	 (UINT64_C(32) << 20) /* below this the interpreter does not come up */
 
 /* One submission on its way. */
 struct acceptance {
 	struct osd_exec *exec;
 	const struct osd_exec_submission *submission;
+	struct osd_pool *pool;
 	struct osd_job_record record;
 	struct osd_after *after; /* the job's; NULL: it waits for none */
 	uint8_t tags[OSD_JOB_TAGS_MAX];
@@ -36,14 +36,23 @@ static bool supported(const struct osd_exec_params *params)
 {
 	if (osd_exec_has(params, OSD_EXEC_PARAM_ENGINE) && !is_text(&params->engine, "python"))
 		return false;
-	if (osd_exec_has(params, OSD_EXEC_PARAM_POOL) && !is_text(&params->pool, "default"))
-		return false;
 	if ((osd_exec_code_form(params->flags) & OSD_CODE_PACKING) == OSD_CODE_ZSTD)
 		return false;
 	return !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
 }
 
-static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params)
+static struct osd_pool *find_pool(struct osd_exec *exec, const struct osd_exec_params *params)
+{
+	struct osd_pool *pool;
+
+	pthread_mutex_lock(&exec->lock);
+	pool = osd_pool_find_named(exec, params->pool.bytes, params->pool.length);
+	pthread_mutex_unlock(&exec->lock);
+	return pool;
+}
+
+static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params,
+			const struct osd_pool *pool)
 {
 	record->limits = (struct osd_job_limits){
 		.wall_usec = params->wall_usec,
@@ -54,8 +63,7 @@ static bool fill_limits(struct osd_job_record *record, const struct osd_exec_par
 		.open_files = params->open_files,
 		.io_bytes = params->io_bytes,
 	};
-	return osd_job_limits_settle(&record->limits) &&
-	       record->limits.memory_bytes >= LEAST_MEMORY;
+	return osd_pool_settle_limits(&pool->config, &record->limits);
 }
 
 static void fill_digests(struct osd_job_record *record,
@@ -137,13 +145,14 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 	};
 	if (record->key_length)
 		memcpy(record->key, params->key.bytes, record->key_length);
+	memcpy(record->pool, acceptance->pool->config.name, sizeof(record->pool));
 	copy_text(record->name, sizeof(record->name), &params->name);
 	copy_text(record->principal, sizeof(record->principal),
 		  &(struct osd_exec_text){(const uint8_t *)submission->principal,
 					  (uint32_t)strlen(submission->principal)});
 	fill_tags(acceptance, params);
 	fill_digests(record, submission);
-	return fill_limits(record, params) ? OSD_OK : OSD_E_CDB_FIELD;
+	return fill_limits(record, params, acceptance->pool) ? OSD_OK : OSD_E_CDB_FIELD;
 }
 
 /* ---- the accepting transaction --------------------------------------------------------------- */
@@ -233,9 +242,10 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 	memcpy(job->content + args->length, submission->code, submission->code_length);
 }
 
-uint32_t osd_exec_retry_after(const struct osd_exec *exec)
+uint32_t osd_exec_retry_after(const struct osd_pool *pool)
 {
-	return (uint32_t)OSD_MIN(20 + 5 * exec->queue.place_count / exec->slots, (size_t)5000);
+	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / pool->config.max,
+				 UINT64_C(5000));
 }
 
 /* exec->lock held.  A place in the queue and, if synchronous, among the waits. */
@@ -244,25 +254,25 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 			       struct osd_exec_refusal *refusal)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_pool *pool = acceptance->pool;
 	enum osd_status status = OSD_OK;
 
-	refusal->queue_depth = exec->queue.place_count;
-	refusal->retry_after_msec = osd_exec_retry_after(exec);
+	refusal->queue_depth = pool->queue.place_count;
+	refusal->retry_after_msec = osd_exec_retry_after(pool);
 	if (exec->formatting)
 		return OSD_E_NOT_READY;
 	if (exec->pool.isolation_refused)
 		return OSD_E_ISOLATION;
-	if (submission->done && !exec->pool.welcomed)
+	if (submission->done && (!exec->pool.welcomed || pool->failed))
 		return OSD_E_BUSY;
 	if (submission->done)
 		status = osd_exec_wait_reserve(exec, submission, ret_wait);
 	if (status == OSD_OK)
-		status = osd_fair_queue_reserve(&exec->queue, acceptance->record.principal, false,
-						&job->entry);
+		status = osd_pool_reserve(pool, acceptance->record.principal, false, &job->entry);
 	if (status == OSD_OK)
 		status = osd_after_watch(exec, job);
 	if (status != OSD_OK) {
-		osd_fair_queue_unreserve(&exec->queue, &job->entry);
+		osd_exec_unplace(exec, job);
 		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
 		return status;
 	}
@@ -325,7 +335,7 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 	exec->accepting--;
 	if (acceptance->existing) {
 		osd_after_drop(exec, job);
-		osd_fair_queue_unreserve(&exec->queue, &job->entry);
+		osd_exec_unplace(exec, job);
 	} else {
 		job->record = acceptance->record;
 		exec->accepted++;
@@ -350,7 +360,7 @@ static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exe
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	osd_after_drop(exec, job);
-	osd_fair_queue_unreserve(&exec->queue, &job->entry);
+	osd_exec_unplace(exec, job);
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);
@@ -382,10 +392,11 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;
-	status = fill_record(&acceptance);
+	acceptance.pool = find_pool(exec, submission->params);
+	status = acceptance.pool ? fill_record(&acceptance) : OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
 		return status;
-	job = osd_job_create(&acceptance.record);
+	job = osd_job_create(&acceptance.record, acceptance.pool);
 	if (!job)
 		return OSD_E_NO_MEMORY;
 	status = osd_after_create(submission->params, &job->after);

@@ -102,17 +102,17 @@ static void test_other_principals(void)
 	size_t places;
 
 	CHECK(submit("alice", 0, &first) == OSD_OK);
-	places = exec->queue.place_count;
+	places = exec->pools->queue.place_count;
 	CHECK(submit("bob", first.object_id, &job) == OSD_E_CDB_FIELD);
 	CHECK(submit("alice", first.object_id + 100, &job) == OSD_E_CDB_FIELD);
-	CHECK(exec->queue.place_count == places && awaited() == 0);
+	CHECK(exec->pools->queue.place_count == places && awaited() == 0);
 	CHECK(submit("alice", first.object_id, &job) == OSD_OK);
 	CHECK(awaited() == 1);
 	CHECK(read_record(job).reason == OSD_REASON_WAITS_FOR_JOB);
 	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
 	CHECK(awaited() == 0);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
-	CHECK(exec->queue.place_count == places - 1);
+	CHECK(exec->pools->queue.place_count == places - 1);
 }
 
 /* The record of a job that has ended may not go before those that wait for it have ended too. */

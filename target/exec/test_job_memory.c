@@ -8,12 +8,13 @@
 #include "exec/exec_impl.h"
 
 static struct osd_exec exec;
+static struct osd_pool pool;
 
 static struct osd_job *admit_job(uint64_t object_id)
 {
 	struct osd_job_record record = {
 		.id = {0x10000, object_id}, .sequence = object_id, .state = OSD_STATE_QUEUED};
-	struct osd_job *job = osd_job_create(&record);
+	struct osd_job *job = osd_job_create(&record, &pool);
 
 	CHECK(job);
 	osd_exec_admit(&exec, job);
@@ -24,10 +25,10 @@ static struct osd_job *admit_job(uint64_t object_id)
 /* A proxy takes the job, and its sandbox is lost. */
 static void lose_one(struct osd_job *job)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_pop(&exec.queue);
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool.queue);
 
 	CHECK(entry == &job->entry);
-	osd_fair_queue_unreserve(&exec.queue, entry);
+	osd_fair_queue_unreserve(&pool.queue, entry);
 	osd_exec_delay(&exec, job, 1000000);
 	CHECK(exec.delayed == job);
 }
@@ -39,10 +40,10 @@ static void test_released_before_its_time(void)
 
 	lose_one(job);
 	osd_exec_enqueue(&exec, job);
-	CHECK(exec.delayed == NULL && exec.queue.entry_count == 2);
-	CHECK(osd_fair_queue_pop(&exec.queue) == &job->entry);
-	CHECK(osd_fair_queue_pop(&exec.queue) == &other->entry);
-	CHECK(exec.queue.entry_count == 0);
+	CHECK(exec.delayed == NULL && pool.queue.entry_count == 2);
+	CHECK(osd_fair_queue_pop(&pool.queue) == &job->entry);
+	CHECK(osd_fair_queue_pop(&pool.queue) == &other->entry);
+	CHECK(pool.queue.entry_count == 0);
 	osd_exec_forget(&exec, job);
 	osd_exec_forget(&exec, other);
 }
@@ -58,20 +59,22 @@ static void test_forgotten_while_delayed(void)
 	osd_exec_forget(&exec, first);
 	CHECK(exec.delayed == second && !second->next_delayed);
 	osd_exec_forget(&exec, second);
-	CHECK(!exec.delayed && exec.table.count == 0 && exec.queue.place_count == 0);
+	CHECK(!exec.delayed && exec.table.count == 0 && pool.queue.place_count == 0);
 }
 
 int main(void)
 {
 	pthread_mutex_init(&exec.lock, NULL);
-	pthread_cond_init(&exec.work, NULL);
+	pool.exec = &exec;
+	exec.pools = &pool;
+	pthread_cond_init(&pool.work, NULL);
 	pthread_cond_init(&exec.changed, NULL);
 	exec.monitor_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	CHECK(osd_job_table_init(&exec.table) == OSD_OK);
-	CHECK(osd_fair_queue_init(&exec.queue, 10, 10) == OSD_OK);
+	CHECK(osd_fair_queue_init(&pool.queue, 10, 10) == OSD_OK);
 	test_released_before_its_time();
 	test_forgotten_while_delayed();
-	osd_fair_queue_release(&exec.queue);
+	osd_fair_queue_release(&pool.queue);
 	osd_job_table_release(&exec.table);
 	close(exec.monitor_wake);
 	return 0;

@@ -27,6 +27,8 @@ static struct osd_job_record sample(void)
 		.name = "a name",
 		.message = "half way",
 		.principal = "chap:alice",
+		.pool = "numpy",
+		.set = "numpy-0123456789abcdef",
 	};
 
 	return record;
@@ -42,14 +44,23 @@ static void test_encoding(void)
 	CHECK(decoded.priority == -100 && decoded.generation == UINT64_MAX - 1);
 	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
 	CHECK(strcmp(decoded.name, "a name") == 0 && strcmp(decoded.principal, "chap:alice") == 0);
+	CHECK(strcmp(decoded.pool, "numpy") == 0 && strcmp(decoded.set, record.set) == 0);
 	for (size_t cut = 0; cut < length; cut++)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 	bytes[1]++; /* a later version */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
+	bytes[1] = 1; /* an earlier one ends with the principal */
+	length -= 4 + strlen(record.pool) + strlen(record.set);
+	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+	CHECK(!decoded.pool[0] && !decoded.set[0] && strcmp(decoded.name, "a name") == 0);
+	for (size_t cut = 0; cut < length; cut++)
+		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 
 	memset(record.name, 'n', sizeof(record.name) - 1);
 	memset(record.message, 'm', sizeof(record.message) - 1);
 	memset(record.principal, 'p', sizeof(record.principal) - 1);
+	memset(record.pool, 'q', sizeof(record.pool) - 1);
+	memset(record.set, 's', sizeof(record.set) - 1);
 	record.key_length = OSD_JOB_KEY_MAX;
 	length = osd_job_record_encode(&record, bytes);
 	CHECK(length < OSD_JOB_RECORD_MAX);

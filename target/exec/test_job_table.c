@@ -66,20 +66,6 @@ static void test_lookup(void)
 	osd_job_table_release(&table);
 }
 
-static void test_limits(void)
-{
-	struct osd_job_limits limits = {.wall_usec = 5};
-
-	CHECK(osd_job_limits_settle(&limits));
-	CHECK(limits.cpu_usec == 5 && limits.memory_bytes == UINT64_C(256) << 20);
-	CHECK(limits.processes == 1 && limits.result_bytes == UINT64_C(1) << 30);
-	limits.processes = 16;
-	CHECK(osd_job_limits_settle(&limits));
-	limits.processes = 17;
-	CHECK(!osd_job_limits_settle(&limits));
-	CHECK(sizeof(limits) == OSD_JOB_LIMITS_BYTES);
-}
-
 static void test_reasons(void)
 {
 	CHECK(osd_job_reason_info(304)->terminal_state == OSD_STATE_LIMIT_EXCEEDED);
@@ -102,7 +88,6 @@ int main(void)
 {
 	test_transitions();
 	test_lookup();
-	test_limits();
 	test_reasons();
 	return 0;
 }

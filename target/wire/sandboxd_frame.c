@@ -17,6 +17,7 @@ static bool type_known(uint16_t type)
 	case OSD_SANDBOXD_EXITED:
 	case OSD_SANDBOXD_REFUSED:
 	case OSD_SANDBOXD_LIMITS_SET:
+	case OSD_SANDBOXD_POOL:
 		return true;
 	}
 	return false;
@@ -80,6 +81,45 @@ bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length,
 	if (r.bad || osd_rd_left(&r))
 		return false;
 	*ret_limits = limits;
+	return true;
+}
+
+static void write_text(struct osd_wr *w, const uint8_t *text, uint16_t length)
+{
+	osd_wr_be(w, length, 2);
+	osd_wr_bytes(w, text, length);
+}
+
+static const uint8_t *read_text(struct osd_rd *r, uint16_t *ret_length)
+{
+	*ret_length = (uint16_t)osd_rd_be(r, 2);
+	return osd_rd_bytes(r, *ret_length);
+}
+
+size_t osd_pool_news_encode(const struct osd_pool_news *news, uint8_t *bytes, size_t capacity)
+{
+	struct osd_wr w = osd_wr_init(bytes, capacity);
+
+	osd_wr_be(&w, news->state, 1);
+	write_text(&w, news->name, news->name_bytes);
+	write_text(&w, news->set, news->set_bytes);
+	write_text(&w, news->why, news->why_bytes);
+	return w.bad ? 0 : osd_wr_used(&w);
+}
+
+bool osd_pool_news_decode(const uint8_t *bytes, size_t length, struct osd_pool_news *ret_news)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	struct osd_pool_news news;
+	uint8_t state = (uint8_t)osd_rd_be(&r, 1);
+
+	news.name = read_text(&r, &news.name_bytes);
+	news.set = read_text(&r, &news.set_bytes);
+	news.why = read_text(&r, &news.why_bytes);
+	if (r.bad || osd_rd_left(&r) || state > OSD_POOL_FAILED || !news.name_bytes)
+		return false;
+	news.state = (enum osd_pool_state)state;
+	*ret_news = news;
 	return true;
 }
 

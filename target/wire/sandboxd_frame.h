@@ -19,7 +19,7 @@
 enum osd_sandboxd_type {
 	/* target -> iosd-sandboxd */
 	OSD_SANDBOXD_HELLO = 1,  /* body: be32 most sandboxes alive at once */
-	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits */
+	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
 	OSD_SANDBOXD_LIMITS = 3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
 	OSD_SANDBOXD_KILL = 4,
 	/* iosd-sandboxd -> target */
@@ -29,7 +29,23 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_EXITED = 19,  /* body: struct osd_sandbox_exit */
 	OSD_SANDBOXD_REFUSED = 20, /* SPAWN or LIMITS failed; body: text */
 	OSD_SANDBOXD_LIMITS_SET = 21,
+	OSD_SANDBOXD_POOL = 22, /* after WELCOME, and at each change; body: struct osd_pool_news */
 };
+
+enum osd_pool_state {
+	OSD_POOL_STARTING, /* its zygote warms up, or is about to be started again */
+	OSD_POOL_SERVING,
+	OSD_POOL_FAILED, /* it did not come up; it is tried again now and then */
+};
+
+/* be8 state, then three texts, each be16 n and n bytes. */
+struct osd_pool_news {
+	enum osd_pool_state state;
+	const uint8_t *name, *set, *why; /* borrowed; set: id of its package set, none: empty */
+	uint16_t name_bytes, set_bytes, why_bytes;
+};
+
+#define OSD_SANDBOX_LIMITS_BYTES 20u /* encoded; in a SPAWN the pool's name follows */
 
 struct osd_sandbox_limits {
 	uint64_t memory_bytes;
@@ -64,6 +80,8 @@ size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *
 bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandboxd_message *ret_message);
 size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes, size_t capacity);
 bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_limits *ret_limits);
+size_t osd_pool_news_encode(const struct osd_pool_news *news, uint8_t *bytes, size_t capacity);
+bool osd_pool_news_decode(const uint8_t *bytes, size_t length, struct osd_pool_news *ret_news);
 size_t osd_sandbox_exit_encode(const struct osd_sandbox_exit *status, uint8_t *bytes, size_t capacity);
 bool osd_sandbox_exit_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_exit *ret_status);
 

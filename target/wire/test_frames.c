@@ -156,6 +156,24 @@ static void test_sandboxd(void)
 	CHECK(!osd_sandboxd_decode(bytes, length, &message));
 }
 
+static void test_pool_news(void)
+{
+	static const uint8_t body[] = {2, 0, 2, 'n', 'p', 0, 4, 'n', 'p', '-', '1', 0, 3, 'w', 'h', 'y'};
+	struct osd_pool_news news;
+	uint8_t bytes[32];
+
+	CHECK(osd_pool_news_decode(body, sizeof(body), &news));
+	CHECK(news.state == OSD_POOL_FAILED);
+	CHECK_BYTES(news.name, news.name_bytes, "np", 2);
+	CHECK_BYTES(news.set, news.set_bytes, "np-1", 4);
+	CHECK_BYTES(news.why, news.why_bytes, "why", 3);
+	CHECK_BYTES(bytes, osd_pool_news_encode(&news, bytes, sizeof(bytes)), body, sizeof(body));
+	for (size_t cut = 0; cut < sizeof(body); cut++)
+		CHECK(!osd_pool_news_decode(body, cut, &news));
+	CHECK(!osd_pool_news_decode((const uint8_t *)"\3\0\1x\0\0\0\0", 8, &news));
+	CHECK(!osd_pool_news_decode((const uint8_t *)"\0\0\0\0\0\0\0", 7, &news));
+}
+
 static void test_exit_report(void)
 {
 	struct osd_sandbox_exit status = {.wait_status = -9,
@@ -183,6 +201,7 @@ int main(void)
 	test_run();
 	test_job_messages();
 	test_sandboxd();
+	test_pool_news();
 	test_exit_report();
 	return 0;
 }

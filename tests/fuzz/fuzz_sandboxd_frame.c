@@ -8,10 +8,15 @@ static void fuzz_bodies(const uint8_t *body, size_t length)
 {
 	struct osd_sandbox_limits limits;
 	struct osd_sandbox_exit status;
-	uint8_t again[64];
+	struct osd_pool_news news;
+	uint8_t again[OSD_SANDBOXD_BODY_MAX];
 
 	if (osd_sandbox_limits_decode(body, length, &limits)) {
 		HOLDS(osd_sandbox_limits_encode(&limits, again, sizeof(again)) == length);
+		HOLDS(!memcmp(body, again, length));
+	}
+	if (length <= sizeof(again) && osd_pool_news_decode(body, length, &news)) {
+		HOLDS(osd_pool_news_encode(&news, again, sizeof(again)) == length);
 		HOLDS(!memcmp(body, again, length));
 	}
 	if (osd_sandbox_exit_decode(body, length, &status)) {

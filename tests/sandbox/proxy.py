@@ -24,7 +24,7 @@ BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
 
 HELLO, SPAWN, LIMITS, KILL = 1, 2, 3, 4
-WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET = 17, 18, 19, 20, 21
+WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL = 17, 18, 19, 20, 21, 22
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
 SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
@@ -99,6 +99,29 @@ class Outcome:
     calls: list[int] = field(default_factory=list)
 
 
+STARTING, SERVING, FAILING = range(3)  # states of a pool
+
+
+@dataclass
+class PoolNews:
+    """struct osd_pool_news."""
+
+    state: int
+    name: str
+    set: str
+    why: str
+
+    @classmethod
+    def decode(cls, body: bytes) -> PoolNews:
+        texts, at = [], 1
+        for _ in range(3):
+            length = int.from_bytes(body[at : at + 2], "big")
+            texts.append(body[at + 2 : at + 2 + length].decode())
+            at += 2 + length
+        assert at == len(body)
+        return cls(body[0], *texts)
+
+
 class Daemon:
     """A running iosd-sandboxd and the one connection to it."""
 
@@ -151,16 +174,30 @@ class Daemon:
                 raise PermissionError(message[2].decode())
             self.pending.append(message)
 
-    def spawn(self, limits: Limits | None = None) -> Sandbox:
+    def wait_for_pool(self, name: str, *states: int) -> PoolNews:
+        """The pool's next news, of one of these states."""
+        while True:
+            for i, message in enumerate(self.pending):
+                if message[0] == POOL and (news := PoolNews.decode(message[2])).name == name:
+                    self.pending.pop(i)
+                    if news.state in states:
+                        return news
+                    break
+            else:
+                self.pending.append(self.receive())
+
+    def spawn(self, limits: Limits | None = None, pool: str = "") -> Sandbox:
         sandbox_id = self.next_id
         self.next_id += 1
-        self.send(SPAWN, sandbox_id, (limits or Limits()).encode())
+        self.send(SPAWN, sandbox_id, (limits or Limits()).encode() + pool.encode())
         body, fds = self.wait_for(SPAWNED, sandbox_id)
         return Sandbox(self, sandbox_id, int.from_bytes(body, "big"), fds)
 
-    def run(self, code: str | bytes, limits: Limits | None = None, **job: object) -> Outcome:
+    def run(
+        self, code: str | bytes, limits: Limits | None = None, pool: str = "", **job: object
+    ) -> Outcome:
         """One job in a sandbox of its own, from spawn to exit."""
-        sandbox = self.spawn(limits)
+        sandbox = self.spawn(limits, pool)
         try:
             sandbox.wait_ready()
             sandbox.start(code, **job)  # type: ignore[arg-type]

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* package_set.c -- may this folder be trusted with what a pool's zygote imports?  Everything in it must
+ * be root's, or ours, and nobody else's to write; nothing but files and folders.  Here, because in
+ * the zygote's user namespace all owners look alike.  What the files hold is the zygote's to check
+ * (osd/_packages.py). */
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+#define FOLDERS_OPEN 16
+
+/* nftw(3) passes nothing through; the daemon has one thread. */
+static char *finding;
+
+static int found(const char *what, const char *path, const char *but)
+{
+	snprintf(finding, ZYGOTE_TEXT_MAX, "package set: %s %.300s%s", what, path, but);
+	return 1;
+}
+
+static int check_entry(const char *path, const struct stat *status, int kind, struct FTW *ftw)
+{
+	(void)ftw;
+	if (kind == FTW_NS || kind == FTW_DNR)
+		return found("cannot read", path, "");
+	if (!S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode))
+		return found("", path, " is neither a file nor a folder");
+	if (status->st_uid != 0 && status->st_uid != geteuid())
+		return found("", path, " belongs to an ordinary user");
+	if (status->st_mode & (S_IWGRP | S_IWOTH))
+		return found("", path, " can be written by others than its owner");
+	return 0;
+}
+
+bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX])
+{
+	int result;
+
+	finding = why;
+	why[0] = '\0';
+	result = nftw(folder, check_entry, FOLDERS_OPEN, FTW_PHYS);
+	if (result < 0)
+		snprintf(why, ZYGOTE_TEXT_MAX, "package set: cannot read %.300s: %s", folder,
+			 strerror(errno));
+	return result == 0;
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The serving side's configuration: /etc/iosd/iosd.toml and, beside it, pools.d/*.toml.
+
+    [target]                    what `osd target serve` has flags for, and a few more keys
+    [pools.NAME]                a pool, with tables [pools.NAME.limits] and [pools.NAME.maximum]
+
+and pools.d/NAME.toml has the same of one pool as [pool], [pool.limits], [pool.maximum].  Order of
+precedence: flag, pools.d, iosd.toml, default.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.packages import DEFAULT_SETS
+from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
+from scheduler.schema import (
+    ConfigError,
+    Key,
+    Setting,
+    check,
+    choice,
+    count,
+    flag,
+    size,
+    text,
+    texts,
+)
+
+__all__ = ["DEFAULT_FILE", "TARGET_KEYS", "Config", "load"]
+
+DEFAULT_FILE = Path("/etc/iosd/iosd.toml")
+LEVELS = ("full", "no-cgroup", "no-userns", "minimal", "best")
+
+# Those that `osd target serve` has a flag for are named as that one, with _ for -.
+TARGET_KEYS = (
+    Key("data", text, None, "folder of the store"),
+    Key("ssd", text, None, "folder on an SSD for objects' heads"),
+    Key("portal", text, None, "address and port to listen on"),
+    Key("unsafe_portal", flag, None, "allow a portal that is not loopback"),
+    Key("allow", texts, None, "initiators that may log in"),
+    Key("name", text, None, "iSCSI name of the target"),
+    Key("chap_user", text, None, "ask initiators for CHAP"),
+    Key("chap_secret_file", text, None, "file of the secret"),
+    Key("uid", count(0, 2**31 - 1), None, "user of tgtd"),
+    Key("workers", count(1, 64), None, "threads that run commands"),
+    Key("isolation", choice(*LEVELS), None, "of scripts"),
+    Key("allow_bytecode", flag, None, "take jobs that are .pyc files"),
+    Key("no_sandboxes", flag, None, "storage only"),
+    Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
+    Key("osc_compat", flag, None, "speak OSC's dialect"),
+)
+OWN_KEYS = (
+    Key("memory_budget", size(1, 1 << 60), None, "memory that the jobs of all pools may have"),
+    Key("package_sets", text, str(DEFAULT_SETS), "folder of package sets"),
+)
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the files and flags say.
+
+    Attributes:
+        target: every key of TARGET_KEYS and OWN_KEYS.
+        pools: complete; `default` is the first.
+    """
+
+    target: dict[str, Setting]
+    pools: tuple[Pool, ...]
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """What `osd target serve` takes where no flag says otherwise."""
+        return {
+            key.name: self.target[key.name].value
+            for key in TARGET_KEYS
+            if self.target[key.name].value is not None
+        }
+
+    @property
+    def memory_budget(self) -> int | None:
+        """Bytes; None: not declared."""
+        budget: int | None = self.target["memory_budget"].value
+        return budget
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a file.  Raises: ConfigError."""
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def load(
+    path: Path | None,
+    flags: Sequence[tuple[str, str, Mapping[str, Any]]] = (),
+    package_sets: Path | None = None,
+) -> Config:
+    """Read the files and check all of it.
+
+    Args:
+        path: None: the system's, if it is there.
+        flags: of pools: its origin, the pool's name, and what it says.
+        package_sets: the folder of package sets, whatever the file says.
+
+    Raises:
+        ConfigError: a file cannot be read, a key is unknown, a value wrong, or the memory of all
+            pools above the budget.
+    """
+    tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = {DEFAULT: []}
+    target = check({}, (*TARGET_KEYS, *OWN_KEYS), "", "target")
+    if path is not None or DEFAULT_FILE.exists():
+        path = path or DEFAULT_FILE
+        for each in [path, *sorted(path.parent.joinpath("pools.d").glob("*.toml"))]:
+            inside = read(each)
+            target |= _target_of(inside, each) if each == path else {}
+            for name, table in _pools_of(inside, each, each != path):
+                tables.setdefault(name, []).append((str(each), table))
+    for origin, name, table in flags:
+        tables.setdefault(name, []).append((origin, table))
+    if package_sets is not None:
+        target["package_sets"] = Setting(str(package_sets), "--package-sets")
+    sets = Path(target["package_sets"].value)
+    budget = target["memory_budget"].value
+    pools = check_pools([make_pool(name, said, sets) for name, said in tables.items()], budget)
+    return Config(target, pools)
+
+
+def _target_of(tables: Mapping[str, Any], path: Path) -> dict[str, Setting]:
+    found = check(tables.get("target", {}), (*TARGET_KEYS, *OWN_KEYS), str(path), "target")
+    check(tables, (), str(path), "", ("target", "pools"))
+    return found
+
+
+def _pools_of(
+    tables: Mapping[str, Any], path: Path, alone: bool
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if alone:
+        check(tables, (), str(path), "", ("pool",))
+        yield path.stem, tables.get("pool", {})
+        return
+    pools = tables.get("pools", {})
+    if not isinstance(pools, Mapping):
+        raise ConfigError(f"{path}: [pools] is not a table")
+    yield from pools.items()

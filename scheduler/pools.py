@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pools as an administrator configures them: one schema, and what the target and iosd-sandboxd are told.
+
+Pure but for looking up package sets.  Not here: where the tables come from (config.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scheduler.packages import PackagesError, PackageSet, find
+from scheduler.schema import (
+    ConfigError,
+    Key,
+    Setting,
+    check,
+    choice,
+    count,
+    duration,
+    known,
+    size,
+    text,
+    texts,
+)
+
+__all__ = ["DEFAULT", "LIMIT_KEYS", "POOL_KEYS", "Pool", "check_pools", "make_pool", "parse_flag"]
+
+DEFAULT = "default"
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+POOLS_MOST = 16
+SLOTS_MOST = 64
+MIB = 1 << 20
+DAY_S = 86400.0
+
+POOL_KEYS = (
+    Key("engine", choice("python"), "python", "what runs the scripts"),
+    Key("max", count(1, SLOTS_MOST), None, "jobs at a time [as many as processors, at least 2]"),
+    Key(
+        "min", count(0, SLOTS_MOST), None, "sandboxes kept warm when idle, beside the spares [max]"
+    ),
+    Key("warm_spare", count(0, 2 * SLOTS_MOST), None, "sandboxes kept warm beyond [max + 1]"),
+    Key("queue", count(1, 10_000), 10_000, "jobs that may wait; BUSY beyond"),
+    Key("packages", text, None, "package set, by name, id or path [none]"),
+    Key("preload", texts, (), "modules of the set to import ahead of need [as it was built]"),
+    Key("reuse", choice("never", "verified", "trusted"), "never", "of sandboxes, by one principal"),
+)
+# What a job gets that asks for nothing; what it may ask for.
+LIMIT_KEYS = (
+    Key("wall", duration(0.001, DAY_S), None, "wall-clock time of a job"),
+    Key("cpu", duration(0.001, DAY_S), None, "processor time of a job"),
+    Key("mem", size(32 * MIB, 1 << 50), None, "memory of a job"),
+    Key("threads", count(1, 16), None, "threads of a job"),
+    Key("output", size(1, 1 << 30), None, "standard output of a job"),
+)
+# key: how the module calls it, what it gets where nothing is said, and at most (None: no bound)
+LIMITS: dict[str, tuple[str, int, int | None]] = {
+    "wall": ("wall", 60_000_000, 86_400_000_000),
+    "cpu": ("cpu", 0, 86_400_000_000),  # 0: as wall
+    "mem": ("memory", 256 * MIB, None),
+    "threads": ("threads", 1, 16),
+    "output": ("output", 64 * MIB, 1 << 30),
+}
+PARTS = ("limits", "maximum")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A pool, complete.
+
+    Attributes:
+        name: as jobs name it.
+        settings: every key of POOL_KEYS, and of LIMIT_KEYS as "limits.KEY" and "maximum.KEY".
+        package_set: None: it has none.
+        missing: why the set it names is not there; "" when it is.
+    """
+
+    name: str
+    settings: dict[str, Setting]
+    package_set: PackageSet | None = None
+    missing: str = ""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.settings[key].value
+
+    def line(self) -> str:
+        """What the module reads (target/exec/pool_config.c)."""
+        words = {"name": self.name, "max": self["max"], "min": self["min"]}
+        words |= {"spares": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
+        if self.package_set is not None:
+            words["set"] = self.package_set.id
+        for key, (word, _, _) in LIMITS.items():
+            if self[f"limits.{key}"]:
+                words[word] = self[f"limits.{key}"]
+            if self[f"maximum.{key}"] is not None:
+                words[f"{word}_max"] = self[f"maximum.{key}"]
+        return ";".join(f"{key}={value}" for key, value in words.items())
+
+    def options(self) -> list[str]:
+        """What iosd-sandboxd is told of it."""
+        words = ["--pool", self.name]
+        if self.package_set is not None:
+            words += ["--packages", str(self.package_set.folder)]
+            words += ["--package-set", self.package_set.id]
+            if self["preload"]:
+                words += ["--preload", ",".join(self["preload"])]
+        return words
+
+
+def default_slots() -> int:
+    """Where nothing is said: a job a processor."""
+    return min(SLOTS_MOST, max(2, os.cpu_count() or 1))
+
+
+def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: Path) -> Pool:
+    """A pool from what files and flags say of it, the later ones winning.
+
+    Args:
+        tables: where each was said, and what; keys of POOL_KEYS, and the tables "limits" and "maximum".
+        sets: the folder of package sets.
+
+    Raises:
+        ConfigError: a key is unknown, a value is wrong, or they contradict each other.
+    """
+    if not NAME.fullmatch(name):
+        where = tables[0][0] if tables else "pools"
+        raise ConfigError(f"{where}: '{name}' is no name for a pool: letters, digits, _ . -")
+    settings = _merge(name, tables)
+    _complete(name, settings)
+    wanted = settings["packages"].value
+    if wanted is None:
+        if settings["preload"].value:
+            raise ConfigError(
+                f"{settings['preload'].origin}: pool '{name}': preload is about modules of a package "
+                "set, and it names none (packages = ...)"
+            )
+        return Pool(name, settings)
+    try:
+        return Pool(name, settings, find(wanted, sets))
+    except PackagesError as error:
+        absent = PackageSet(Path(wanted).name, sets / wanted)
+        return Pool(name, settings, absent, str(error))
+
+
+def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Setting]:
+    settings: dict[str, Setting] = {}
+    for where, table in [("", {}), *tables]:
+        found = check(table, POOL_KEYS, where, f"pool {name}", PARTS)
+        for part in PARTS:
+            inner = check(table.get(part, {}), LIMIT_KEYS, where, f"pool {name}, {part}")
+            found |= {f"{part}.{key}": setting for key, setting in inner.items()}
+        settings |= {
+            key: setting
+            for key, setting in found.items()
+            if key not in settings or setting.origin != "default"
+        }
+    return settings
+
+
+def _complete(name: str, settings: dict[str, Setting]) -> None:
+    """Fill in what follows from the rest; refuse what contradicts it."""
+
+    def default(key: str, value: Any) -> None:
+        if settings[key].value is None:
+            settings[key] = Setting(value, "default")
+
+    default("max", default_slots())
+    default("min", settings["max"].value)
+    default("warm_spare", settings["max"].value + 1)
+    if settings["min"].value > settings["max"].value:
+        raise ConfigError(f"{settings['min'].origin}: pool '{name}': min is above max")
+    for key, (_, standard, most) in LIMITS.items():
+        asked, bound = settings[f"limits.{key}"], settings[f"maximum.{key}"]
+        if bound.value is None and asked.value is not None and most is not None:
+            default(f"maximum.{key}", max(most, asked.value))
+        default(f"maximum.{key}", most)
+        least = settings[f"maximum.{key}"].value
+        default(f"limits.{key}", standard if least is None else min(standard, least))
+        if least is not None and settings[f"limits.{key}"].value > least:
+            where = asked.origin if bound.origin == "default" else bound.origin
+            raise ConfigError(f"{where}: pool '{name}': limits.{key} is above maximum.{key}")
+
+
+def check_pools(pools: Sequence[Pool], budget: int | None) -> tuple[Pool, ...]:
+    """The same pools, if they can be served together.
+
+    With a budget each pool needs a bound on memory; that of a pool without one is its default limit,
+    so a job of it can ask for no more.
+
+    Raises:
+        ConfigError: with the numbers.
+    """
+    slots = sum(pool["max"] for pool in pools)
+    if slots > SLOTS_MOST:
+        sums = " + ".join(f"{pool['max']} ({pool.name})" for pool in pools)
+        raise ConfigError(f"pools have {slots} slots together, at most {SLOTS_MOST} can be: {sums}")
+    if len(pools) > POOLS_MOST:
+        raise ConfigError(f"{len(pools)} pools, at most {POOLS_MOST} can be")
+    if budget is None:
+        return tuple(pools)
+    pools = [_bound_memory(pool) for pool in pools]
+    needed = sum(pool["max"] * pool["maximum.mem"] for pool in pools)
+    if needed > budget:
+        sums = ", ".join(
+            f"{pool.name} {pool['max']} x {pool['maximum.mem'] // MIB} MiB" for pool in pools
+        )
+        raise ConfigError(
+            f"pools may need {needed // MIB} MiB, the budget is {budget // MIB} MiB: {sums}; "
+            "lower max or maximum.mem, or raise memory_budget"
+        )
+    return tuple(pools)
+
+
+def _bound_memory(pool: Pool) -> Pool:
+    if pool["maximum.mem"] is not None:
+        return pool
+    bound = Setting(pool["limits.mem"], "memory_budget")
+    return replace(pool, settings=pool.settings | {"maximum.mem": bound})
+
+
+def parse_flag(words: str) -> tuple[str, dict[str, Any]]:
+    """`--pool NAME[:KEY=VALUE,...]` as a name and a table; limits.mem=... names an inner key.
+
+    Raises:
+        ConfigError: it is not of that form.
+    """
+    name, _, rest = words.partition(":")
+    table: dict[str, Any] = {}
+    for word in filter(None, rest.split(",")):
+        key, equals, value = word.partition("=")
+        part, dot, inner = key.partition(".")
+        if not equals:
+            raise ConfigError(f"--pool {name}: '{word}' has no value: write KEY=VALUE")
+        if dot:
+            known(part, PARTS, "table", f"--pool {name}")
+            table.setdefault(part, {})[inner] = value
+        else:
+            table[key] = value
+    return name, table

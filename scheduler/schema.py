@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a table of a configuration file may hold: one row a key, and the check of values against it.
+
+Pure.  Not here: which tables there are (config.py, pools.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "ConfigError",
+    "Key",
+    "Setting",
+    "check",
+    "choice",
+    "count",
+    "duration",
+    "flag",
+    "known",
+    "size",
+    "text",
+    "texts",
+]
+
+SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the text says where, and what would be right."""
+
+
+Convert = Callable[[Any], Any]
+"""From TOML to what we use.  Raises ValueError with the rest of "KEY must be ..."."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A row: what may stand at a key.
+
+    Attributes:
+        default: None: it is not set.
+        meaning: one line for people.
+    """
+
+    name: str
+    convert: Convert
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value and where it was said: a file, a flag, or "default"."""
+
+    value: Any
+    origin: str
+
+
+def known(name: str, names: Iterable[str], what: str, where: str) -> None:
+    """Refuse a name that is not among those, naming the nearest."""
+    choices = list(names)
+    if name in choices:
+        return
+    near = difflib.get_close_matches(name, choices, 1)
+    hint = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(choices)}"
+    raise ConfigError(f"{where}: no such {what}: '{name}'{hint}")
+
+
+def check(
+    table: object, keys: Sequence[Key], where: str, path: str, parts: Sequence[str] = ()
+) -> dict[str, Setting]:
+    """The settings of one table, complete with defaults.
+
+    Args: where: the file or flag, for messages and as origin.  path: the table's name, for messages.
+    parts: names of tables inside it, left to the caller.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where}: [{path}] is not a table")
+    rows = {key.name: key for key in keys}
+    found = {key.name: Setting(key.default, "default") for key in keys}
+    for name, value in table.items():
+        known(name, [*rows, *parts], f"key in [{path}]", where)
+        if name in rows:
+            try:
+                found[name] = Setting(rows[name].convert(value), where)
+            except ValueError as error:
+                raise ConfigError(f"{where}: [{path}] {name} must be {error}") from None
+    return found
+
+
+# ---- kinds of values ---------------------------------------------------------------------------
+
+
+def text(value: Any) -> str:
+    """Printable text."""
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError("text")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or one that separates them by commas (flags write it so)."""
+    found = value.split("+") if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+        raise ValueError('a list of texts: ["one", "two"]')
+    return tuple(found)
+
+
+def flag(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def choice(*words: str) -> Convert:
+    """One of these words."""
+
+    def convert(value: Any) -> str:
+        if value not in words:
+            near = difflib.get_close_matches(str(value), words, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise ValueError(f"one of {', '.join(words)}{hint}")
+        return str(value)
+
+    return convert
+
+
+def count(least: int, most: int) -> Convert:
+    """A whole number in a range; a flag writes it as text."""
+
+    def convert(value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return value
+
+    return convert
+
+
+def _measure(value: Any, units: Mapping[str, float]) -> float | None:
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(value))
+    if isinstance(value, bool) or not found or found[2] not in units:
+        return None
+    return float(found[1]) * units[found[2]]
+
+
+def size(least: int, most: int) -> Convert:
+    """Bytes, with a unit: "256MiB"."""
+
+    def convert(value: Any) -> int:
+        number = _measure(value, SIZES)
+        if number is None or not least <= number <= most:
+            raise ValueError(f'a size with a unit, like "256MiB", from {least} to {most} bytes')
+        return int(number)
+
+    return convert
+
+
+def duration(least_s: float, most_s: float) -> Convert:
+    """A time with a unit, "30s"; microseconds as the target wants them."""
+
+    def convert(value: Any) -> int:
+        number = _measure(value, SECONDS)
+        if number is None or not least_s <= number <= most_s:
+            raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
+        return round(number * 1_000_000)
+
+    return convert

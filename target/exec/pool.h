@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pool.h -- pools: an administrator's kinds of sandboxes, each with slots, a queue, limits and a
+ * package set of its own.  `default` is always there; a job says which it wants (EXEC parameter 20).
+ * A pool that cannot serve (its package set was changed, say) keeps its jobs waiting and costs the
+ * others nothing.
+ *
+ * What a pool is configured as is constant, but for `active`: how many of its slots may work now,
+ * between min and max, which is a resource manager's to change.  All else is under exec->lock. */
+#ifndef OSD_EXEC_POOL_H
+#define OSD_EXEC_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "exec/fair_queue.h"
+#include "exec/job.h"
+#include "exec/reuse.h"
+#include "wire/sandboxd_frame.h"
+
+struct osd_exec;
+struct osd_exec_text;
+
+#define OSD_POOL_DEFAULT "default"
+#define OSD_POOLS_MAX	 16
+#define OSD_POOL_WHY_MAX 240
+
+struct osd_pool_config {
+	char name[OSD_JOB_POOL_MAX + 1];
+	char set[OSD_JOB_SET_MAX + 1]; /* id of its package set; "": none */
+	uint64_t min, max;	       /* slots: warm even when idle; at most */
+	uint64_t spares;	       /* sandboxes kept warm beyond those */
+	uint64_t queue_max;	       /* jobs waiting; BUSY beyond */
+	enum osd_reuse reuse;
+	struct osd_job_limits standard; /* what a job gets that asks for nothing; cpu 0: as wall */
+	struct osd_job_limits maximum;	/* and what it may ask for */
+};
+
+/* A target's pools as configured (pool_config.c). */
+struct osd_pool_table {
+	struct osd_pool_config *pools; /* owned; the first is `default` */
+	size_t count;
+	uint64_t budget_bytes; /* memory all jobs together may have; 0: not declared */
+};
+
+/* The pools of a file, or `default` alone where path is NULL; slots and reuse are default's, if the
+ * file says nothing of it.  OSD_E_PARAM_FIELD: message says what is wrong in which line, or that the
+ * memory of all pools is more than the budget, with the numbers. */
+enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_reuse reuse,
+				    char message[256], struct osd_pool_table *ret_table);
+void osd_pool_table_release(struct osd_pool_table *table);
+/* The same from the text of such a file, which is changed. */
+enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse reuse,
+				     char message[256], struct osd_pool_table *ret_table);
+/* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
+bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits);
+
+struct osd_pool {
+	struct osd_pool *next;	       /* constant after open, but for pools that are gone */
+	struct osd_exec *exec;	       /* constant */
+	struct osd_pool_config config; /* constant */
+	bool gone;    /* constant: not configured; jobs of an earlier run still name it */
+	struct osd_sandbox_limits usual; /* constant: of sandboxes forked ahead */
+	unsigned alive_max;		 /* constant: at work, waiting, and just ending */
+	struct osd_fair_queue queue;
+	pthread_cond_t work; /* a proxy of this pool may find something to do */
+	unsigned active;     /* slots that may work now */
+	unsigned busy;	     /* slots at work */
+	bool serving;	     /* iosd-sandboxd makes sandboxes for it */
+	bool failed;	     /* and cannot, see why */
+	char why[OSD_POOL_WHY_MAX];
+	uint64_t calm_usec;   /* after a refusal: no new SPAWN before this */
+	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
+};
+
+/* Before any thread starts.  Takes what it wants of the table. */
+enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table);
+/* No thread uses them any more; their queues are empty. */
+void osd_pools_close(struct osd_exec *exec);
+
+/* exec->lock held in all of these. */
+
+/* NULL: none of this name is configured.  No name: `default`. */
+struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
+/* For a job found in the store: one that is gone is kept as such.  NULL: no memory. */
+struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
+/* A place in the pool's queue for the job; OSD_E_BUSY when it, the target or the principal has no
+ * more, unless forced. */
+enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, bool force,
+				 struct osd_fair_entry *entry);
+/* Jobs that have places, in all pools. */
+size_t osd_pools_places(const struct osd_exec *exec);
+/* What iosd-sandboxd says of a pool; none of a name we do not know. */
+void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news);
+/* The connection is gone. */
+void osd_pools_unserved(struct osd_exec *exec);
+/* All proxies look around. */
+void osd_pools_wake(struct osd_exec *exec);
+
+#endif

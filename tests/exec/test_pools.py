@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pools of a whole target: jobs find their pool's package set, its limits and its queue."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pyosd
+from pyosd import JobState, Limits
+from pyosd.errors import OSDError
+from pyosd.jobs import Job
+from pyosd.types import ObjectRef
+from tests.conftest import unavailable
+from tests.package_sets import NUMPY, SETS, from_registry
+from tests.processes import long_lived
+from tests.serving import Serving, sandboxes_missing
+
+WAIT_S = 30.0
+POOLS = (
+    *("--pool", "numpy:packages=numpy,max=1,min=1,warm_spare=1"),
+    *("--pool", "tight:max=1,queue=2,limits.mem=64MiB,maximum.mem=128MiB,maximum.wall=10s"),
+    *("--pool", "threads:max=1,maximum.threads=4"),
+    *("--pool", "absent:packages=nothing,max=1"),
+)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    """A target with a pool that has numpy, one with small limits, one whose set is not there."""
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    from_registry("numpy", NUMPY)
+    words = ("--isolation", "best", "--slots", "1", "--package-sets", str(SETS))
+    with Serving(*words, *POOLS) as served:
+        long_lived.add(served.process.pid)
+        yield served
+    long_lived.discard(served.process.pid)
+
+
+@pytest.fixture
+def target(served: Serving) -> Iterator[pyosd.Target]:
+    with served.connect() as session:
+        yield session
+
+
+@pytest.fixture
+def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
+    partition_id = target.create_partition()
+    yield ObjectRef(partition_id)
+    for status in target.jobs(partition_id):
+        if not status.done:
+            target.job(status.id).kill(WAIT_S)
+    target.remove_partition(partition_id, contents=True)
+
+
+Submit = Callable[..., Job]
+
+
+@pytest.fixture
+def submit(target: pyosd.Target, zone: ObjectRef) -> Submit:
+    def submit(script: str, pool: str = "", **options: Any) -> Job:
+        return target.exec(textwrap.dedent(script), zone=zone, pool=pool, **options)
+
+    return submit
+
+
+def test_numpy_over_objects(target: pyosd.Target, zone: ObjectRef, submit: Submit) -> None:
+    """Arrays in an object's bytes, mapped and read; .npy files read and written in place."""
+    data = target.create(zone.partition_id)
+    target.write(data, 0, b"".join(n.to_bytes(4, "little") for n in range(40_000)))
+    saved = target.create(zone.partition_id)
+    job = submit(
+        f"""
+        import numpy as np
+        import osd
+        source = osd.userobject({data.partition_id:#x}, {data.object_id:#x})
+        with source.data as file:
+            assert np.frombuffer(file.read(), "<u4").sum() == 799980000
+            mapped = np.frombuffer(file.map(), "<u4")
+            assert mapped[39_999] == 39_999 and not mapped.flags.writeable
+            total = int(mapped.astype("u8").sum())
+        into = np.empty(40_000, "<u4")
+        with source.data as file:
+            assert file.readinto(into) == into.nbytes
+        saved = osd.userobject({saved.partition_id:#x}, {saved.object_id:#x})
+        with saved.data as file:
+            np.save(file, into.reshape(200, 200))
+        with saved.data as file:
+            again = np.load(file)
+        assert again.shape == (200, 200) and (again.ravel() == into).all()
+        osd.result({{"total": total, "trace": int(again.trace())}})
+        """,
+        "numpy",
+    )
+    assert job.result(WAIT_S) == {"total": 799980000, "trace": 3999900}
+    status = job.status()
+    assert (status.pool, status.engine.startswith("python numpy-")) == ("numpy", True)
+
+
+def test_numbers_of_numpy_differ_from_job_to_job(submit: Submit) -> None:
+    script = "import numpy as np, osd; osd.result(np.random.random(4).tolist())"
+    found = [tuple(submit(script, "numpy").result(WAIT_S)) for _ in range(3)]
+    assert len(set(found)) == 3
+
+
+def test_threads_of_a_pool(submit: Submit) -> None:
+    script = """
+        import threading
+        seen = []
+        threads = [threading.Thread(target=seen.append, args=(n,)) for n in range(3)]
+        for each in threads: each.start()
+        for each in threads: each.join()
+        print(sorted(seen))
+        """
+    job = submit(script, "threads", limits=Limits(procs=4))
+    assert job.wait(WAIT_S).state is JobState.COMPLETED
+    with pytest.raises(OSDError, match="CDB byte 48"):
+        submit("pass", "threads", limits=Limits(procs=5))
+
+
+def test_limits_of_a_pool(submit: Submit) -> None:
+    status = submit("pass", "tight").wait(WAIT_S)
+    assert (status.limits.mem, status.limits.wall) == (64 << 20, 10.0)
+    assert status.limits.cpu == 10.0
+    assert submit("x = bytearray(80 << 20)", "tight").wait(WAIT_S).state is JobState.OUT_OF_MEMORY
+    wide = submit("x = bytearray(80 << 20)", "tight", limits=Limits(mem="128MiB"))
+    assert wide.wait(WAIT_S).state is JobState.COMPLETED
+    for limits in (Limits(mem="129MiB"), Limits(wall="11s")):
+        with pytest.raises(OSDError, match="CDB byte 48"):
+            submit("pass", "tight", limits=limits)
+    assert submit("pass", limits=Limits(mem="129MiB")).wait(WAIT_S).state is JobState.COMPLETED
+
+
+def test_one_pools_queue_is_not_anothers(submit: Submit) -> None:
+    """A pool whose only slot is busy and whose queue is full refuses; the others go on."""
+    running = submit("import time; time.sleep(60)", "tight")
+    deadline = time.monotonic() + WAIT_S
+    while running.status().state is not JobState.RUNNING:
+        assert time.monotonic() < deadline
+    waiting = [submit("pass", "tight") for _ in range(2)]
+    with pytest.raises(pyosd.TargetBusy) as refused:
+        submit("pass", "tight")
+    assert refused.value.queue_depth == 2
+    assert waiting[1].status().position == 1
+    assert submit("pass").wait(WAIT_S).state is JobState.COMPLETED
+    assert submit("pass", "numpy").wait(WAIT_S).state is JobState.COMPLETED
+    assert waiting[0].status().state is JobState.QUEUED
+    running.kill(WAIT_S)
+    assert [job.wait(WAIT_S).state for job in waiting] == [JobState.COMPLETED] * 2
+
+
+def test_a_pool_that_does_not_serve_says_why(submit: Submit) -> None:
+    job = submit("print(1)", "absent")
+    deadline = time.monotonic() + WAIT_S
+    while (status := job.status()).reason != 113:
+        assert time.monotonic() < deadline, status
+    assert status.state is JobState.QUEUED
+    assert "pool absent: package set: cannot read" in status.hint
+    assert job.kill(WAIT_S) is JobState.CANCELLED
+
+
+def test_an_unknown_pool_is_refused(submit: Submit) -> None:
+    with pytest.raises(OSDError, match="CDB byte 48"):
+        submit("print(1)", "nunpy")
