@@ -47,6 +47,7 @@ class Tag(IntEnum):
     ARRAY = 19
     POOL = 20
     EXPIRY = 21
+    GRACE = 23
 
 
 class ArgsEncoding(IntEnum):
@@ -162,6 +163,7 @@ class ExecParams:
 
     name: <= 128 bytes.  tags: <= 16, "key=value" <= 128 bytes each.  key: idempotency key, 1-64
     bytes.
+    grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
     wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
     kept
     after the end.  surrogate: partition and requested id of the job's object; object id 0: any.
@@ -183,6 +185,7 @@ class ExecParams:
     array: tuple[int, int, int] | None = None
     pool: str = ""
     expiry: Duration | None = None
+    grace: Duration | None = None
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
         """The parameters that were said, in tag order."""
@@ -223,6 +226,8 @@ class ExecParams:
             say(Tag.POOL, self.pool.encode())
         if self.expiry is not None:
             say(Tag.EXPIRY, struct.pack(">Q", _usec(self.expiry)))
+        if self.grace is not None:
+            say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
         return found
 
     def _limit_numbers(self) -> list[tuple[Tag, int | None]]:

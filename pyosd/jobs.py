@@ -468,6 +468,7 @@ class Submission(TypedDict, total=False):
     after: jobs to wait for, at most 64 of the submitter's own; each must end COMPLETED, unless an
         After says otherwise.  expire: how long the record is kept.
     surrogate: partition, and id if wanted, of the job's object.
+    grace: how long the script may clean up when it is ended, at most 5 s; 20 ms if not said.
     wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves
         polling for short jobs.
     compress: send the code packed (zlib; the sandbox unpacks it): True, False, None: where it pays.
@@ -486,6 +487,7 @@ class Submission(TypedDict, total=False):
     idempotent: bool
     after: Iterable[After | Job | ObjectRef]
     expire: Duration | None
+    grace: Duration | None
     pool: str
     surrogate: ObjectRef | None
     wait: Duration | None
@@ -529,6 +531,7 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         after=tuple(to_wait_for(each) for each in how.get("after", ())),
         pool=how.get("pool", ""),
         expiry=how.get("expire"),
+        grace=how.get("grace"),
     )
     return sent, params
 

@@ -71,6 +71,7 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option("--key", help="Submitting the same with the same key again finds the first job.")
 @click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
 @click.option("--expire", type=DURATION, help="How long the record is kept.")
+@click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
 @click.option("--pool", default="", help="Which pool of sandboxes.")
 @click.option("--limit-wall", type=DURATION, help="Time.")
 @click.option("--limit-cpu", type=DURATION, help="Processor time.")
@@ -152,6 +153,7 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "key": given["key"],
         "idempotent": given["idempotent"],
         "expire": given["expire"],
+        "grace": given["grace"],
         "pool": given["pool"],
         "compress": given["compress"],
         "bytecode": script.endswith(BYTECODE_SUFFIX),

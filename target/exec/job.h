@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "object/object.h"
 #include "wire/exec_limits.h"
+#include "wire/exec_param.h"
 
 /* Bit 4 marks a terminal state. */
 #define OSD_JOB_STATES(X)                                                                          \
@@ -217,7 +218,7 @@ struct osd_job_record {
 	struct osd_zone zone;
 	struct osd_job_limits limits;
 	uint64_t keep_msec;    /* how long the record outlives the job */
-	uint32_t client_flags; /* enum osd_exec_flags as submitted */
+	uint32_t client_flags; /* enum osd_exec_flags as submitted; from bit 19 the grace in ms */
 	int16_t priority;
 	uint8_t args_encoding;
 	uint32_t args_length, code_length;
@@ -229,5 +230,17 @@ struct osd_job_record {
 	char pool[OSD_JOB_POOL_MAX + 1]; /* "": default */
 	char set[OSD_JOB_SET_MAX + 1];	 /* package set of its last attempt; "": none */
 };
+
+#define OSD_JOB_GRACE_SHIFT 19
+_Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
+	       "no flag of the wire's is above");
+
+/* How long a script that is ended may clean up; 0 in the record: as usual. */
+static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)
+{
+	uint64_t msec = record->client_flags >> OSD_JOB_GRACE_SHIFT;
+
+	return msec ? msec * 1000 : osd_exec_limits[OSD_LIMIT_GRACE].standard;
+}
 
 #endif

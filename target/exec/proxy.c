@@ -269,7 +269,7 @@ static bool send_job(struct osd_run *run, const struct osd_job_record *record, u
 		.name_bytes = (uint32_t)strlen(record->name),
 		.args_bytes = record->args_length,
 		.code_bytes = record->code_length,
-		.grace_usec = (uint32_t)osd_exec_limits[OSD_LIMIT_GRACE].standard,
+		.grace_usec = (uint32_t)osd_job_grace_usec(record),
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];
 	char name[OSD_JOB_NAME_MAX + 1];
@@ -320,7 +320,7 @@ static void set_deadlines(struct osd_run *run)
 	if (sandbox->jobs++ == 0)
 		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
 	sandbox->cpu_limit_usec = limits->cpu_usec;
-	sandbox->grace_usec = osd_exec_limits[OSD_LIMIT_GRACE].standard;
+	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
 	sandbox->ping_usec = run->handed_over_usec + 200000;
 	sandbox->job = run->job;

@@ -134,7 +134,8 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 				      ? params->expiry_usec
 				      : osd_exec_limits[OSD_LIMIT_EXPIRY].standard) /
 			     1000,
-		.client_flags = params->flags,
+		.client_flags = params->flags | (uint32_t)((params->grace_usec + 999) / 1000)
+							<< OSD_JOB_GRACE_SHIFT,
 		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
 			 (waits ? OSD_JOB_AFTER : 0),
 		.priority = params->priority,

@@ -11,7 +11,7 @@
 
 #define AFTER_ENTRY   24u
 #define PRIORITY_MOST 100
-#define TAG_MOST      OSD_EXEC_PARAM_EXPIRY
+#define TAG_MOST      OSD_EXEC_PARAM_GRACE
 
 enum kind {
 	UNKNOWN,
@@ -205,6 +205,8 @@ static struct parameter parameter_of(uint16_t tag)
 		return PLAIN(TEXT, pool, OSD_EXEC_WORD_MAX);
 	case OSD_EXEC_PARAM_EXPIRY:
 		return LIMIT(expiry_usec, EXPIRY);
+	case OSD_EXEC_PARAM_GRACE:
+		return LIMIT(grace_usec, GRACE);
 	default:
 		return (struct parameter){.kind = UNKNOWN};
 	}

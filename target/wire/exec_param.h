@@ -50,7 +50,8 @@
 	  "1-64 times {be64 partition, be64 object, be32 enum osd_after_condition, be32 0}")       \
 	X(19, ARRAY, "be32 first index, be32 last index, be32 most running at once (0: all)")      \
 	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                \
-	X(21, EXPIRY, "be64 us the record is kept after the job's end")
+	X(21, EXPIRY, "be64 us the record is kept after the job's end")                            \
+	X(23, GRACE, "be64 us a script has to clean up when it is ended")
 
 enum osd_exec_param_tag {
 #define X(number, symbol, value) OSD_EXEC_PARAM_##symbol = number,
@@ -116,6 +117,7 @@ struct osd_exec_params {
 	uint32_t array_first, array_last, array_at_once;
 	struct osd_exec_text pool;
 	uint64_t expiry_usec;
+	uint64_t grace_usec;
 };
 
 static inline bool osd_exec_has(const struct osd_exec_params *params, enum osd_exec_param_tag tag)

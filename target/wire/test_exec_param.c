@@ -101,6 +101,8 @@ static void test_values(void)
 	CHECK(!decode_number(OSD_EXEC_PARAM_MEMORY, UINT64_MAX));
 	CHECK(!decode_number(OSD_EXEC_PARAM_SURROGATE_ID, 0));
 	CHECK(decode_number(OSD_EXEC_PARAM_PROCESSES, 17));
+	CHECK(!decode_number(OSD_EXEC_PARAM_GRACE, 5 * OSD_SECOND));
+	CHECK(decode_number(OSD_EXEC_PARAM_GRACE, 5 * OSD_SECOND + 1));
 	CHECK(decode_one(OSD_EXEC_PARAM_WALL, 1, "\0\0\0\1", 4));
 	CHECK(decode_one(OSD_EXEC_PARAM_WALL, 1, "\0\0\0\0\0\0\0\1\0", 9));
 	CHECK(!decode_one(OSD_EXEC_PARAM_PRIORITY, 1, "\xff\x9c", 2)); /* -100 */
