@@ -248,12 +248,29 @@ def copy_file(source: Path, target: Path) -> None:
             return
         except OSError:
             pass
-        while piece := old.read(PIECE):
-            if piece == ZEROS[: len(piece)]:
-                new.seek(len(piece), os.SEEK_CUR)
-            else:
-                new.write(piece)
-        new.truncate()
+        for begin, end in data_of(old.fileno()):
+            old.seek(begin)
+            new.seek(begin)
+            while piece := old.read(min(PIECE, end - old.tell())):
+                if piece == ZEROS[: len(piece)]:
+                    new.seek(len(piece), os.SEEK_CUR)
+                else:
+                    new.write(piece)
+        new.truncate(os.fstat(old.fileno()).st_size)
+
+
+def data_of(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Where a file has blocks: from, to."""
+    end = 0
+    while True:
+        try:
+            begin = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        end = os.lseek(descriptor, begin, os.SEEK_HOLE)
+        yield begin, end
 
 
 @contextlib.contextmanager

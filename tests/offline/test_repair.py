@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.folders import copy_file
 from scheduler.store_tools.format import (
     ALL_OBJECTS,
     AttributeKey,
@@ -379,3 +380,16 @@ def test_root_works_as_the_owner(store: Store) -> None:
     store.repair()
     owners = {path.stat().st_uid for root in store.roots for path in root.rglob("*")}
     assert owners == {12345}
+
+
+def test_a_copy_has_the_bytes_and_no_blocks_for_zeros(folder: Path) -> None:
+    """The database's log is 64 MiB with hardly anything in it."""
+    source, target = folder / "source", folder / "target"
+    with source.open("wb") as file:
+        for at, data in ((5, b"first"), (1 << 20, bytes(1 << 20)), (3 << 20, b"\1" * 300_000)):
+            file.seek(at)
+            file.write(data)
+        file.truncate(64 << 20)
+    copy_file(source, target)
+    assert target.read_bytes() == source.read_bytes()
+    assert target.stat().st_blocks * 512 < 1 << 20
