@@ -13,13 +13,13 @@ import pyosd
 from bench.stats import Row, at_least, at_most, row_of_pairs
 from bench.target import BenchTarget
 from pyosd import requests
+from pyosd.attributes import Page
 from pyosd.cdb import encode
 from pyosd.transport import Pending
 from pyosd.types import AttributeId, ObjectRef, ref
 
-JOB_STATUS = 0x2000_0001
 JOBS_COLLECTION = 0x1001
-POLLED = [AttributeId(JOB_STATUS, number) for number in (2, 3, 4)]  # generation, state, reason
+POLLED = [AttributeId(Page.JOB_STATUS, number) for number in (2, 3, 4)]  # generation, state, reason
 PACE_S = 0.01
 OUTSTANDING = 16  # jobs on their way at a time, where they are counted
 REPEATS = 5
@@ -113,14 +113,14 @@ def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
         for job in finished[100:]:
             osd.remove(job)
         one = finished[0]
-        pairs = paced_pairs(lambda: osd.get_attributes(one, POLLED), osd.test_unit_ready, count)
+
+        def poll() -> None:
+            assert osd.poll_job(one)
+
+        pairs = paced_pairs(poll, osd.test_unit_ready, count)
         yield row_of_pairs("poll_one", pairs, at_most(1.2), "GET ATTRIBUTES / TUR, " + method)
         jobs = ref(zone.partition_id, JOBS_COLLECTION)
-        pairs = paced_pairs(
-            lambda: osd.get_member_attributes(jobs, POLLED),
-            lambda: osd.get_attributes(one, POLLED),
-            count,
-        )
+        pairs = paced_pairs(lambda: osd.get_member_attributes(jobs, POLLED), poll, count)
         yield row_of_pairs(
             "poll_hundred", pairs, at_most(3), "GET MEMBER ATTRIBUTES of 100 jobs / poll_one"
         )

@@ -16,6 +16,7 @@ Every method that sends a command raises, beside what it says itself:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from pyosd import requests
 from pyosd._caller import lists_of
@@ -25,17 +26,22 @@ from pyosd.attributes import (
     CURRENT_APPEND_START,
     CURRENT_OBJECT_ID,
     CURRENT_PARTITION_ID,
+    Page,
     PageForm,
 )
 from pyosd.cdb import (
     DEFAULT_OPTIONS,
     AttributeLists,
     AttributePage,
+    Layout,
     Options,
+    Request,
+    encode,
 )
 from pyosd.errors import ProtocolError
 from pyosd.exec_params import ExecParams
-from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec
+from pyosd.job_status import POLL_ROOM, JobPoll, decode_poll
+from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec, decode_reply
 from pyosd.sense import decode, error_for
 from pyosd.transport import Command
 from pyosd.types import (
@@ -320,6 +326,16 @@ class Commands(CollectionCommands, SpecialCommands):
 
     # ---- jobs ---------------------------------------------------------------------------------
 
+    def poll_job(self, job: ObjectRef) -> JobPoll | None:
+        """How a job goes, by the cheapest command there is; None: not a job's surrogate."""
+        request, command, layout = _poll_command(job)
+        response = self.transport.execute(command)
+        if response.status or response.sense:
+            error = decode_reply(request, layout, response).error
+            if error:
+                raise error
+        return decode_poll(response.data_in)
+
     def exec_code(
         self,
         zone: ObjectRef,
@@ -348,6 +364,13 @@ class Commands(CollectionCommands, SpecialCommands):
             attributes=lists,
         )
         return decode_exec(self.reply(request, timeout))
+
+
+@lru_cache(maxsize=1024)  # a job is asked for again and again
+def _poll_command(job: ObjectRef) -> tuple[Request, Command, Layout]:
+    page = AttributePage(Page.JOB_STATUS, POLL_ROOM)
+    request = requests.get_attributes(job, attributes=page)
+    return request, *encode(request)
 
 
 def _page_object_id(form: PageForm | None) -> int:

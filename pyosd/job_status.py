@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
+from typing import NamedTuple
 
 from pyosd.attributes import Page
 from pyosd.exec_params import After, Limits
@@ -108,6 +109,8 @@ POLL_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number) for number in (Number.STATE, Number.POLL_INTERVAL)
 )
 """What polling needs."""
+POLL_ROOM = 64
+"""Bytes to allow for the page in its fixed form: what polling needs, and a little more."""
 WATCH_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number)
     for number in (
@@ -118,6 +121,37 @@ WATCH_IDS = tuple(
     )
 )
 """What somebody wants to see who watches jobs."""
+
+
+class JobPoll(NamedTuple):
+    """The page in its fixed form: what a poll needs, in one command without a list.
+
+    progress: 0-1000, FFFFh when the script does not say.  poll_msec: suggested time to the next.
+    """
+
+    version: int
+    state: int
+    signal: int
+    exit_code: int
+    generation: int
+    reason: int
+    attempt: int
+    progress: int
+    poll_msec: int
+    position: int
+    stdout_length: int
+    result_length: int
+
+
+_POLL = struct.Struct(">4xIHBBIQHHHIIQQ")  # the page's header too: its number, and bytes behind it
+
+
+def decode_poll(page: memoryview) -> JobPoll | None:
+    """The fixed form of a job's status page; None: it is no job's surrogate (any more)."""
+    if len(page) < _POLL.size:
+        return None
+    length, *fields = _POLL.unpack_from(page)
+    return JobPoll._make(fields) if length >= _POLL.size - 8 else None
 
 
 @dataclass(frozen=True)

@@ -110,10 +110,12 @@ class Job(Future[Any]):
         if self._final is not None:
             return self._final.state, 0.0
         try:
-            found = self.commands.get_attributes(self.id, POLL_IDS)
+            found = self.commands.poll_job(self.id)
         except errors.NotFound:
             raise self._expired() from None
-        return self.take_poll(found)
+        if found is None:
+            raise self._expired()
+        return self._take_state(JobState(found.state), found.poll_msec)
 
     def take_poll(self, found: Iterable[AttributeValue]) -> tuple[JobState, float]:
         """What poll() makes of attributes that another command brought."""
@@ -121,11 +123,14 @@ class Job(Future[Any]):
         state = decode_state(found)
         if state is None:
             raise self._expired()
+        suggested = next((each.uint for each in found if each.number == Number.POLL_INTERVAL), 0)
+        return self._take_state(state, suggested)
+
+    def _take_state(self, state: JobState, suggested_msec: int) -> tuple[JobState, float]:
         self._seen = state
         if state.terminal:
             return self.status().state, 0.0
-        suggested = next((each.uint for each in found if each.number == Number.POLL_INTERVAL), 0)
-        return state, suggested / 1000
+        return state, suggested_msec / 1000
 
     def progress(self) -> float | None:
         """0.0-1.0 as the script says, None when it does not."""

@@ -8,6 +8,7 @@
 #include "command/context.h"
 #include "command/current.h"
 #include "command/tasks.h"
+#include "exec/exec.h"
 #include "wire/cursor.h"
 
 /* CDB bytes that failures point at. */
@@ -248,8 +249,8 @@ static enum osd_status get_entry(struct collecting *c, const struct osd_attr *at
 		return osd_attr_each_page(c->txn, c->id, attr->number, add_entry, c);
 	if (attr->number == OSD_NUMBER_ALL)
 		return osd_attr_each(c->txn, c->id, attr->page, add_entry, c);
-	status = osd_attr_get(c->txn, c->id, attr->page, attr->number, c->buffer,
-			      OSD_ATTRIBUTE_MAX, &length);
+	status = osd_attr_get(c->txn, c->id, attr->page, attr->number, c->buffer, OSD_ATTRIBUTE_MAX,
+			      &length);
 	if (status != OSD_OK)
 		return status;
 	return osd_attr_writer_add(c->writer, attr->page, attr->number, c->buffer, length);
@@ -361,6 +362,26 @@ enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct 
 	if (status == OSD_OK)
 		osd_attributes_list_end(request, &writer);
 	return status;
+}
+
+bool osd_attributes_poll(struct osd_request *request, struct osd_exec *exec)
+{
+	const struct osd_attr_params *params = request->attributes;
+	uint8_t page[8 + OSD_PAGE_FORM_MAX], *segment;
+	size_t length, capacity;
+	struct osd_wr w = osd_wr_init(page, 8);
+
+	if (params->format != OSD_CDBFMT_PAGE || params->sets ||
+	    params->get_page != OSD_PAGE_JOB_STATUS ||
+	    !osd_exec_poll(exec, request->object, page + 8, &length))
+		return false;
+	osd_wr_be(&w, OSD_PAGE_JOB_STATUS, 4);
+	osd_wr_be(&w, length, 4);
+	length += 8;
+	segment = retrieved_segment(request, &capacity);
+	osd_page_place(page, length, segment, capacity);
+	set_retrieved(request, capacity, OSD_MIN(length, capacity), length);
+	return true;
 }
 
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,

@@ -14,16 +14,17 @@
 #include "object/object.h"
 #include "wire/attr_list.h"
 
+struct osd_exec;
 struct osd_attr_params {
 	uint8_t format; /* OSD_CDBFMT_SET_ONE, _PAGE or _LIST */
 	bool sets, gets;
-	bool wants_capacity_change; /* the get half asks for the Current Command page */
-	bool walks;                 /* too long for the thread that must not wait */
+	bool wants_capacity_change;    /* the get half asks for the Current Command page */
+	bool walks;		       /* too long for the thread that must not wait */
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */
-	uint32_t get_page;             /* PAGE */
-	uint8_t *copy;                 /* owned */
+	uint32_t get_page;	       /* PAGE */
+	uint8_t *copy;		       /* owned */
 };
 
 /* *ret_params NULL: the command has no attributes to set or get. */
@@ -35,6 +36,8 @@ void osd_attributes_free(struct osd_attr_params *params);
  * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished);
+/* Whether all it asks for is how a job goes, and memory knows: then that is the answer. */
+bool osd_attributes_poll(struct osd_request *request, struct osd_exec *exec);
 /* The get half, about one object, into the retrieved attributes segment of Data-In. */
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id);

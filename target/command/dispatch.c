@@ -421,6 +421,8 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 
 	if (!params || params->sets || params->walks)
 		return OSD_E_RETRY;
+	if (osd_attributes_poll(ctx->request, ctx->exec))
+		return OSD_OK;
 	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
 	if (status == OSD_OK)
 		status =

@@ -17,7 +17,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define FORMAT_WAIT_SEC 2
+#define FORMAT_WAIT_SEC	 2
 #define SETTLE_WAIT_NSEC 2000000
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -291,7 +291,10 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 		return OSD_OK;
 	if (status == OSD_OK && still_decides(exec, id))
 		return OSD_E_RETRY;
-	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
+	if (status != OSD_OK)
+		return status;
+	osd_exec_forget_ended(exec, id);
+	return osd_job_record_delete(txn, &record);
 }
 
 struct gathered {

@@ -93,6 +93,11 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
  * its command.  Does not wait for the store. */
 void osd_exec_look_at_aborted(struct osd_exec *exec);
 
+/* Page 2000_0001h of a job in its fixed form, at most OSD_PAGE_FORM_MAX bytes, from memory, at once;
+ * false: the store has to be asked. */
+bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id,
+		   uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length);
+
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 
 /* REMOVE PARTITION, before: OSD_E_JOB_IN_WAY with the first unfinished job that stands in it. */

@@ -45,6 +45,7 @@ struct osd_job {
 	struct osd_pool *pool; /* constant, never NULL */
 	unsigned references; /* the table, a proxy, a pending change */
 	bool in_table;
+	bool removed; /* its surrogate is, or was to be: it had ended already */
 	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
 	uint8_t *content; /* arguments and code, if small; else read when it starts */
 	uint64_t accepted_usec, started_usec; /* monotonic */
@@ -65,6 +66,13 @@ struct osd_job {
 	uint16_t progress_next;
 	char message_next[OSD_JOB_MESSAGE_MAX + 1];
 	uint64_t progress_usec;
+};
+
+/* An ended job as polls see it (job_poll.c). */
+#define OSD_ENDED_KEPT 1024
+struct osd_ended {
+	struct osd_object_id id; /* object 0: none */
+	uint8_t length, form[OSD_PAGE_FORM_MAX];
 };
 
 struct osd_exec {
@@ -101,6 +109,7 @@ struct osd_exec {
 	unsigned gate_calls, gate_max;
 
 	struct osd_page_provider pages[4]; /* constant */
+	struct osd_ended ended[OSD_ENDED_KEPT]; /* by id (job_poll.c) */
 };
 
 /* ---- jobs in memory (job_memory.c); exec->lock held unless said otherwise -------------------- */
@@ -206,6 +215,22 @@ enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
 				     uint64_t requested_id, struct osd_job_record *record);
 /* job_pages.c: pages 2000_0001h, 2000_0002h (job_payload.c), 2000_0003h and B000_0001h. */
 void osd_job_pages_add(struct osd_exec *exec);
+#define OSD_JOB_STATUS_VERSION 1
+/* Page 2000_0001h in its fixed form; the bytes of it.  Of a job in the table, exec->lock held; of an
+ * ended one's record. */
+size_t osd_job_form_live(struct osd_exec *exec, struct osd_job *job,
+			 uint8_t bytes[OSD_PAGE_FORM_MAX]);
+size_t osd_job_form_ended(const struct osd_job_record *record, uint8_t bytes[OSD_PAGE_FORM_MAX]);
+/* root_page.c: the functions of the provider of page B000_0001h. */
+enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length);
+enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg);
+/* job_poll.c.  exec->lock held: the job's record is that of its end, and in the store. */
+void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job);
+/* In the transaction that removes the record of an ended job; takes exec->lock. */
+void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id);
 /* job_payload.c: page 2000_0002h, the functions of struct osd_page_provider; and one payload, whose
  * absence is no error: length 0. */
 enum osd_status osd_payload_get(void *context, struct osd_txn *txn, struct osd_object_id id,

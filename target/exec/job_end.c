@@ -130,7 +130,9 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	exec->finished++;
 	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	waits = osd_exec_take_waits(exec, job);
-	if (status != OSD_OK)
+	if (status == OSD_OK)
+		osd_exec_note_ended(exec, job);
+	else
 		osd_after_pin(job);
 	osd_exec_forget(exec, job);
 	pthread_mutex_unlock(&exec->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate,
- * EXEC page B000_0001h of the root (design D13).  An unfinished job's status comes from memory, a
- * finished one's from its record.  Not here: payload (job_payload.c). */
+/* job_pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate
+ * (design D13).  An unfinished job's status comes from memory, a
+ * finished one's from its record.  Not here: payload (job_payload.c), the root's page (root_page.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,6 @@
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
 #include "wire/cursor.h"
-
-enum { STATUS_VERSION = 1 };
 
 /* What a status attribute is made from. */
 struct view {
@@ -94,7 +92,7 @@ static void put_hint(struct osd_wr *w, const struct view *v)
 static void put_version(struct osd_wr *w, const struct view *v)
 {
 	(void)v;
-	osd_wr_be(w, STATUS_VERSION, 2);
+	osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);
 }
 
 static void put_message(struct osd_wr *w, const struct view *v)
@@ -217,12 +215,16 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 #define STATUS_LAST   OSD_ARRAY_SIZE(status_rows)
 #define STATUS_EXPIRY 0x23
 /* Not in struct view: */
-#define STATUS_TAGS   0x28 /* key=value lines */
-#define STATUS_AFTER  0x29 /* entries of EXEC parameter AFTER */
+#define STATUS_TAGS  0x28 /* key=value lines */
+#define STATUS_AFTER 0x29 /* entries of EXEC parameter AFTER */
 
-/* exec->lock held.  It waits for a sandbox, and may have to wait for more than other jobs. */
-static void view_waiting(const struct osd_exec *exec, const struct osd_pool *pool, struct view *v)
+/* exec->lock held.  It may have to wait for more than other jobs. */
+static void view_waiting(const struct osd_exec *exec, const struct osd_job *job, struct view *v)
 {
+	const struct osd_pool *pool = job->pool;
+
+	if (job->run || v->record.reason != OSD_REASON_WAITS_FOR_SLOT)
+		return;
 	if (pool->failed) {
 		v->record.reason = OSD_REASON_WAITS_FOR_POOL;
 		memcpy(v->why, pool->why, sizeof(v->why));
@@ -231,27 +233,36 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_pool *poo
 	}
 }
 
+/* exec->lock held.  But for what its run knows. */
+static void view_memory(struct osd_job *job, struct view *v)
+{
+	osd_job_show_progress(job, osd_monotonic_usec(), false);
+	v->record = job->record;
+	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
+	v->waits_for = osd_after_waits_for(job, &v->predecessor);
+}
+
 /* exec->lock held. */
 static void view_live(struct osd_exec *exec, struct osd_job *job, const struct osd_txn *txn,
 		      struct view *v)
 {
-	uint64_t now = osd_monotonic_usec();
-
-	osd_job_show_progress(job, now, false);
-	v->record = job->record;
-	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
-	v->waits_for = osd_after_waits_for(job, &v->predecessor);
+	view_memory(job, v);
 	if (job->pending.txn == txn) {
 		v->record.state = job->pending.state;
 		v->record.reason = job->pending.reason;
 		v->record.generation++;
 	}
 	if (job->started_usec == 0)
-		v->record.queue_usec = now - job->accepted_usec;
+		v->record.queue_usec = osd_monotonic_usec() - job->accepted_usec;
 	if (job->run)
 		osd_run_sample(job->run, &v->record);
-	else if (v->record.reason == OSD_REASON_WAITS_FOR_SLOT)
-		view_waiting(exec, job->pool, v);
+	view_waiting(exec, job, v);
+}
+
+static bool is_of(const struct view *v, struct osd_object_id id)
+{
+	return v->record.id.partition_id == id.partition_id &&
+	       v->record.id.object_id == id.object_id;
 }
 
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
@@ -264,7 +275,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	enum osd_status status = OSD_OK;
 
 	*ret_view = osd_txn_kept(txn);
-	if (*ret_view)
+	if (*ret_view && is_of(*ret_view, id))
 		return OSD_OK;
 	v = calloc(1, sizeof(*v));
 	if (!v)
@@ -356,6 +367,50 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 	return status;
 }
 
+/* What polling needs, without a list of names to send and of values to take apart: version, state,
+ * signal, exit code, generation, reason, attempt, progress, poll ms, position, lengths of stdout and
+ * result (docs/jobs.md). */
+static const uint8_t polled[] = {0x01, 0x03, 0x06, 0x05, 0x02, 0x04,
+				 0x07, 0x08, 0x10, 0x0f, 0x18, 0x17};
+
+static size_t put_form(const struct view *v, uint8_t bytes[OSD_PAGE_FORM_MAX])
+{
+	struct osd_wr w = osd_wr_init(bytes, OSD_PAGE_FORM_MAX);
+
+	for (size_t i = 0; i < sizeof(polled); i++)
+		put_status(&w, v, polled[i]);
+	return osd_wr_used(&w);
+}
+
+static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length)
+{
+	const struct view *v;
+	enum osd_status status = get_view(context, txn, id, &v);
+
+	*ret_length = status == OSD_OK ? put_form(v, bytes) : 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+size_t osd_job_form_live(struct osd_exec *exec, struct osd_job *job,
+			 uint8_t bytes[OSD_PAGE_FORM_MAX])
+{
+	struct view v;
+
+	view_memory(job, &v);
+	if (job->run)
+		osd_run_sample_lengths(job->run, &v.record);
+	view_waiting(exec, job, &v);
+	return put_form(&v, bytes);
+}
+
+size_t osd_job_form_ended(const struct osd_job_record *record, uint8_t bytes[OSD_PAGE_FORM_MAX])
+{
+	struct view v = {.record = *record};
+
+	return put_form(&v, bytes);
+}
+
 static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,
 				 uint32_t page, uint32_t number, const uint8_t *value,
 				 size_t length)
@@ -411,94 +466,19 @@ static enum osd_status control_set(void *context, struct osd_txn *txn, struct os
 	return OSD_E_PARAM_FIELD;
 }
 
-/* ---- the root's page ------------------------------------------------------------------------- */
-
-#define ROOT_LAST 7
-
-static void put_limit_table(struct osd_wr *w)
-{
-	char line[160];
-
-	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
-		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
-
-		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
-			 (unsigned long long)limit->standard, (unsigned long long)limit->maximum);
-		put_text(w, line);
-	}
-}
-
-static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
-{
-	struct osd_exec_stats stats;
-
-	osd_exec_stats(exec, &stats);
-	switch (number) {
-	case 1:
-		osd_wr_be(w, OSD_SA_EXEC, 2);
-		break;
-	case 2:
-		put_text(w, "python");
-		break;
-	case 3:
-		put_limit_table(w);
-		break; /* lines: name, unit, default, maximum */
-	case 4:
-		osd_wr_be(w, STATUS_VERSION, 2);
-		osd_wr_be(w, OSD_EXEC_PARAMS_VERSION, 2);
-		osd_wr_be(w, OSD_PROXY_VERSION, 2);
-		break;
-	case 5:
-		osd_wr_be(w, stats.queued + stats.held, 4);
-		break;
-	case 6:
-		osd_wr_be(w, stats.retry_after_msec, 4);
-		break;
-	case 7:
-		put_text(w, stats.isolation);
-		break;
-	default:
-		break;
-	}
-}
-
-static enum osd_status root_get(void *context, struct osd_txn *txn, struct osd_object_id id,
-				uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
-				size_t *ret_length)
-{
-	struct osd_wr w = osd_wr_init(buffer, capacity);
-
-	(void)txn, (void)id, (void)page;
-	put_root(context, &w, number);
-	*ret_length = osd_wr_used(&w);
-	return OSD_OK;
-}
-
-static enum osd_status root_each(void *context, struct osd_txn *txn, struct osd_object_id id,
-				 uint32_t page, osd_attr_fn *fn, void *arg)
-{
-	uint8_t value[4096];
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {
-		size_t length = 0;
-
-		status = root_get(context, txn, id, page, number, value, sizeof(value), &length);
-		if (status == OSD_OK && length)
-			status = fn(arg, page, number, value, length);
-	}
-	return status;
-}
+/* ---- all pages ----------------------------------------------------------------------------------- */
 
 void osd_job_pages_add(struct osd_exec *exec)
 {
 	struct osd_page_provider pages[] = {
-		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec},
+		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, status_each, read_only, exec,
+		 status_form, true},
 		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, osd_payload_each,
-		 read_only, exec},
+		 read_only, exec, NULL, false},
 		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, control_each, control_set,
-		 exec},
-		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", root_get, root_each, read_only, exec},
+		 exec, NULL, false},
+		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, osd_root_page_each, read_only,
+		 exec, NULL, false},
 	};
 
 	_Static_assert(OSD_ARRAY_SIZE(status_rows) == 0x27, "design D13");

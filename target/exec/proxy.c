@@ -42,12 +42,22 @@ void osd_run_unref(struct osd_run *run)
 	free(run);
 }
 
+void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record)
+{
+	record->result_length = atomic_load(&run->session.result_length);
+	record->stdout_length = atomic_load(&run->output.stdout_length);
+	record->stderr_length = atomic_load(&run->output.stderr_length);
+	if (run->handed_over_usec)
+		record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
+}
+
 void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 {
 	struct osd_session *session = &run->session;
 	const struct osd_shm *shm = run->sandbox->shm;
 	uint64_t total, kernel;
 
+	osd_run_sample_lengths(run, record);
 	record->bytes_read = atomic_load(&session->bytes_read);
 	record->bytes_written = atomic_load(&session->bytes_written);
 	record->calls = atomic_load(&session->calls);

@@ -23,7 +23,10 @@ struct osd_run {
 /* exec->lock held. */
 struct osd_run *osd_run_ref(struct osd_run *run);
 void osd_run_unref(struct osd_run *run);
-/* Puts what is known of a running job now into a copy of its record. */
+/* Put what is known of a running job now into a copy of its record: how long it runs, and the lengths
+ * of what it has printed and returned. */
+void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record);
+/* These, and what it has used, by a look at its clocks. */
 void osd_run_sample(struct osd_run *run, struct osd_job_record *record);
 
 /* proxy_end.c: the script is over, one way or another: decides how the job ended, writes it, tells

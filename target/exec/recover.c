@@ -185,8 +185,8 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
 	if (status == OSD_OK && found.count)
-		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count,
-			 queued, found.count - queued);
+		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count, queued,
+			 found.count - queued);
 	free(found.records);
 	return status;
 }
@@ -244,11 +244,13 @@ void osd_exec_sweep(struct osd_exec *exec)
 		stays = false;
 		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
-			if (is_awaited(exec, sweep.ids[i]))
+			if (is_awaited(exec, sweep.ids[i])) {
 				stays = true; /* until the next sweep */
-			else
-				status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-							   &sweep.ids[i]);
+				continue;
+			}
+			osd_exec_forget_ended(exec, sweep.ids[i]);
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
+						   &sweep.ids[i]);
 		}
 	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
 	if (status != OSD_OK)

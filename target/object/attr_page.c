@@ -109,9 +109,30 @@ static enum osd_status place_form(struct osd_txn *txn, uint32_t number,
 	return OSD_OK;
 }
 
+static enum osd_status place_provided(struct osd_txn *txn, const struct osd_page_provider *provider,
+				      uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	uint8_t bytes[PAGE_HEADER + OSD_PAGE_FORM_MAX];
+	struct osd_wr w = osd_wr_init(bytes, PAGE_HEADER);
+	size_t length = 0;
+	enum osd_status status = provider->form(provider->context, txn, txn->id,
+						bytes + PAGE_HEADER, &length);
+
+	if (status != OSD_OK)
+		return status;
+	osd_wr_be(&w, provider->page, 4);
+	osd_wr_be(&w, length, 4);
+	length += PAGE_HEADER;
+	if (capacity)
+		memcpy(buffer, bytes, OSD_MIN(capacity, length));
+	*ret_length = length;
+	return OSD_OK;
+}
+
 enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 				   uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
+	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, page);
 	const struct osd_membership *memberships = NULL;
 	const struct osd_std_row *row;
 	enum osd_status status = osd_txn_take(txn, id, false);
@@ -123,6 +144,8 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 	if (status != OSD_OK)
 		return status;
 	osd_note_attr_access(txn);
+	if (provider && provider->form)
+		return place_provided(txn, provider, buffer, capacity, ret_length);
 	if (page < OSD_PAGE_ANY_BASE)
 		relative = page - osd_page_base(osd_txn_type(txn));
 	row = osd_std_find(osd_txn_type(txn), relative, 1);

@@ -415,6 +415,7 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 
 /* Pages a higher layer computes (job status, EXEC root page).  get/each/set as above, called inside
  * the transaction; set returning OSD_E_PARAM_FIELD = read-only. */
+#define OSD_PAGE_FORM_MAX 64
 struct osd_page_provider {
 	uint32_t page;
 	const char *page_name; /* for number 0 and the directory */
@@ -426,6 +427,13 @@ struct osd_page_provider {
 	enum osd_status (*set)(void *context, struct osd_txn *txn, struct osd_object_id id,
 			       uint32_t page, uint32_t number, const uint8_t *value, size_t length);
 	void *context;
+	/* What follows the header of the page's fixed form; 0 bytes: this object has none.  NULL: no
+	 * object has. */
+	enum osd_status (*form)(void *context, struct osd_txn *txn, struct osd_object_id id,
+				uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length);
+	/* Where it finds a value, there is a user object of that id: the object's own record need not
+	 * be read to be sure of it. */
+	bool vouches;
 };
 /* Before any other thread uses objects; the provider is borrowed for their lifetime. */
 void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_provider *provider);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* root_page.c -- attribute page B000_0001h of the root: what EXEC this target has (design D13). */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/exec_impl.h"
+#include "wire/cursor.h"
+#include "wire/proxy_frame.h"
+
+#define ROOT_LAST 7
+
+static void put_text(struct osd_wr *w, const char *text)
+{
+	osd_wr_bytes(w, text, strlen(text));
+}
+
+static void put_limit_table(struct osd_wr *w)
+{
+	char line[160];
+
+	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
+		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
+
+		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
+			 (unsigned long long)limit->standard, (unsigned long long)limit->maximum);
+		put_text(w, line);
+	}
+}
+
+static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+{
+	struct osd_exec_stats stats;
+
+	osd_exec_stats(exec, &stats);
+	switch (number) {
+	case 1:
+		osd_wr_be(w, OSD_SA_EXEC, 2);
+		break;
+	case 2:
+		put_text(w, "python");
+		break;
+	case 3:
+		put_limit_table(w);
+		break; /* lines: name, unit, default, maximum */
+	case 4:
+		osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);
+		osd_wr_be(w, OSD_EXEC_PARAMS_VERSION, 2);
+		osd_wr_be(w, OSD_PROXY_VERSION, 2);
+		break;
+	case 5:
+		osd_wr_be(w, stats.queued + stats.held, 4);
+		break;
+	case 6:
+		osd_wr_be(w, stats.retry_after_msec, 4);
+		break;
+	case 7:
+		put_text(w, stats.isolation);
+		break;
+	default:
+		break;
+	}
+}
+
+enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
+				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
+				  size_t *ret_length)
+{
+	struct osd_wr w = osd_wr_init(buffer, capacity);
+
+	(void)txn, (void)id, (void)page;
+	put_root(context, &w, number);
+	*ret_length = osd_wr_used(&w);
+	return OSD_OK;
+}
+
+enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
+				   uint32_t page, osd_attr_fn *fn, void *arg)
+{
+	uint8_t value[4096];
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {
+		size_t length = 0;
+
+		status = osd_root_page_get(context, txn, id, page, number, value, sizeof(value),
+					   &length);
+		if (status == OSD_OK && length)
+			status = fn(arg, page, number, value, length);
+	}
+	return status;
+}
