@@ -185,6 +185,9 @@ struct osd_txn {
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 };
 
+/* store_page.c: page B000_0002h. */
+extern const struct osd_page_provider osd_store_page;
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 struct osd_objects {

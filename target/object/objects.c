@@ -181,6 +181,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 		return OSD_E_NO_MEMORY;
 	init_locks(objects);
 	osd_objects_add_page(objects, &osd_index_page);
+	osd_objects_add_page(objects, &osd_store_page);
 	apply_config(objects, config);
 	status = config->directory ? open_on_disk(objects, config, message)
 				   : open_in_memory(objects);

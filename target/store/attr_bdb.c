@@ -420,10 +420,25 @@ static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)
 static void bdb_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
 {
 	struct bdb *bdb = to_bdb(kv);
+	DB_LOCK_STAT *lock;
+	DB_TXN_STAT *txn;
 
-	*ret_stats =
-		(struct osd_kv_stats){atomic_load(&bdb->commits), atomic_load(&bdb->aborts),
-				      atomic_load(&bdb->deadlocks), atomic_load(&bdb->checkpoints)};
+	*ret_stats = (struct osd_kv_stats){
+		.commits = atomic_load(&bdb->commits),
+		.aborts = atomic_load(&bdb->aborts),
+		.deadlocks = atomic_load(&bdb->deadlocks),
+		.checkpoints = atomic_load(&bdb->checkpoints),
+	};
+	if (bdb->env->lock_stat(bdb->env, &lock, 0) == 0) {
+		ret_stats->lockers = lock->st_nlockers;
+		ret_stats->locks = lock->st_nlocks;
+		ret_stats->locked_objects = lock->st_nobjects;
+		free(lock);
+	}
+	if (bdb->env->txn_stat(bdb->env, &txn, 0) == 0) {
+		ret_stats->transactions = txn->st_nactive;
+		free(txn);
+	}
 }
 
 static void bdb_close(struct osd_kv *kv)

@@ -59,6 +59,8 @@ enum osd_kv_access {
 
 struct osd_kv_stats {
 	uint64_t commits, aborts, deadlocks, checkpoints;
+	/* Now: who may hold locks, locks held or waited for, what they are on, open transactions. */
+	uint64_t lockers, locks, locked_objects, transactions;
 };
 
 /* Returns false to end the scan.  Must not call the store. */

@@ -166,6 +166,21 @@ def test_exec_root_page_says_what_exec_can_do(osd: Commands) -> None:
         assert int.from_bytes(action, "big") == 0x8F81
 
 
+def test_store_root_page_counts(osd: Commands, pid: int) -> None:
+    """Commits grow with every change; nothing is locked that nobody uses."""
+
+    def commits() -> int:
+        return int.from_bytes(osd.get_attribute(ROOT, Page.STORE_ROOT, 1), "big")
+
+    before = commits()
+    osd.create(pid)
+    assert commits() > before
+    assert osd.get_attribute(ROOT, Page.STORE_ROOT, 9) == b""
+    value = AttributeValue(Page.STORE_ROOT, 1, b"\0" * 8)
+    reply = osd.reply(rq.set_attributes(ROOT, attributes=AttributeLists((), (value,))))
+    check(reply, LIST_FIELD, value.id)
+
+
 # ---- partition, collection, user object ----
 
 
