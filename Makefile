@@ -7,6 +7,10 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= 2
 N       ?= 100
+HOURS   ?= 2
+SOAK_ARGS ?=
+SECONDS ?= 60
+THRASH_ARGS ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 URL     ?=
@@ -17,6 +21,7 @@ venv   := .venv
 bin    := $(venv)/bin
 stamp  := $(venv)/.installed
 rivals := $(venv)/.bench-installed
+plots  := $(venv)/.soak-installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
 python_sources := pyosd scheduler examples tests bench tools setup.py
@@ -25,7 +30,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults syscalls bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash faults syscalls thrash soak bench install uninstall clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -78,6 +83,16 @@ syscalls: build ## are the system calls of sandboxes those they are allowed, und
 $(rivals): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
 	touch $@
+
+$(plots): $(stamp)
+	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[soak]"
+	touch $@
+
+thrash: build   ## SECONDS=60 of every fault there is, under clients whose answers are checked
+	@$(bin)/python -m tests.soak.thrash --seconds $(SECONDS) $(THRASH_ARGS)
+
+soak: build $(plots) ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
+	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
 bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json
 	@$(bin)/python -m bench $(BENCH_ARGS)

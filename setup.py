@@ -113,6 +113,8 @@ setup(
         ],
         # Only to measure against; `make bench` installs it, nothing else needs it.
         "bench": ["dask[distributed]>=2024.5"],
+        # To draw what `make soak` measured, which installs it.
+        "soak": ["matplotlib>=3.8"],
     },
     entry_points={
         "console_scripts": ["osd=pyosd.cli:main"],

@@ -10,6 +10,8 @@
  *           (of other calls: nothing happens); a number: the call fails with that errno
  * IOSD_FAULT_COUNT names a file whose first 8 bytes are kept at the calls counted so far, in the
  * machine's order.
+ * IOSD_FAULT_SWITCH names a file: while its first 8 bytes are an errno, changes of data files (not of
+ * the database) fail with it.
  *
  * Calls go to the kernel by syscall(2), allocations to the C library's own names, so nothing here
  * allocates or looks symbols up. */
@@ -49,15 +51,32 @@ static struct {
 	_Atomic bool counts; /* in this phase */
 	_Atomic uint64_t *calls;
 } plan;
-static _Atomic uint64_t own_calls;
+static _Atomic uint64_t own_calls, never;
+static _Atomic uint64_t *switched = &never;
+
+/* The first 8 bytes of a file, shared with whoever else has it; NULL: cannot be had. */
+static _Atomic uint64_t *share(const char *file)
+{
+	int fd = (int)syscall(SYS_open, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	void *page = MAP_FAILED;
+
+	if (fd >= 0 && syscall(SYS_ftruncate, fd, (long)sizeof(uint64_t)) == 0)
+		page = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return page == MAP_FAILED ? NULL : page;
+}
 
 __attribute__((constructor)) static void read_plan(void)
 {
 	const char *text = getenv("IOSD_FAULT"), *file = getenv("IOSD_FAULT_COUNT");
+	const char *by = getenv("IOSD_FAULT_SWITCH");
+	_Atomic uint64_t *shared = by ? share(by) : NULL;
 	char kind[16], phase[16], action[16];
 	unsigned long long at;
-	int fd;
 
+	if (shared)
+		switched = shared;
 	plan.calls = &own_calls;
 	if (!text || sscanf(text, "%15[^:]:%15[^:]:%llu:%15s", kind, phase, &at, action) != 4)
 		return;
@@ -67,16 +86,9 @@ __attribute__((constructor)) static void read_plan(void)
 	plan.late = strcmp(action, "late") == 0;
 	plan.half = strcmp(action, "short") == 0;
 	plan.error = atoi(action);
-	fd = file ? (int)syscall(SYS_open, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-	if (fd >= 0 && syscall(SYS_ftruncate, fd, (long)sizeof(uint64_t)) == 0) {
-		void *page =
-			mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-		if (page != MAP_FAILED)
-			plan.calls = page;
-	}
-	if (fd >= 0)
-		syscall(SYS_close, fd);
+	shared = file ? share(file) : NULL;
+	if (shared)
+		plan.calls = shared;
 	plan.counts = strcmp(phase, "start") == 0;
 }
 
@@ -105,10 +117,28 @@ static enum verdict judge(enum kind kind)
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
+static bool is_data(int fd)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0)
+		return false;
+	path[length] = '\0';
+	return strstr(path, "/data/") != NULL;
+}
+
 static enum verdict judge_file(int fd)
 {
+	uint64_t error = atomic_load(switched);
 	struct stat status;
 
+	if (error && is_data(fd)) {
+		errno = (int)error;
+		return FAIL;
+	}
 	if (plan.kind != DISK || fd <= 2 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
 		return PASS;
 	return judge(DISK);

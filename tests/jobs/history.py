@@ -27,6 +27,13 @@ Q, H, S, R, C = (
     JobState.COMPLETING,
 )
 CANCELLED = JobState.CANCELLED
+DOOMED_ENDS = (
+    CANCELLED,
+    JobState.TIMEOUT,
+    JobState.OUT_OF_MEMORY,
+    JobState.LIMIT_EXCEEDED,
+)
+"""Where an effective kill leads; a limit that was reached just before stands."""
 ENDS = tuple(state for state in JobState if state.terminal)
 GONE = "gone"
 """Answer of anything that is asked about a job that is not there."""
@@ -59,7 +66,7 @@ class Script:
 
 class Where(NamedTuple):
     """A state a job may be in.  doomed: an effective kill was acknowledged, so it is never tried
-    again and ends CANCELLED."""
+    again and ends CANCELLED, or by a limit that came first."""
 
     state: JobState
     doomed: bool = False
@@ -89,7 +96,7 @@ def later(may: Iterable[Where]) -> frozenset[Where]:
     while todo:
         at = todo.pop()
         for state in _BY_ITSELF.get(at.state, ()):
-            if at.doomed and (state is Q or (state.terminal and state is not CANCELLED)):
+            if at.doomed and (state is Q or (state.terminal and state not in DOOMED_ENDS)):
                 continue
             if state is CANCELLED and not at.doomed:
                 continue

@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyosd
@@ -35,6 +35,8 @@ SEEN_IDS = tuple(
     for number in (Number.GENERATION, Number.STATE, Number.REASON, Number.ATTEMPT, Number.NAME)
 )
 RECONNECT_S = 60.0
+FAULT_S = 0.005
+"""Pause after an error that a fault made."""
 OPEN_LINES = 6
 """Lines that clients work on at a time: few, so that they meet."""
 LONGEST_LINE = 40
@@ -153,13 +155,29 @@ def seen_of(attributes: tuple[AttributeValue, ...], job: ObjectRef) -> tuple[See
     return Seen(status.state, status.generation, status.reason, status.attempt), status.name
 
 
+def no_fault(_: OSDError) -> bool:
+    return False
+
+
 class Client:
-    """One of those who work at once."""
+    """One of those who work at once.
+
+    fault: whether an error is a fault's doing: then the command may have happened, as one without an
+    answer.  dropped: sessions are also lost while tgtd lives on, so that a command may happen later.
+    """
 
     def __init__(
-        self, number: int, book: Notebook, connect: Callable[[], pyosd.Target], seed: int
+        self,
+        number: int,
+        book: Notebook,
+        connect: Callable[[], pyosd.Target],
+        seed: int,
+        *,
+        fault: Callable[[OSDError], bool] = no_fault,
+        dropped: bool = False,
     ) -> None:
         self.number, self.book, self.connect = number, book, connect
+        self.fault, self.dropped = fault, dropped
         self.rng = random.Random(seed)
         self.session: pyosd.Target | None = None
         self.answered = self.lost = 0
@@ -223,10 +241,16 @@ class Client:
             self.drop()
             return None, start, math.inf, False
         except Unreachable:
-            # The session is lost when tgtd is gone: nothing happens after that.
-            end = time.monotonic()
+            # Mostly the session is lost when tgtd is gone: nothing happens after that.
+            end = math.inf if self.dropped else time.monotonic()
             self.drop()
             return None, start, end, False
+        except OSDError as error:
+            if not self.fault(error):
+                raise
+            self.lost += 1
+            time.sleep(FAULT_S)
+            return None, start, time.monotonic(), False
         self.answered += 1
         return answer, start, time.monotonic(), True
 
@@ -324,7 +348,7 @@ class Client:
         deadline = time.monotonic() + within
         pending = self.unfinished()
         for line, job in pending:
-            # What nobody may end would wait for ever; the rest shall end by itself.
+            # What is held would wait for ever; the rest shall end by itself.
             self.about(line, history.RELEASE, job)
         while pending and time.monotonic() < deadline:
             pending = self.unfinished()
@@ -396,11 +420,10 @@ def work(
     return failures
 
 
-def verdict(book: Notebook) -> list[str]:
-    """What is wrong with the whole run, line by line."""
+def verdict(book: Notebook, also: frozenset[tuple[JobState, int]] = frozenset()) -> list[str]:
+    """What is wrong with the whole run, line by line.  also: ends that any script may come to."""
     found = []
     for line in book.lines.values():
-        found += [
-            f"{line.script.name}: {text}" for text in history.wrong(line.script, line.operations)
-        ]
+        script = replace(line.script, ends=line.script.ends | also)
+        found += [f"{script.name}: {text}" for text in history.wrong(script, line.operations)]
     return found

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`python -m tests.soak`: run a soak, say what it shows; exit 0 flat, 1 something grows or went wrong,
+3 nothing grows but the run was too short to be sure of all."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+from tests.serving import Serving, missing, sandboxes_missing
+from tests.soak import report
+from tests.soak.run import Soak
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--hours", type=float, default=2.0, help="how long (default: 2)")
+    parser.add_argument("--seed", type=int, help="repeat the choices of a run")
+    parser.add_argument("--json", type=Path, default=ROOT / "build" / "soak.json")
+    parser.add_argument("--plot", type=Path, default=ROOT / "build" / "soak.png")
+    arguments = parser.parse_args()
+    why = missing() or sandboxes_missing()
+    if why:
+        print(f"no soak here: {why}", file=sys.stderr)
+        return 2
+    seed = random.SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
+    print(f"seed {seed} (--seed={seed} repeats its choices)", flush=True)
+    with Serving("--isolation", "best", "--slots", "3") as serving:
+        outcome = Soak(
+            serving, arguments.hours * 3600, seed, lambda text: print(text, flush=True)
+        ).run()
+    print("\n".join(report.lines(outcome)))
+    report.write_json(outcome, arguments.json)
+    try:
+        report.plot(outcome, arguments.plot)
+    except ImportError:
+        print("no plot: matplotlib is not installed", file=sys.stderr)
+    return report.code(outcome)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

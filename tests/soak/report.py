@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a soak showed, in words, in JSON, and as a plot."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.soak.judge import Slope, Verdict
+from tests.soak.run import SHORT_S, Outcome
+
+SCHEMA = "iosd.soak/1"
+BYTES = ("rss", "pss", "bytes")
+PLOTTED = (
+    ("memory, MiB (PSS)", ("tgtd.pss", "sandboxd.pss", "zygote.pss"), 1 << 20),
+    ("descriptors", ("tgtd.descriptors", "sandboxd.descriptors", "zygote.descriptors"), 1),
+    ("threads", ("tgtd.threads", "sandboxd.threads", "zygote.threads"), 1),
+    ("cgroups", ("sandboxd.cgroups",), 1),
+    ("database", ("database.lockers", "database.locks", "database.transactions"), 1),
+    ("store: files, logs", ("store.files", "store.logs"), 1),
+)
+FLAT, GROWS, NOTHING_SAID = 0, 1, 3
+"""Exit codes: all is flat; something grows or went wrong; too short to say of some."""
+
+
+def verdict(outcome: Outcome, slope: Slope) -> Verdict:
+    """A short run warms up still: growth there says nothing (what is open at rest does)."""
+    if outcome.seconds < SHORT_S and slope.verdict is Verdict.GROWS:
+        return Verdict.UNKNOWN
+    return slope.verdict
+
+
+def figure(slope: Slope) -> str:
+    """The mean with its unit."""
+    if slope.name.rpartition(".")[2] in BYTES:
+        return f"{slope.mean / (1 << 20):.1f} MiB"
+    return f"{slope.mean:.1f}"
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """One line a figure, then what is wrong."""
+    found = []
+    for slope in outcome.slopes:
+        found.append(
+            f"{slope.name:24} {figure(slope):>12}  {100 * slope.slope:+8.2f} %/h "
+            f"[{100 * slope.low:+.2f}, {100 * slope.high:+.2f}]  {verdict(outcome, slope).value}"
+        )
+    unknown = [each.name for each in outcome.slopes if verdict(outcome, each) is Verdict.UNKNOWN]
+    if unknown:
+        found.append(f"too short a run, or too much noise, to say of: {', '.join(unknown)}")
+    found += [f"MORE AT REST {text}" for text in outcome.more_at_rest()]
+    found += [f"FAILED {text}" for text in outcome.failures[:20]]
+    return found
+
+
+def code(outcome: Outcome) -> int:
+    """The exit code."""
+    verdicts = {verdict(outcome, each) for each in outcome.slopes}
+    if outcome.failures or outcome.more_at_rest() or Verdict.GROWS in verdicts:
+        return GROWS
+    return NOTHING_SAID if Verdict.UNKNOWN in verdicts or not verdicts else FLAT
+
+
+def write_json(outcome: Outcome, path: Path) -> None:
+    """All of it; a figure that has no number is null."""
+    found = {
+        "schema": SCHEMA,
+        "seed": outcome.seed,
+        "seconds": outcome.seconds,
+        "warm_up_seconds": outcome.warm_up,
+        "steps": dict(outcome.done),
+        "kills": dict(outcome.kills),
+        "at_rest": outcome.rest,
+        "failures": outcome.failures,
+        "slopes": [
+            asdict(each) | {"verdict": verdict(outcome, each).value} for each in outcome.slopes
+        ],
+        "samples": [asdict(each) for each in outcome.samples],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def plot(outcome: Outcome, path: Path) -> None:
+    """Every figure over time; the warm-up is grey.  Raises: ImportError: no matplotlib."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    page, axes = pyplot.subplots(3, 2, figsize=(10, 8), sharex=True, layout="constrained")
+    for axis, (title, names, unit) in zip(axes.flat, PLOTTED, strict=True):
+        common = title.partition(":")[0] in ("database", "store")
+        for name in names:
+            points = [(e.at / 60, e.figures.get(name, math.nan) / unit) for e in outcome.samples]
+            label = name.partition(".")[2 if common else 0]
+            axis.plot(*zip(*points, strict=True), label=label, linewidth=0.8)
+        axis.axvspan(0, outcome.warm_up / 60, color="0.9")
+        axis.set_title(title, fontsize=9)
+        axis.set_ylim(bottom=0)
+        axis.legend(fontsize=7)
+    for axis in axes[-1]:
+        axis.set_xlabel("minutes")
+    page.suptitle(
+        f"{outcome.seconds / 3600:.2f} h, {outcome.done.total()} steps, "
+        f"{outcome.kills.total()} kills, seed {outcome.seed}",
+        fontsize=10,
+    )
+    page.savefig(path, dpi=80)
+    pyplot.close(page)
