@@ -141,6 +141,16 @@ REASONS: dict[int, Reason] = {
             AFTER,
         ),
         (
+            113,
+            "",
+            "waiting for its pool, which does not serve",
+            "the administrator sees why with osd pool show; it then runs by itself",
+            "The pool's package set is not what was built, or is not there, or the pool is not "
+            "configured any more. The hint of the job's status says which; the pool is tried again "
+            "every now and then.",
+            ITSELF,
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",
