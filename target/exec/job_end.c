@@ -31,7 +31,13 @@ enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason)
 {
 	uint64_t now = osd_wall_msec();
+	enum osd_job_state to = state;
 
+	if (!osd_job_transition(record->state, osd_job_event_to(state), &to) || to != state)
+		osd_error("job %#llx/%#llx: an end as %s is not permitted in state %s",
+			  (unsigned long long)record->id.partition_id,
+			  (unsigned long long)record->id.object_id, osd_job_state_name(state),
+			  osd_job_state_name(record->state));
 	if (record->attempt == 0) /* it has only waited */
 		record->queue_usec =
 			now > record->submitted_msec ? (now - record->submitted_msec) * 1000 : 0;
@@ -195,7 +201,8 @@ static bool claim_if_picked(void *arg, struct osd_job_node *node)
 	struct matching *matching = arg;
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 
-	if (matching->pick(job, matching->arg) && osd_exec_claim(matching->exec, job, matching->reason))
+	if (matching->pick(job, matching->arg) &&
+	    osd_exec_claim(matching->exec, job, matching->reason))
 		matching->claimed[matching->count++] = job;
 	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
 }

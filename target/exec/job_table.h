@@ -6,7 +6,8 @@
  *   QUEUED <-> HELD
  *   QUEUED -> STARTING -> RUNNING -> COMPLETING -> one terminal state
  *   QUEUED, HELD -> CANCELLED or FAILED without having run
- *   STARTING, RUNNING, COMPLETING -> QUEUED (another attempt) or SANDBOX_LOST (found so at restart)
+ *   STARTING, RUNNING, COMPLETING -> QUEUED (another attempt)
+ *   STARTING, RUNNING -> SANDBOX_LOST or CANCELLED (found so at a restart)
  *
  * Whatever the table below does not list is refused. */
 #ifndef OSD_EXEC_JOB_TABLE_H

@@ -16,8 +16,8 @@ static const uint8_t states[] = {0x01, 0x02, 0x03, 0x04, 0x05, 0x10,
 static const uint8_t expected[][OSD_JOB_EVENT_COUNT] = {
 	{0x02, 0, 0x03, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},		 /* QUEUED */
 	{0, 0x01, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0, 0},		 /* HELD */
-	{0, 0, 0, 0x04, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},		 /* STARTING */
-	{0, 0, 0, 0, 0x05, 0x01, 0, 0, 0, 0, 0, 0, 0x16},		 /* RUNNING */
+	{0, 0, 0, 0x04, 0x05, 0x01, 0, 0, 0x12, 0, 0, 0, 0x16},		 /* STARTING */
+	{0, 0, 0, 0, 0x05, 0x01, 0, 0, 0x12, 0, 0, 0, 0x16},		 /* RUNNING */
 	{0, 0, 0, 0, 0, 0x01, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16}, /* COMPLETING */
 };
 
@@ -35,6 +35,46 @@ static void test_transitions(void)
 	}
 	CHECK(osd_job_event_to(OSD_STATE_TIMEOUT) == OSD_JOB_EVENT_TIME_OUT);
 	CHECK(osd_job_event_to(OSD_STATE_COMPLETED) == OSD_JOB_EVENT_COMPLETE);
+}
+
+/* States that can be come to from one, as bits of their place in states[]. */
+static unsigned reached_from(size_t from)
+{
+	unsigned found = 1u << from, before = 0;
+
+	while (found != before) {
+		before = found;
+		for (size_t s = 0; s < OSD_ARRAY_SIZE(states); s++)
+			for (unsigned event = 0; event < OSD_JOB_EVENT_COUNT; event++) {
+				enum osd_job_state to = 0;
+
+				if (!(found >> s & 1) || !osd_job_transition(states[s], event, &to))
+					continue;
+				for (size_t t = 0; t < OSD_ARRAY_SIZE(states); t++)
+					found |= (states[t] == to) << t;
+			}
+	}
+	return found;
+}
+
+/* No state is out of reach, none but a terminal one is without a way on, every terminal one has one
+ * event that leads to it, and none of these leads anywhere else. */
+static void test_reachability(void)
+{
+	const unsigned all = (1u << OSD_ARRAY_SIZE(states)) - 1;
+
+	CHECK(reached_from(0) == all);
+	for (size_t s = 0; s < OSD_ARRAY_SIZE(states); s++) {
+		bool terminal = osd_job_state_terminal(states[s]);
+
+		CHECK(terminal ? reached_from(s) == 1u << s : reached_from(s) == all);
+		for (size_t from = 0; terminal && from < OSD_ARRAY_SIZE(states); from++) {
+			enum osd_job_state to = states[s];
+
+			osd_job_transition(states[from], osd_job_event_to(states[s]), &to);
+			CHECK(to == states[s]);
+		}
+	}
 }
 
 static bool count_node(void *arg, struct osd_job_node *node)
@@ -87,6 +127,7 @@ static void test_reasons(void)
 int main(void)
 {
 	test_transitions();
+	test_reachability();
 	test_lookup();
 	test_reasons();
 	return 0;

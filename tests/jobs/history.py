@@ -84,9 +84,11 @@ class Line(NamedTuple):
 
 
 UNNAMED = -1
-_BY_ITSELF = {Q: (S,), S: (R, C, Q), R: (C, Q), C: (Q, *ENDS)}
-"""Transitions nobody asks for; S and R to an end directly: what a crash made of them."""
-_LOST = JobState.SANDBOX_LOST
+BY_ITSELF = {Q: (S,), S: (R, C, Q), R: (C, Q), C: (Q, *ENDS)}
+"""Transitions nobody asks for."""
+STARTED = (S, R)
+FOUND_AT_RESTART = (JobState.SANDBOX_LOST, CANCELLED)
+"""What a crash makes of a job that had started, CANCELLED if a kill had been answered."""
 
 
 def later(may: Iterable[Where]) -> frozenset[Where]:
@@ -95,7 +97,7 @@ def later(may: Iterable[Where]) -> frozenset[Where]:
     todo = list(found)
     while todo:
         at = todo.pop()
-        for state in _BY_ITSELF.get(at.state, ()):
+        for state in BY_ITSELF.get(at.state, ()):
             if at.doomed and (state is Q or (state.terminal and state not in DOOMED_ENDS)):
                 continue
             if state is CANCELLED and not at.doomed:
@@ -104,8 +106,8 @@ def later(may: Iterable[Where]) -> frozenset[Where]:
             if after not in found:
                 found.add(after)
                 todo.append(after)
-        if at.state in (S, R, C) and not at.doomed and Where(_LOST) not in found:
-            found.add(Where(_LOST))
+        if at.state in STARTED:
+            found.add(Where(FOUND_AT_RESTART[at.doomed], at.doomed))
     return frozenset(found)
 
 

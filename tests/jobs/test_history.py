@@ -62,6 +62,9 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
         late = last.settle(SETTLE_S)
         outputs = last.outputs()
         last.close()
+        assert "is not permitted" not in serving.text(), (
+            "a transition that job_table.c does not list"
+        )
     operations = sum(len(line.operations) for line in book.lines.values())
     print(
         f"seed {seed}: {operations} operations on {len(book.lines)} lines, "

@@ -255,6 +255,8 @@ def thrash(seconds: float, seed: int) -> tuple[list[str], str]:
             if took > CLEAN_S:
                 wrong.append(f"clean only after {took:.0f} s")
             serving.everything()
+            unlisted = [line for line in serving.text().splitlines() if "is not permitted" in line]
+            wrong += unlisted
         left = cgroups_of(serving.seen)
         wrong += [f"left behind: {each}" for each in left]
     answered = sum(each.answered for each in world.jobs)

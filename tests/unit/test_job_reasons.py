@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pyosd.job_status import JobState
 from pyosd.reasons import BLOCKS, REASONS
+from tests.jobs import history
 
 TOP = Path(__file__).parents[2]
 HEADER = (TOP / "target" / "exec" / "job.h").read_text()
@@ -21,6 +23,48 @@ def block(name: str) -> str:
 def test_states() -> None:
     rows = re.findall(r"X\(0x(\w\w), (\w+)\)", block("OSD_JOB_STATES"))
     assert rows == re.findall(r"^\| (\w\w)h \| (\w+) \|", PAGE, re.MULTILINE)
+
+
+def pictured() -> set[tuple[str, str]]:
+    """The transitions of the picture in docs/jobs.md."""
+    names = re.findall(r"X\(0x\w\w, (\w+)\)", block("OSD_JOB_STATES"))
+    ends = names[names.index("COMPLETED") :]
+    found = set()
+    for line in PAGE.split("```")[1].strip().splitlines():
+        both = "<->" in line
+        line = line.replace("one terminal state", ", ".join(ends)).replace("<->", "->")
+        places = [re.findall(r"\b[A-Z_]+\b", part.split("(")[0]) for part in line.split("->")]
+        for before, after in zip(places, places[1:], strict=False):
+            found |= {(a, b) for a in before for b in after}
+            found |= {(b, a) for a in before for b in after if both}
+    return found
+
+
+def coded() -> set[tuple[str, str]]:
+    """The transitions of target/exec/job_table.c."""
+    source = (TOP / "target" / "exec" / "job_table.c").read_text()
+    rows = re.findall(r"\{OSD_STATE_(\w+), OSD_JOB_EVENT_\w+, OSD_STATE_(\w+)\}", source)
+    assert len(rows) > 20
+    return set(rows)
+
+
+def modelled() -> set[tuple[str, str]]:
+    """The transitions of the model that histories of jobs are held against."""
+    found = set()
+    for state in JobState:
+        here = history.Where(state)
+        steps = [history.controlled(here, control).state for control in history.CONTROLS]
+        steps += history.BY_ITSELF.get(state, ())
+        steps += history.FOUND_AT_RESTART if state in history.STARTED else ()
+        found |= {(state.name, after.name) for after in steps if after is not state}
+    return found
+
+
+def test_transitions() -> None:
+    """The page, the model of tests/jobs and the code know the same ones."""
+    assert pictured() == coded()
+    unprovoked = {("QUEUED", "FAILED"), ("HELD", "FAILED")}  # zones removed, jobs waited for
+    assert modelled() == coded() - unprovoked
 
 
 def test_reasons() -> None:
