@@ -202,6 +202,22 @@ enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_
 	return status;
 }
 
+bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number)
+{
+	struct osd_attr_list list;
+	struct osd_attr attr;
+
+	if (!params || !params->sets)
+		return false;
+	if (params->format != OSD_CDBFMT_LIST)
+		return params->set_one.page == page && params->set_one.number == number;
+	list = params->set_list;
+	while (osd_attr_list_next(&list, &attr))
+		if (attr.page == page && attr.number == number)
+			return true;
+	return false;
+}
+
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished)
 {

@@ -32,6 +32,8 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 				    struct osd_attr_params **ret_params);
 void osd_attributes_free(struct osd_attr_params *params);
 
+/* Whether the set half names the attribute.  params NULL: no. */
+bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number);
 /* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which
  * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,

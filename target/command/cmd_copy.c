@@ -3,6 +3,7 @@
  * attributes, of another one. */
 #include "base/util.h"
 #include "command/commands.h"
+#include "command/copies.h"
 #include "command/tasks.h"
 #include "wire/continuation.h"
 
@@ -24,7 +25,8 @@ static enum osd_status choose_method(struct osd_command_context *ctx, enum osd_c
 }
 
 /* One moment, the present; nothing is frozen (root information 300h-310h have no value). */
-static enum osd_status find_source(struct osd_command_context *ctx, struct osd_copy_source *source)
+static enum osd_status find_source(const struct osd_command_context *ctx,
+				   struct osd_copy_source *source)
 {
 	struct osd_descriptor descriptor;
 	enum osd_status status = OSD_E_CDB_FIELD;
@@ -35,8 +37,17 @@ static enum osd_status find_source(struct osd_command_context *ctx, struct osd_c
 	    (source->freeze || source->time_of_duplication != 0 ||
 	     source->partition_id < OSD_FIRST_ID || source->object_id < OSD_FIRST_ID))
 		status = OSD_E_CDB_FIELD;
-	return status == OSD_OK ? OSD_OK
-				: osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	return status;
+}
+
+bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id)
+{
+	struct osd_copy_source source;
+
+	if (find_source(ctx, &source) != OSD_OK)
+		return false;
+	*ret_id = (struct osd_object_id){source.partition_id, source.object_id};
+	return true;
 }
 
 /* Of the source: its ids are in the continuation segment. */
@@ -74,15 +85,20 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 {
 	struct osd_copy_source source;
+	struct osd_copying copying;
 	enum osd_copy_method method;
 	enum osd_status status = choose_method(ctx, &method);
 
-	if (status == OSD_OK)
-		status = find_source(ctx, &source);
 	if (status != OSD_OK)
 		return status;
+	status = find_source(ctx, &source);
+	if (status != OSD_OK)
+		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	osd_copies_begin(ctx->copies, &copying,
+			 (struct osd_object_id){source.partition_id, source.object_id});
 	do /* somebody asked for the very id that was picked */
 		status = copy(ctx, &source, method);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
+	osd_copies_end(ctx->copies, &copying);
 	return status;
 }

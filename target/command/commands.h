@@ -46,6 +46,8 @@ enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struc
 
 /* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
  * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
+/* What a COPY USER OBJECTS copies; false: its continuation does not say. */
+bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_object_id *ret_id);
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
 				      const struct osd_object_id *attributes_of);
 

@@ -37,6 +37,7 @@
 #include "wire/continuation.h"
 
 struct osd_backgrounds;
+struct osd_copies;
 struct osd_exec;
 struct osd_command_context;
 
@@ -57,6 +58,7 @@ enum osd_command_flags {
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
 	OSD_CMD_READ_ONLY = 0x1000,    /* changes nothing but what its set attributes change */
 	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
+	OSD_CMD_CHANGES_DATA = 0x4000, /* of the user object, or removes it: waits for copies */
 };
 
 /* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type
@@ -85,6 +87,7 @@ struct osd_command_context {
 	void (*resume)(struct osd_request *request); /* any thread; see above */
 	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
+	struct osd_copies *copies;	     /* command/copies.h */
 	const char *hold;		     /* osd_command_hold */
 };
 

@@ -14,6 +14,7 @@
 #include "command/background.h"
 #include "command/commands.h"
 #include "command/complete.h"
+#include "command/copies.h"
 #include "command/gate.h"
 #include "command/phase.h"
 #include "command/osc.h"
@@ -32,6 +33,7 @@ struct osd_dispatcher {
 	struct osd_dispatcher_config config;
 	struct osd_gate gate;
 	struct osd_backgrounds *backgrounds; /* owned */
+	struct osd_copies copies;
 };
 
 /* ---- the gate -------------------------------------------------------------------------------- */
@@ -193,7 +195,7 @@ static enum osd_status load_continuation(struct osd_request *request, uint8_t **
 				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
 }
 
-static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_request *request,
+static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
 			 struct osd_command_context *ctx)
 {
 	*ctx = (struct osd_command_context){
@@ -206,6 +208,7 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
+		.copies = &dispatcher->copies,
 		.hold = dispatcher->config.hold,
 	};
 	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
@@ -221,9 +224,8 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct osd_req
 }
 
 /* *ret_copy: what ctx->continuation lies in. */
-static enum osd_status load_context(const struct osd_dispatcher *dispatcher,
-				    struct osd_request *request, struct osd_command_context *ctx,
-				    uint8_t **ret_copy)
+static enum osd_status load_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
+				    struct osd_command_context *ctx, uint8_t **ret_copy)
 {
 	struct osd_continuation continuation;
 	enum osd_status status = load_continuation(request, ret_copy, &continuation);
@@ -353,15 +355,24 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 	return status == OSD_OK ? outcome : status;
 }
 
-static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request)
+/* *ret_result is changed where it was not done, and then the request is somebody else's. */
+static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			   enum osd_dispatch_result *ret_result)
 {
 	OSD_CLEANUP_FREE uint8_t *copy = NULL;
 	struct osd_command_context ctx;
 	enum osd_status status = load_context(dispatcher, request, &ctx, &copy);
 
+	if (status == OSD_OK)
+		status = osd_copies_defer(&dispatcher->copies, &ctx);
+	if (status == OSD_PENDING)
+		*ret_result = OSD_DISPATCH_LATER;
 	if (status != OSD_OK)
 		return status;
-	return ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
+	status = ctx.def->flags & OSD_CMD_TXN ? run_in_txn(&ctx) : run_data(dispatcher, &ctx);
+	if (status == OSD_PENDING)
+		*ret_result = OSD_DISPATCH_PARKED;
+	return status;
 }
 
 /* ---- entry points ---------------------------------------------------------------------------- */
@@ -376,6 +387,7 @@ static void finish(struct osd_request *request, enum osd_status status)
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request)
 {
+	enum osd_dispatch_result result = OSD_DISPATCH_DONE;
 	const struct osd_command_def *def;
 	enum osd_status status;
 
@@ -387,10 +399,10 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 		status = enter(dispatcher, request->def);
 	if (status == OSD_OK) {
 		def = request->def;
-		status = run(dispatcher, request);
+		status = run(dispatcher, request, &result);
 		leave(dispatcher, def);
-		if (status == OSD_PENDING)
-			return OSD_DISPATCH_PARKED;
+		if (result != OSD_DISPATCH_DONE)
+			return result;
 	}
 	finish(request, status);
 	return OSD_DISPATCH_DONE;
@@ -494,6 +506,7 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 {
 	if (dispatcher->config.exec)
 		osd_exec_look_at_aborted(dispatcher->config.exec);
+	osd_copies_look_at_aborted(&dispatcher->copies);
 }
 
 /* ---- the background -------------------------------------------------------------------------- */
@@ -501,7 +514,7 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 static enum osd_status rebuild(void *arg, struct osd_request *request,
 			       struct osd_command_context *ctx, uint8_t **ret_copy)
 {
-	const struct osd_dispatcher *dispatcher = arg;
+	struct osd_dispatcher *dispatcher = arg;
 	enum osd_status status;
 
 	reset(dispatcher, request);
@@ -555,6 +568,7 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 		return OSD_E_NO_MEMORY;
 	}
 	osd_gate_init(&dispatcher->gate);
+	osd_copies_init(&dispatcher->copies, config->requeue);
 	*ret_dispatcher = dispatcher;
 	return OSD_OK;
 }
@@ -565,5 +579,6 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
 		return;
 	osd_backgrounds_free(dispatcher->backgrounds);
 	osd_gate_release(&dispatcher->gate);
+	osd_copies_release(&dispatcher->copies);
 	free(dispatcher);
 }

@@ -155,16 +155,27 @@ static void park_vote(struct osd_request *request)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+static void requeue(struct osd_request *request)
+{
+	struct osd_engine *engine = request->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	push(engine, request);
+	pthread_mutex_unlock(&engine->lock);
+}
+
 static void run(struct osd_engine *engine, struct osd_request *request)
 {
-	if (request->resumed) {
-		osd_dispatch_resumed(engine->dispatcher, request, true);
-		finish(engine, request);
-	} else if (osd_dispatch(engine->dispatcher, request) == OSD_DISPATCH_PARKED) {
+	enum osd_dispatch_result result;
+
+	if (request->resumed)
+		result = osd_dispatch_resumed(engine->dispatcher, request, true);
+	else
+		result = osd_dispatch(engine->dispatcher, request);
+	if (result == OSD_DISPATCH_PARKED)
 		park_vote(request);
-	} else {
-		finish(engine, request);
-	}
+	else if (result == OSD_DISPATCH_DONE)
+		finish(engine, request); /* else it is not ours any more */
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -480,6 +491,7 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.objects = engine->objects,
 		.exec = engine->exec,
 		.resume = osd_engine_resume,
+		.requeue = requeue,
 		.osc_compat = config->osc_compat,
 		.strict = config->strict,
 		.osc_list_e = config->osc_list_e,

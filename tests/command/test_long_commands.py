@@ -324,6 +324,74 @@ def test_abort_copy(held: Held, tmp_path: Path) -> None:
     assert bytes(held.osd.read(ref(pid, 0x7_0000), 0, 4)) == b"free"
 
 
+def copying(held: Held, source: ObjectRef) -> Pending:
+    """A copy that has its source and waits between two pieces."""
+    pid = source.partition_id
+    used = AttributeId(Page.PARTITION_INFORMATION, 0x81)
+    before = held.osd.get_attribute(ref(pid), *used)
+    command = held.start(rq.copy_user_object(source, pid, 0x7_0000))
+    until(lambda: held.osd.get_attribute(ref(pid), *used) != before)
+    return command
+
+
+def test_copy_keeps_no_worker(held: Held) -> None:
+    """Who would change the source waits aside, however many; everybody else goes on."""
+    pid = held.osd.create_partition()
+    source = held.osd.create_and_write(pid, b"data")
+    held.osd.write(source, 5 << 20, b"behind a hole")
+    copy = copying(held, source)
+    length = AttributeValue(Page.USER_INFORMATION, 0x82, (9 << 20).to_bytes(8))
+    waiting = [held.start(rq.write(source, i * 8, b"%08d" % i)) for i in range(40)]
+    waiting += [
+        held.start(rq.append(source, b"end")),
+        held.start(rq.clear(source, 1 << 20, 4096)),
+        held.start(rq.punch(source, 2 << 20, 1)),
+        held.start(rq.set_attributes(source, attributes=AttributeLists((), (length,)))),
+    ]
+    late = held.start(rq.write(source, 0, b"never"))
+    again = held.start(rq.copy_user_object(source, pid, 0x7_0001))
+    other = held.osd.create_and_write(pid, b"other")
+    held.osd.write(other, 0, b"OTHER")
+    assert bytes(held.osd.read(source, 0, 4)) == b"data"
+    assert len(held.osd.list_objects(pid)) == 2
+    held.osd.set_attributes(source, [RED])
+    assert held.osd.perform_task_management(0x80, late.tag).response == 5
+    abort(held, late)
+    held.let_go()
+    for each in (copy, again, *waiting):
+        check(each.reply(), OK)
+    assert bytes(held.osd.read(ref(pid, 0x7_0000), 0, 16)) == b"data" + bytes(12)
+    assert bytes(held.osd.read(source, 8, 312)) == b"".join(b"%08d" % i for i in range(1, 40))
+    check(held.osd.reply(rq.object_structure_check(pid)), OK)
+
+
+def test_removal_waits_for_a_copy(held: Held) -> None:
+    pid = held.osd.create_partition()
+    source = held.osd.create_and_write(pid, b"data")
+    copy = copying(held, source)
+    removals = [held.start(rq.remove(source)) for _ in range(12)]
+    assert held.osd.list_objects(pid) == [source]
+    held.let_go()
+    check(copy.reply(), OK)
+    statuses = [each.reply().error is None for each in removals]
+    assert statuses.count(True) == 1, "the others find nothing to remove"
+    assert held.osd.list_objects(pid) == [ref(pid, 0x7_0000)]
+    assert bytes(held.osd.read(ref(pid, 0x7_0000), 0, 4)) == b"data"
+
+
+def test_end_with_waiting_writes(kept: Held) -> None:
+    """A target that is told to end answers them first."""
+    pid = kept.osd.create_partition()
+    source = kept.osd.create_and_write(pid, b"data")
+    copy = copying(kept, source)
+    waiting = [kept.start(rq.write(source, i, b"x")) for i in range(12)]
+    kept.let_go()
+    kept.harness.restart()
+    for each in (copy, *waiting):
+        check(each.reply(), OK)
+    assert bytes(kept.osd.read(source, 0, 12)) == b"x" * 12
+
+
 def names_of_data(folder: Path) -> set[Path]:
     """Files of objects in the store; none of one in memory."""
     return {each for each in (folder / "store" / "data").rglob("*") if each.is_file()}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* copies.c -- see copies.h. */
+#include "command/copies.h"
+
+#include "command/attributes.h"
+#include "command/commands.h"
+
+void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_request *request))
+{
+	copies->requeue = requeue;
+	copies->list = NULL;
+	atomic_init(&copies->count, 0);
+	pthread_mutex_init(&copies->lock, NULL);
+}
+
+void osd_copies_release(struct osd_copies *copies)
+{
+	pthread_mutex_destroy(&copies->lock);
+}
+
+void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
+		      struct osd_object_id source)
+{
+	*copying = (struct osd_copying){.source = source};
+	copying->last = &copying->waiting;
+	pthread_mutex_lock(&copies->lock);
+	copying->next = copies->list;
+	copies->list = copying;
+	atomic_fetch_add(&copies->count, 1);
+	pthread_mutex_unlock(&copies->lock);
+}
+
+static void requeue_all(struct osd_copies *copies, struct osd_request *list)
+{
+	while (list) {
+		struct osd_request *request = list;
+
+		list = request->next;
+		copies->requeue(request);
+	}
+}
+
+void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying)
+{
+	struct osd_copying **at = &copies->list;
+
+	pthread_mutex_lock(&copies->lock);
+	while (*at != copying)
+		at = &(*at)->next;
+	*at = copying->next;
+	atomic_fetch_sub(&copies->count, 1);
+	pthread_mutex_unlock(&copies->lock);
+	requeue_all(copies, copying->waiting);
+}
+
+static bool sets_length(const struct osd_command_context *ctx)
+{
+	return osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH);
+}
+
+/* Under lock: the copy that the command must not begin before. */
+static struct osd_copying *find(struct osd_copies *copies, const struct osd_command_context *ctx)
+{
+	bool copies_too = ctx->def->service_action == OSD_SA_COPY_USER_OBJECTS;
+	struct osd_object_id object = ctx->addressed;
+	struct osd_copying *copying = copies->list;
+
+	if (copies_too && !osd_command_copy_source(ctx, &object))
+		return NULL;
+	if (!copies_too && !(ctx->def->flags & OSD_CMD_CHANGES_DATA) && !sets_length(ctx))
+		return NULL;
+	while (copying && (copying->source.partition_id != object.partition_id ||
+			   copying->source.object_id != object.object_id ||
+			   (copies_too && !copying->waiting)))
+		copying = copying->next;
+	return copying;
+}
+
+enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_command_context *ctx)
+{
+	struct osd_request *request = ctx->request;
+	struct osd_copying *copying;
+	enum osd_status status = OSD_OK;
+
+	if (!copies->requeue || atomic_load(&copies->count) == 0)
+		return OSD_OK;
+	pthread_mutex_lock(&copies->lock);
+	copying = find(copies, ctx);
+	if (copying && osd_command_aborted(request)) {
+		status = OSD_E_TASK_ABORTED;
+	} else if (copying) {
+		osd_attributes_free(request->attributes);
+		request->attributes = NULL;
+		request->next = NULL;
+		*copying->last = request;
+		copying->last = &request->next;
+		status = OSD_PENDING;
+	}
+	pthread_mutex_unlock(&copies->lock);
+	return status;
+}
+
+/* Under lock. */
+static void take_aborted(struct osd_copying *copying, struct osd_request ***last)
+{
+	struct osd_request **at = &copying->waiting;
+
+	while (*at) {
+		struct osd_request *request = *at;
+
+		if (!osd_command_aborted(request)) {
+			at = &request->next;
+			continue;
+		}
+		*at = request->next;
+		request->next = NULL;
+		**last = request;
+		*last = &request->next;
+	}
+	copying->last = at;
+}
+
+void osd_copies_look_at_aborted(struct osd_copies *copies)
+{
+	struct osd_request *list = NULL, **last = &list;
+
+	if (atomic_load(&copies->count) == 0)
+		return;
+	pthread_mutex_lock(&copies->lock);
+	for (struct osd_copying *copying = copies->list; copying; copying = copying->next)
+		take_aborted(copying, &last);
+	pthread_mutex_unlock(&copies->lock);
+	requeue_all(copies, list);
+}
