@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages of documentation as programs: their blocks, one shell script, and what it should print.
+
+`sh tour` is run; `python file=NAME` is a file that is there from then on; `text` after a block that is
+run is its output, in which ... stands for anything on a line.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.cli.warm import warm_osd
+
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
+MARK = "@@ block "
+
+
+@dataclass
+class Step:
+    """One block that is run.  expected: None: nothing is said of its output."""
+
+    commands: str
+    line: int
+    expected: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def steps(page: str) -> Iterator[Step]:
+    """What a page has its reader do."""
+    files: dict[str, str] = {}
+    last: Step | None = None
+    for found in BLOCK.finditer(page):
+        kind, text = found[1], found[2]
+        if kind == "sh tour":
+            if last:
+                yield last
+            last, files = Step(text, page.count("\n", 0, found.start()) + 2, None, files), {}
+        elif kind.startswith("python file="):
+            files[kind.removeprefix("python file=")] = text
+        elif kind == "text" and last is not None:
+            assert last.expected is None, f"two outputs after line {last.line}"
+            last.expected = text
+    if last:
+        yield last
+
+
+def as_script(todo: list[Step]) -> str:
+    """All of them in one shell, which says where each begins."""
+    parts = []
+    for number, step in enumerate(todo):
+        for name, text in step.files.items():
+            parts.append(f"cat >{name} <<'END OF FILE'\n{text}END OF FILE")
+        parts.append(f"printf '%s\\n' '{MARK}{number}'\n{step.commands}")
+    return "\n".join(parts)
+
+
+def matches(expected: str, found: str) -> bool:
+    """Whether the output is as shown."""
+    pattern = ".*".join(re.escape(piece) for piece in expected.rstrip("\n").split("..."))
+    return re.fullmatch(pattern, found.rstrip("\n")) is not None
+
+
+def run_shell(
+    script: str, folder: Path, environment: dict[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run it in a folder of its own."""
+    pipes, work = folder / "pipes", folder / "work"
+    pipes.mkdir()
+    work.mkdir()
+    with warm_osd(pipes, environment) as prelude:
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", prelude + script],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+
+def run_page(page: Path, folder: Path, environment: dict[str, str], timeout: float) -> None:
+    """Do all a page says.  Raises: AssertionError: something else came out, or it failed."""
+    todo = list(steps(page.read_text()))
+    assert todo
+    done = run_shell(as_script(todo), folder, environment, timeout)
+    outputs = re.split(rf"^{MARK}\d+\n", done.stdout, flags=re.M)[1:]
+    assert done.returncode == 0, (
+        f"{page.name}:{todo[max(0, len(outputs) - 1)].line}:\n{done.stdout[-2000:]}{done.stderr}"
+    )
+    for step, found in zip(todo, outputs, strict=True):
+        if step.expected is not None:
+            assert matches(step.expected, found), (
+                f"{page.name}:{step.line}: expected\n{step.expected}\nfound\n{found}"
+            )
