@@ -38,7 +38,8 @@ from pyosd.errors import (
 )
 from pyosd.exec_params import After, ExecParams, Limits
 from pyosd.executor import Executor
-from pyosd.job_status import JobFlag, JobState, JobStatus
+from pyosd.job_array import JobArray
+from pyosd.job_status import ArrayPlace, JobFlag, JobState, JobStatus
 from pyosd.jobs import Job
 from pyosd.list_data import Extent, MapType
 from pyosd.osd._query import Condition, Criterion, attr
@@ -65,6 +66,7 @@ __all__ = [
     "ALL",
     "ROOT",
     "After",
+    "ArrayPlace",
     "AttributeId",
     "AttributeLists",
     "AttributePage",
@@ -82,6 +84,7 @@ __all__ = [
     "Extent",
     "Isolation",
     "Job",
+    "JobArray",
     "JobCancelled",
     "JobError",
     "JobExpired",

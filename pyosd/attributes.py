@@ -145,6 +145,10 @@ _JOB_STATUS_ROOM = {
     0x25: 512,
     0x26: 128,
     0x27: 16,
+    0x2A: 16,
+    0x2B: 20,
+    0x2C: 96,
+    0x2D: 10_000,
 }
 _DEFAULT_ROOM = 1024
 _ALL_ROOM = 64 << 10

@@ -47,6 +47,7 @@ class Tag(IntEnum):
     ARRAY = 19
     POOL = 20
     EXPIRY = 21
+    PREDECESSOR = 22
     GRACE = 23
 
 
@@ -166,7 +167,9 @@ class ExecParams:
     grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
     wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
     kept
-    after the end.  surrogate: partition and requested id of the job's object; object id 0: any.
+    after the end.  array: first index, last index, most running at once (0: all).  predecessor: the
+    job this one is run for again.  surrogate: partition and requested id of the job's object; object
+    id 0: any.
     """
 
     engine: str = ""
@@ -185,6 +188,7 @@ class ExecParams:
     array: tuple[int, int, int] | None = None
     pool: str = ""
     expiry: Duration | None = None
+    predecessor: ObjectRef | None = None
     grace: Duration | None = None
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
@@ -226,6 +230,9 @@ class ExecParams:
             say(Tag.POOL, self.pool.encode())
         if self.expiry is not None:
             say(Tag.EXPIRY, struct.pack(">Q", _usec(self.expiry)))
+        if self.predecessor:
+            ids = (self.predecessor.partition_id, self.predecessor.object_id)
+            say(Tag.PREDECESSOR, struct.pack(">QQ", *ids))
         if self.grace is not None:
             say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
         return found

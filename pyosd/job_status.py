@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PROGRESS_UNKNOWN = 0xFFFF
 _AFTER_ENTRY = struct.Struct(">QQII")
+_ARRAY = struct.Struct(">QIII")
+_COUNT = struct.Struct(">II")
 
 
 class JobState(IntEnum):
@@ -55,6 +57,8 @@ class JobFlag(IntFlag):
     RESULT_JSON = 0x20
     AFTER = 0x40
     KILL_ASKED = 0x80
+    ARRAY = 0x100
+    MEMBER = 0x200
 
 
 class Number(IntEnum):
@@ -100,11 +104,19 @@ class Number(IntEnum):
     NAME = 0x26
     PREDECESSOR = 0x27
     AFTER = 0x29
+    AWAITED = 0x2A
+    ARRAY = 0x2B
+    MEMBERS = 0x2C
+    STATES = 0x2D
 
 
 _NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
-STATUS_IDS = tuple(AttributeId(Page.JOB_STATUS, number) for number in Number)
+STATUS_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number) for number in Number if number is not Number.STATES
+)
 """Everything a JobStatus is made of."""
+STATES_ID = AttributeId(Page.JOB_STATUS, Number.STATES)
+"""States of all members of an array, a byte each."""
 POLL_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number) for number in (Number.STATE, Number.POLL_INTERVAL)
 )
@@ -155,6 +167,33 @@ def decode_poll(page: memoryview) -> JobPoll | None:
 
 
 @dataclass(frozen=True)
+class ArrayPlace:
+    """Where a job stands in an array, or what array it stands for.
+
+    array: the array's own surrogate; the members' object ids follow its, in order of index.
+    index: the member's; of the array its first.  members: how many it has; 0: this is one of them.
+    at_once: how many may run at a time; 0: all.
+    """
+
+    array: ObjectRef
+    index: int
+    members: int = 0
+    at_once: int = 0
+
+    @property
+    def indices(self) -> range:
+        """Of an array, those of its members."""
+        return range(self.index, self.index + self.members)
+
+    def member(self, index: int) -> ObjectRef:
+        """Of an array, the surrogate of the member with that index.  Raises: IndexError."""
+        if index not in self.indices:
+            span = f"{self.index}-{self.index + self.members - 1}"
+            raise IndexError(f"array {self.array} has no member {index}, but {span}")
+        return ref(self.array.partition_id, self.array.object_id + 1 + index - self.index)
+
+
+@dataclass(frozen=True)
 class JobStatus:
     """All a job's surrogate says about it.  Durations in seconds; what is not known yet is None or
     0.
@@ -163,7 +202,9 @@ class JobStatus:
     position: jobs ahead in the queue, about.  poll_interval: seconds the target suggests to wait.
     result_length, stdout_length, stderr_length: bytes.  peak_memory: bytes.  key: idempotency key.
     result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
-    after: the jobs it was submitted after.  predecessor: the first of them it still waits for.
+    after: the jobs it was submitted after.  awaited: the first of them it still waits for.
+    predecessor: the job this one is run for again.  array: of an array or one of its members.
+    counts: of an array, how many members are in each state there are some in.
     """
 
     id: ObjectRef
@@ -206,6 +247,9 @@ class JobStatus:
     name: str = ""
     predecessor: ObjectRef | None = None
     after: tuple[After, ...] = ()
+    awaited: ObjectRef | None = None
+    array: ArrayPlace | None = None
+    counts: Mapping[JobState, int] = field(default_factory=dict)
     version: int = 0
 
     @property
@@ -239,6 +283,18 @@ def _after(value: bytes) -> tuple[After, ...]:
     whole = len(value) // _AFTER_ENTRY.size * _AFTER_ENTRY.size
     entries = _AFTER_ENTRY.iter_unpack(value[:whole])
     return tuple(After(ref(*pair), bool(completed)) for *pair, completed, _ in entries)
+
+
+def _array(partition_id: int, value: bytes) -> ArrayPlace | None:
+    if len(value) != _ARRAY.size:
+        return None
+    array, index, members, at_once = _ARRAY.unpack(value)
+    return ArrayPlace(ref(partition_id, array), index, members, at_once)
+
+
+def _counts(value: bytes) -> dict[JobState, int]:
+    whole = len(value) // _COUNT.size * _COUNT.size
+    return {JobState(state): count for state, count in _COUNT.iter_unpack(value[:whole])}
 
 
 def decode_state(attributes: Iterable[AttributeValue]) -> JobState | None:
@@ -314,5 +370,8 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         name=text(Number.NAME),
         predecessor=_pair(raw(Number.PREDECESSOR)),
         after=_after(raw(Number.AFTER)),
+        awaited=_pair(raw(Number.AWAITED)),
+        array=_array(job.partition_id, raw(Number.ARRAY)),
+        counts=_counts(raw(Number.MEMBERS)),
         version=number(Number.VERSION),
     )

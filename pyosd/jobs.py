@@ -211,6 +211,21 @@ class Job(Future[Any]):
             self._settle(status, bytes(reply.result[: status.result_length]) if whole else None)
         return self
 
+    def take_end(self, found: Iterable[AttributeValue]) -> Job:
+        """Learn the end from attributes that another command brought, result included; without any
+        the record is gone.
+        """
+        found = tuple(found)
+        status = decode_status(self.id, found)
+        if status is None:
+            self.lose(self._expired())
+        elif status.done:
+            results = (each.value for each in found if each.page == Page.JOB_PAYLOAD)
+            data = next(results, b"")
+            whole = not status.result_object and len(data) == status.result_length
+            self._settle(status, data if whole else None)
+        return self
+
     def _fetch_result(self, status: JobStatus) -> bytes:
         if status.result_object:
             return b"".join(_read_from(self.commands, status.result_object, 0))
@@ -470,6 +485,8 @@ class Submission(TypedDict, total=False):
     key: idempotency key, at most 64 bytes; with it a lost session is no matter: submitting again
         finds the job.
     hold: accept, but do not start before release().  idempotent: may run twice after a fault.
+    retry_oom: run again when out of memory; retry_exit: when it exits with this code (1-255).  Only
+        where the script has written nothing, or is idempotent; three times in all.
     after: jobs to wait for, at most 64 of the submitter's own; each must end COMPLETED, unless an
         After says otherwise.  expire: how long the record is kept.
     surrogate: partition, and id if wanted, of the job's object.
@@ -477,6 +494,8 @@ class Submission(TypedDict, total=False):
     wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves
         polling for short jobs.
     compress: send the code packed (zlib; the sandbox unpacks it): True, False, None: where it pays.
+    predecessor: the job this one is run for again, one of the submitter's own.
+    array, at_once: for pyosd.job_array.submit().
     bytecode: the code is a .pyc file's content (a path that ends in .pyc says so by itself); the
         target must allow it, and be of the same release of Python.
     """
@@ -498,6 +517,11 @@ class Submission(TypedDict, total=False):
     wait: Duration | None
     compress: bool | None
     bytecode: bool
+    predecessor: ObjectRef | None
+    retry_oom: bool
+    retry_exit: int
+    array: range | None
+    at_once: int
 
 
 def to_wait_for(what: After | Job | ObjectRef) -> After:
@@ -505,6 +529,14 @@ def to_wait_for(what: After | Job | ObjectRef) -> After:
     if isinstance(what, After):
         return what
     return After(what.id if isinstance(what, Job) else what)
+
+
+def _array(indices: range | None, at_once: int) -> tuple[int, int, int] | None:
+    if indices is None:
+        return None
+    if indices.step != 1 or not indices or indices[0] < 0 or at_once < 0:
+        raise ValueError("array must be a range of consecutive indices, at_once not negative")
+    return indices[0], indices[-1], at_once
 
 
 def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
@@ -519,6 +551,10 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
     flags = ExecFlag.HOLD if how.get("hold") else ExecFlag(0)
     if how.get("idempotent"):
         flags |= ExecFlag.IDEMPOTENT
+    if how.get("retry_oom"):
+        flags |= ExecFlag.RETRY_OOM
+    if not 0 <= how.get("retry_exit", 0) <= 255:
+        raise ValueError("retry_exit is an exit code of 1 to 255, 0: none")
     if how.get("bytecode") or is_bytecode(code):
         flags |= ExecFlag.CODE_BYTECODE
     sent, packing = pack(code_bytes(code), how.get("compress"))
@@ -533,6 +569,9 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         surrogate=how.get("surrogate"),
         wait=how.get("wait"),
         flags=flags | packing,
+        retry_exit=how.get("retry_exit", 0),
+        array=_array(how.get("array"), how.get("at_once", 0)),
+        predecessor=how.get("predecessor"),
         after=tuple(to_wait_for(each) for each in how.get("after", ())),
         pool=how.get("pool", ""),
         expiry=how.get("expire"),
@@ -552,7 +591,7 @@ def submit(commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Sub
         TypeError, ValueError: the code cannot be sent; SessionLost: without a key, not known whether.
     """
     source, params = prepare(code, how)
-    reply = _send(commands, zone, source, params)
+    reply = send(commands, zone, source, params)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")
     return Job(commands, reply.job, params.name).take_reply(reply)
@@ -563,10 +602,10 @@ def exec_timeout(params: ExecParams) -> float | None:
     return None if params.wait is None else parse_duration(params.wait) + _WAIT_MARGIN
 
 
-def _send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -> ExecReply:
+def send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -> ExecReply:
     """EXEC, sent a second time after a lost session where a key makes that safe."""
 
-    def send() -> ExecReply:
+    def once() -> ExecReply:
         if params.wait is None:
             return commands.exec_code(zone, code, params)
         return commands.exec_code(
@@ -580,11 +619,11 @@ def _send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) 
         )
 
     try:
-        return send()
+        return once()
     except errors.SessionLost:
         if not params.key:
             raise
-    return send()
+    return once()
 
 
 # ---- many jobs

@@ -141,6 +141,23 @@ REASONS: dict[int, Reason] = {
             AFTER,
         ),
         (
+            111,
+            "FAILED",
+            "a member of the array did not complete",
+            "the message says how many ended how; see which: osd ps --members ARRAY",
+            "It stands for an array of jobs, all of which have ended, at least one otherwise than "
+            "COMPLETED or CANCELLED. Each member's own status says why.",
+            AFTER,
+        ),
+        (
+            112,
+            "",
+            "waiting for its turn in the array",
+            "as many members run as the array may have at once; it starts when one of them ends",
+            "The array was submitted with a limit on how many of its members run at a time.",
+            ITSELF,
+        ),
+        (
             113,
             "",
             "waiting for its pool, which does not serve",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import BinaryIO, Unpack
 
-from pyosd import jobs, requests
+from pyosd import job_array, jobs, requests
 from pyosd._login import Chap
 from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
@@ -202,12 +202,28 @@ class Target(Commands):
     # -------------------------------------------------------------------------------------
 
     def exec(self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> jobs.Job:
-        """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions."""
-        return jobs.submit(self, code, zone=zone, **how)
+        """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions.
+
+        With array it is run once for each index, and what comes back is a JobArray: exec_array() is
+        the same, and says so in its type.
+        """
+        if how.get("array") is None:
+            return jobs.submit(self, code, zone=zone, **how)
+        return job_array.submit(self, code, zone=zone, **how)
+
+    def exec_array(
+        self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]
+    ) -> job_array.JobArray:
+        """Run code once for each index of array=range(...); see pyosd.job_array.submit."""
+        return job_array.submit(self, code, zone=zone, **how)
 
     def job(self, job: ObjectRef) -> jobs.Job:
         """A job known by its surrogate; nothing is sent."""
         return jobs.Job(self, job)
+
+    def array(self, job: ObjectRef) -> job_array.JobArray:
+        """An array known by its surrogate; nothing is sent."""
+        return job_array.JobArray(self, job)
 
     def jobs(self, partition_id: int) -> list[JobStatus]:
         """Every job whose surrogate is in a partition, by id."""

@@ -171,18 +171,20 @@ pid_t osd_host_fork(void)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-/* run(code, form, name, args encoding, args, zone type, zone ids, job ids) of _host.py */
+/* run(code, form, name, args encoding, args, zone type, zone ids, job ids, place in an array) of
+ * _host.py */
 static PyObject *call_run(const struct osd_host_job *job)
 {
 	const struct osd_job_run *run = &job->run;
 
 	return PyObject_CallFunction(
-		host_run, "y#Is#Iy#I(KK)(KK)", job->code, (Py_ssize_t)run->code_bytes,
+		host_run, "y#Is#Iy#I(KK)(KK)(II)", job->code, (Py_ssize_t)run->code_bytes,
 		(unsigned)run->code_form, job->name, (Py_ssize_t)run->name_bytes,
 		(unsigned)run->args_encoding, job->args, (Py_ssize_t)run->args_bytes,
 		(unsigned)run->zone_type, (unsigned long long)run->zone_partition,
 		(unsigned long long)run->zone_object, (unsigned long long)run->job_partition,
-		(unsigned long long)run->job_object);
+		(unsigned long long)run->job_object, (unsigned)run->array_before,
+		(unsigned)run->array_index);
 }
 
 /* An exception came out of _host.run itself: the script broke what words tracebacks, or

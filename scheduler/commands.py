@@ -165,6 +165,11 @@ def read_pools(
     is_flag=True,
     help="Take jobs that are .pyc files: as trusted as native code (docs/security.md).",
 )
+@click.option(
+    "--queue-per-principal",
+    type=click.IntRange(1, 10_000),
+    help="Jobs one principal may have in the queue; the longest array, too.  [1000]",
+)
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
 @click.option(
     "--durability",
@@ -200,6 +205,7 @@ def serve(
     isolation: str,
     reuse: str | None,
     allow_bytecode: bool,
+    queue_per_principal: int | None,
     no_sandboxes: bool,
     durability: str,
     osc_compat: bool,
@@ -217,6 +223,8 @@ def serve(
     options = [f"durability={durability}", *module_option]
     if allow_bytecode:
         options.append("allow_bytecode=1")
+    if queue_per_principal is not None:
+        options.append(f"queue_principal={queue_per_principal}")
     if osc_compat:
         options.append("osc_compat=1")
     if workers is not None:

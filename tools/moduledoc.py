@@ -33,7 +33,7 @@ and `three`; the arguments are the words `one` and `two`, the zone is the root. 
 `p` of its own, in a sandbox and at a client (`use` there only; `url` is the target's).
 """
 SECTIONS = {
-    "The job": ("args", "zone", "job", "progress", "result", "log"),
+    "The job": ("args", "zone", "job", "array", "array_index", "progress", "result", "log"),
     "Objects": ("OSDObject", "root", "partition", "collection", "userobject"),
     "Bytes": ("Data",),
     "Attributes and queries": ("Value", "attr", "Condition", "query"),

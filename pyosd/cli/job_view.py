@@ -68,6 +68,18 @@ def limits_of(status: JobStatus) -> dict[str, float | int | None]:
     return {key: None if value in NO_LIMIT else value for key, value in given.items()}  # type: ignore[misc]
 
 
+def array_of(status: JobStatus) -> Record | None:
+    """Of an array, or of one of its members; None: it is neither."""
+    place = status.array
+    if place is None:
+        return None
+    if not place.members:
+        return {"id": str(place.array), "index": place.index}
+    counts = {state.name: count for state, count in status.counts.items()}
+    last = place.indices[-1]
+    return {"first": place.index, "last": last, "at_once": place.at_once, "members": counts}
+
+
 def record_of(status: JobStatus) -> Record:
     """The fields of "iosd.job/1"."""
     return {
@@ -109,6 +121,9 @@ def record_of(status: JobStatus) -> Record:
         "sandbox": status.sandbox,
         "engine": status.engine,
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in status.after],
+        "awaited": status.awaited and str(status.awaited),
+        "predecessor": status.predecessor and str(status.predecessor),
+        "array": array_of(status),
         "key": status.key.decode(errors="backslashreplace"),
         "generation": status.generation,
     }
@@ -209,10 +224,10 @@ def waiting_for(status: JobStatus) -> str:
     """What a job that has not started is waiting for."""
     if status.state is JobState.HELD:
         return "It is held; release it to let it run."
-    if status.reason == WAITS_FOR_JOB and status.predecessor is not None:
+    if status.reason == WAITS_FOR_JOB and status.awaited is not None:
         others = len(status.after) - 1
         more = f" (it was submitted after that and {others} more)" if others else ""
-        return f"It waits for {status.predecessor} to end{more}."
+        return f"It waits for {status.awaited} to end{more}."
     ahead = f"{status.position} ahead of it" if status.position else "next in its turn"
     return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
 

@@ -77,7 +77,16 @@ SECTIONS = {
         *("cpu_user_s", "cpu_system_s", "peak_memory_bytes", "read_bytes", "written_bytes"),
         *("calls", "stdout_bytes", "stderr_bytes", "result_bytes", "attempt"),
     ),
-    "Where and what": ("script_sha256", "zone", "pool", "engine", "sandbox", "key", "generation"),
+    "Where and what": (
+        "script_sha256",
+        "zone",
+        "pool",
+        "engine",
+        "sandbox",
+        "key",
+        "generation",
+        "predecessor",
+    ),
 }
 
 
@@ -156,8 +165,8 @@ def retry(
     """Run a job that has ended once more, as a new job, and print its id.
 
     Zone, name, pool, limits and idempotence are the old job's.  Code and arguments the target keeps
-    only until a job ends: say --script FILE, and ARGS after --, again.  The new job carries the tag
-    retry-of=JOB.
+    only until a job ends: say --script FILE, and ARGS after --, again.  The new job names the old one
+    as its predecessor.
     """
     settings: Settings = ctx.obj
     if script is None:
@@ -184,7 +193,8 @@ def retry(
             pool=status.pool,
             limits=same_limits(status.limits),
             idempotent=bool(status.flags & JobFlag.IDEMPOTENT),
-            tags={**dict(tags), "retry-of": str(old.id)},
+            tags=dict(tags),
+            predecessor=old.id,
             key=key or "",
             surrogate=ref(old.id.partition_id),
         )

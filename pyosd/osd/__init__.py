@@ -13,8 +13,9 @@ the target before a method is.  userobject.data is a file over an object's bytes
 by their attributes.
 
 args, zone and job tell what the script was given: its arguments, the object its rights end at, and the
-object that stands for the job.  progress(), result() and log() report; what a script prints is the
-data of the job's object.
+object that stands for the job; array_index and array, where it is one of an array of jobs, its index
+there and the object that stands for them all (else None).  progress(), result() and log() report; what
+a script prints is the data of the job's object.
 
 Whatever the target refuses is raised as an OSDError: NotFound, PermissionDenied, NoSpace and so on.
 Numbers of bytes, offsets and lengths are bytes; ids are 64 bits.  A script has one thread unless it
@@ -72,6 +73,18 @@ if TYPE_CHECKING:
     >>> isinstance(osd.job, osd.userobject)
     True
     """
+    array: userobject | None
+    """Of a member of an array of jobs, the user object that stands for all of them; else None.
+
+    >>> osd.array is None
+    True
+    """
+    array_index: int | None
+    """Of a member of an array of jobs, its index there; else None.
+
+    >>> osd.array_index is None
+    True
+    """
 
 __all__ = [
     "Condition",
@@ -91,6 +104,8 @@ __all__ = [
     "Transport",
     "Value",
     "args",
+    "array",
+    "array_index",
     "attr",
     "collection",
     "job",
@@ -124,7 +139,7 @@ def query(condition: Condition | None = None) -> Iterator[userobject]:
 
 
 def __getattr__(name: str) -> object:
-    """args, zone and job come with the job, after this package was imported."""
+    """What was given comes with the job, after this package was imported."""
     if name == "args":
         return current().context.args
     if name == "zone":
@@ -132,4 +147,11 @@ def __getattr__(name: str) -> object:
         return object_of_type(context.zone_type, *context.zone)
     if name == "job":
         return userobject(*current().context.job)
+    if name == "array_index":
+        return current().context.array_index
+    if name == "array":
+        ids = current().context.array
+        if ids == (0, 0):
+            return None
+        return userobject(*ids)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,10 +4,11 @@ unchanged as ``python3 script.py``.
 
 Environment: IOSD_TARGET, the target's URL; IOSD_ZONE, what osd.zone is (``root``, PID or PID/OID;
 default root); IOSD_ARGS, arguments as JSON (default: the words after the script's name, if any);
-IOSD_RESULT, a file for what osd.result() leaves, and IOSD_RESULT_KIND, one for whether that is "json"
-or "bytes", not made where there is none; IOSD_FETCHED, a folder of objects that were fetched
-(see _fetched); IOSD_PROGRESS, set: osd.progress() prints on standard error; IOSD_TRAFFIC, a file for
-the number of bytes the session moved.  Rights are those of the session, and end at the zone as a
+IOSD_ARRAY_INDEX, what osd.array_index is; IOSD_RESULT, a file for what osd.result() leaves, and
+IOSD_RESULT_KIND, one for whether that is "json" or "bytes", not made where there is none;
+IOSD_FETCHED, a folder of objects that were fetched (see _fetched); IOSD_PROGRESS, set: osd.progress()
+prints on standard error; IOSD_TRAFFIC, a file for the number of bytes the session moved.  Rights are
+those of the session, and end at the zone as a
 job's do (see _zone).
 """
 
@@ -21,6 +22,7 @@ import time
 from bisect import bisect_left
 from collections import OrderedDict
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -352,7 +354,9 @@ def context_of(environment: dict[str, str], words: list[str], commands: Commands
     """Arguments and zone as the environment gives them.  Raises: ValueError, NotFound."""
     text = environment.get("IOSD_ARGS")
     args = json.loads(text) if text else (words or None)
-    return context_in(commands, args, environment.get("IOSD_ZONE", "root"))
+    context = context_in(commands, args, environment.get("IOSD_ZONE", "root"))
+    index = environment.get("IOSD_ARRAY_INDEX")
+    return replace(context, array_index=int(index)) if index else context
 
 
 def context_in(commands: Commands, args: object, zone: str | ObjectRef) -> Context:

@@ -91,7 +91,7 @@ def preload() -> None:
 def rehearse() -> None:
     """Run trivial jobs, so that what they touch first is not touched first in every sandbox."""
     for _ in range(DRY_RUNS):
-        run(DRY_RUN, 0, "dry run", 0, b"", 1, (0, 0), (0, 0))
+        run(DRY_RUN, 0, "dry run", 0, b"", 1, (0, 0), (0, 0), (0, 0))
 
 
 def open_streams() -> None:
@@ -122,10 +122,16 @@ def run(
     zone_type: int,
     zone: tuple[int, int],
     job: tuple[int, int],
+    place: tuple[int, int],
 ) -> Report:
-    """Run a job's code as __main__ and report how it ended."""
+    """Run a job's code as __main__ and report how it ended.
+
+    place: of a member of an array, how far its id is behind the array's, and its index; else zeros.
+    """
     try:
-        context = Context(decode_args(args_encoding, args), zone_type, zone, job)
+        context = Context(
+            decode_args(args_encoding, args), zone_type, zone, job, *in_array(job, place)
+        )
         use(SandboxTransport(context))
         execute(code, form, name, context)
     except BaseException as error:
@@ -133,6 +139,11 @@ def run(
         reserve.close()
         return report_error(error)
     return 0, FINISH_OK, b"", b""
+
+
+def in_array(job: tuple[int, int], place: tuple[int, int]) -> tuple[tuple[int, int], int | None]:
+    behind, index = place
+    return ((job[0], job[1] - behind), index) if behind else ((0, 0), None)
 
 
 def decode_args(encoding: int, args: bytes) -> object:

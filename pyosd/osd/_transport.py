@@ -72,7 +72,8 @@ class Context:
     """What the job was given: arguments, and the ids and type of its zone and surrogate.
 
     args: whatever the submitter gave.  zone_type: 1 root, 2 partition, 40h collection, 80h user
-    object.  zone, job: (partition id, object id).
+    object.  zone, job, array: (partition id, object id); array and array_index are a member's of an array
+    of jobs.
 
     >>> osd.Context(["--quick"], zone_type=2, zone=(0x10000, 0)).args
     ['--quick']
@@ -82,6 +83,8 @@ class Context:
     zone_type: int = 1
     zone: tuple[int, int] = (0, 0)
     job: tuple[int, int] = (0, 0)
+    array: tuple[int, int] = (0, 0)
+    array_index: int | None = None
 
 
 class Mapping(Sized, Protocol):

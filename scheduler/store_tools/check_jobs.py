@@ -11,7 +11,7 @@ from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecor
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Progress, Store
 
-__all__ = ["check_commands", "check_jobs", "job_record", "surrogate_of"]
+__all__ = ["arrays_under_way", "check_commands", "check_jobs", "job_record", "surrogate_of"]
 
 TELL_EVERY = 1024
 COMMAND_KEY_BYTES = Place.BYTES + 1
@@ -26,6 +26,21 @@ def job_record(store: Store, job: JobId) -> JobRecord | None:
     except FormatError:
         return None
     return record if record is not None and record.id == job else None
+
+
+def arrays_under_way(store: Store) -> list[JobRecord]:
+    """Arrays that have not ended.  Their members need have no record until something happens to them."""
+    found = []
+    for key, _ in store.db.walk(Table.JOBS):
+        if key[0] != JobKeyKind.RECORD:
+            continue
+        try:
+            record = job_record(store, JobKey.decode(key).job)
+        except FormatError:
+            continue
+        if record is not None and record.numbers["array_count"] and not record.has_ended:
+            found.append(record)
+    return found
 
 
 def surrogate_of(store: Store, job: JobId) -> Place | None:
@@ -109,6 +124,7 @@ def check_keys(store: Store) -> Iterator[Problem]:
 def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
     """Objects marked as surrogates of unfinished jobs."""
     total = store.db.count(Table.OBJECTS)
+    arrays: list[JobRecord] | None = None
     for partition in store.live_partitions():
         for number, (place, value) in enumerate(store.objects_of(partition)):
             if number % TELL_EVERY == 0:
@@ -116,7 +132,12 @@ def check_marks(store: Store, progress: Progress) -> Iterator[Problem]:
             # The flags' low byte: decoding all for a few would take its time.
             if len(value) < 6 or not value[5] & RecordFlag.UNFINISHED:
                 continue
-            record = job_record(store, JobId(place.partition_id, place.object_id))
+            job = JobId(place.partition_id, place.object_id)
+            record = job_record(store, job)
+            if record is None:
+                arrays = arrays_under_way(store) if arrays is None else arrays
+                if any(array.has_member(job) for array in arrays):
+                    continue
             if record is None or record.has_ended:
                 detail = "the job has ended" if record else "there is no such job"
                 kind = Kind.SURROGATE_UNFINISHED

@@ -15,7 +15,7 @@ from scheduler.store_tools.format import FormatError, Place
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 """What is read; the last is what the target writes."""
 CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
@@ -46,6 +46,7 @@ class JobPayload(IntEnum):
     TRACEBACK = 3
     TAGS = 4
     AFTER = 5
+    STATES = 6
 
 
 class JobKeyKind(IntEnum):
@@ -108,11 +109,23 @@ _NUMBERS = (
 )
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _LAYOUT = struct.Struct(">H" + "".join(_CODES[width] for _, width in _NUMBERS))
+# at the end, since version 3
+_ARRAY_NUMBERS = (
+    ("array_object_id", 8),
+    ("array_index", 4),
+    ("array_count", 4),
+    ("array_at_once", 4),
+    ("array_ending", 2),
+    ("predecessor_partition_id", 8),
+    ("predecessor_object_id", 8),
+)
+_ARRAY = struct.Struct(">" + "".join(_CODES[width] for _, width in _ARRAY_NUMBERS))
+WITH_ARRAYS = 3
 _DIGEST = 32
 _KEY_MAX = 64
 # bytes of a text at most; the last two are in records of version 2 and later
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_TEXTS_OF = {1: 3, 2: 5}
+_TEXTS_OF = {1: 3, 2: 5, 3: 5}
 
 
 @dataclass(frozen=True, order=True)
@@ -218,6 +231,11 @@ class JobRecord:
                 raise FormatError(f"a job record whose {name} is too long")
             texts[name] = text
             at += 2 + length
+        array = data[at : at + _ARRAY.size] if version >= WITH_ARRAYS else bytes(_ARRAY.size)
+        at += _ARRAY.size if version >= WITH_ARRAYS else 0
+        if len(array) == _ARRAY.size:
+            names = (name for name, _ in _ARRAY_NUMBERS)
+            numbers.update(zip(names, _ARRAY.unpack(array), strict=True))
         if at != len(data):
             raise FormatError("a job record with bytes behind its end")
         return cls(numbers, code_sha256, content_sha256, key, **texts, version=version)
@@ -225,6 +243,7 @@ class JobRecord:
     def encode(self) -> bytes:
         """Write it."""
         head = _LAYOUT.pack(self.version, *(self.numbers[name] for name, _ in _NUMBERS))
+        array = _ARRAY.pack(*(self.numbers[name] for name, _ in _ARRAY_NUMBERS))
         texts = [self.name, self.message, self.principal, self.pool, self.set]
         return b"".join(
             [
@@ -233,6 +252,7 @@ class JobRecord:
                 self.content_sha256,
                 self.key,
                 *(len(each).to_bytes(2, "big") + each for each in texts[: _TEXTS_OF[self.version]]),
+                array if self.version >= WITH_ARRAYS else b"",
             ]
         )
 
@@ -252,13 +272,29 @@ class JobRecord:
         return bool(self.state & 0x10)
 
     @property
+    def array(self) -> JobId | None:
+        """Of a member of an array, that array's job."""
+        if self.numbers["array_count"] or not self.numbers["array_object_id"]:
+            return None
+        return JobId(self.id.partition_id, self.numbers["array_object_id"])
+
+    def has_member(self, job: JobId) -> bool:
+        """Whether it stands for an array that the other job is a member of, by its id."""
+        behind = job.object_id - self.id.object_id
+        return (
+            self.id.partition_id == job.partition_id and 0 < behind <= self.numbers["array_count"]
+        )
+
+    @property
     def expiry_ms(self) -> int:
-        """When an ended job's record goes."""
+        """When an ended job's record goes; 0 of a member of an array, which goes with that."""
         return self.numbers["expiry_ms"]
 
     @property
     def code_pieces(self) -> int:
-        """Records of kind CODE it has until it ends."""
+        """Records of kind CODE it has until it ends; of a member of an array its array has them."""
+        if self.array is not None:
+            return 0
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
 
     @property

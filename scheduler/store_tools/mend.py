@@ -16,7 +16,7 @@ from itertools import islice
 
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.check import next_numbers
-from scheduler.store_tools.check_jobs import job_record, surrogate_of
+from scheduler.store_tools.check_jobs import arrays_under_way, job_record, surrogate_of
 from scheduler.store_tools.folders import Root, write_superblock
 from scheduler.store_tools.format import (
     ALL,
@@ -474,8 +474,12 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
         if value is None:
             return None
         record = value
-    job = job_record(store, JobId(place.partition_id, place.object_id))
-    unfinished = job is not None and not job.has_ended and surrogate_of(store, job.id) == place
+    name = JobId(place.partition_id, place.object_id)
+    job = job_record(store, name)
+    if job is None:
+        unfinished = any(array.has_member(name) for array in arrays_under_way(store))
+    else:
+        unfinished = not job.has_ended and surrogate_of(store, job.id) == place
     flags = record.flags & ~RecordFlag.UNFINISHED
     flags |= RecordFlag.UNFINISHED if unfinished else RecordFlag(0)
     if flags == record.flags:

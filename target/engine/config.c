@@ -42,6 +42,8 @@ static const struct option options[] = {
 	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",
 	 "jobs may be byte-code (.pyc files), which is as trusted as native code"},
+	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
+	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
 	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",

@@ -25,6 +25,7 @@ struct osd_config {
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
 	uint64_t workers;     /* workers= */
+	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
 	uint64_t capacity_bytes; /* capacity=, 0: the file system's */
 	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */

@@ -477,6 +477,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.pools = config->pools,
 		.reuse = config->reuse,
 		.allow_bytecode = config->allow_bytecode,
+		.queue_principal = config->queue_principal,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,
 		.context = engine,

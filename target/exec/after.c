@@ -316,16 +316,29 @@ static void end_failed(struct osd_exec *exec, struct osd_job *job)
 {
 	const struct osd_after_edge *edge = job->after->failed;
 
+	char message[64];
+
+	snprintf(message, sizeof(message), "0x%llx/0x%llx ended %s",
+		 (unsigned long long)edge->on.id.partition_id,
+		 (unsigned long long)edge->on.id.object_id, osd_job_state_name(edge->ended));
+	if (job->in_table && job->array) /* its members are told the same */
+		memcpy(job->record.message, message, sizeof(message));
 	if (job->in_table && osd_exec_claim(exec, job, OSD_REASON_UNREACHABLE)) {
-		snprintf(job->record.message, sizeof(job->record.message),
-			 "0x%llx/0x%llx ended %s", (unsigned long long)edge->on.id.partition_id,
-			 (unsigned long long)edge->on.id.object_id,
-			 osd_job_state_name(edge->ended));
+		memcpy(job->record.message, message, sizeof(message));
 		pthread_mutex_unlock(&exec->lock);
 		osd_exec_end_claimed(exec, job, OSD_REASON_UNREACHABLE);
 		pthread_mutex_lock(&exec->lock);
 	}
 	osd_job_unref(job);
+}
+
+/* Off the list, its reference the caller's. */
+static struct osd_array *take_array(struct osd_exec *exec)
+{
+	struct osd_array *array = exec->after.arrays;
+
+	exec->after.arrays = array->next_working;
+	return array;
 }
 
 void *osd_after_main(void *arg)
@@ -347,6 +360,8 @@ void *osd_after_main(void *arg)
 		job = take_failed(exec);
 		if (job)
 			end_failed(exec, job);
+		else if (exec->after.arrays)
+			osd_array_step(exec, take_array(exec));
 		else
 			pthread_cond_wait(&exec->after.work, &exec->lock);
 	}
@@ -356,13 +371,30 @@ void *osd_after_main(void *arg)
 		exec->after.failed = job->after->next_failed;
 		osd_job_unref(job);
 	}
+	while (exec->after.arrays)
+		osd_job_unref(take_array(exec)->head);
 	pthread_mutex_unlock(&exec->lock);
 	return NULL;
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-enum osd_status osd_after_check(struct osd_txn *txn, struct osd_after *after,
+/* Whether the job is in memory, and its record as it is there: one of an array may have none in the
+ * store (array.h). */
+static bool find_live(struct osd_exec *exec, struct osd_object_id id,
+		      struct osd_job_record *ret_record)
+{
+	struct osd_job *job;
+
+	pthread_mutex_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		*ret_record = job->record;
+	pthread_mutex_unlock(&exec->lock);
+	return job != NULL;
+}
+
+enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
 				const char *principal)
 {
 	for (size_t i = 0; i < after->count; i++) {
@@ -370,6 +402,8 @@ enum osd_status osd_after_check(struct osd_txn *txn, struct osd_after *after,
 		struct osd_job_record record;
 		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
 
+		if (status == OSD_E_NO_OBJECT && find_live(exec, edge->on.id, &record))
+			status = OSD_OK;
 		/* What another principal runs is none of its business, not even that it is
 		 * there. */
 		if (status == OSD_E_NO_OBJECT ||
@@ -393,16 +427,24 @@ enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 	return osd_job_after_put(txn, id, list, after->count);
 }
 
+struct look {
+	struct osd_exec *exec;
+	struct osd_after *after;
+};
+
 /* One that is gone, its id perhaps another job's by now, had ended as asked (after.h). */
 static enum osd_status look_up(struct osd_txn *txn, void *arg)
 {
-	struct osd_after *after = arg;
+	struct look *look = arg;
+	struct osd_after *after = look->after;
 
 	for (size_t i = 0; i < after->count; i++) {
 		struct osd_after_edge *edge = &after->edges[i];
 		struct osd_job_record record;
 		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
 
+		if (status == OSD_E_NO_OBJECT && find_live(look->exec, edge->on.id, &record))
+			status = OSD_OK;
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;
 		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
@@ -423,13 +465,14 @@ static bool recover_one(void *arg, struct osd_job_node *node)
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 	struct recovery *recovery = arg;
 	struct osd_exec *exec = recovery->exec;
+	struct look look = {exec, job->after};
 
 	if (!job->after)
 		return true;
 	recovery->status = osd_after_watch(exec, job);
 	if (recovery->status == OSD_OK)
 		recovery->status =
-			osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, job->after);
+			osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, &look);
 	if (recovery->status == OSD_OK)
 		osd_after_admitted(exec, job);
 	return recovery->status == OSD_OK;

@@ -23,6 +23,7 @@
 #include "exec/job_table.h"
 #include "wire/exec_param.h"
 
+struct osd_array;
 struct osd_exec;
 struct osd_job;
 struct osd_after_node;
@@ -50,6 +51,7 @@ struct osd_after_work {
 	struct osd_job_table awaited;	 /* nodes, by the job they stand for */
 	struct osd_after_node *settling; /* its job has ended: edges to look at */
 	struct osd_job *failed;		 /* to be ended, a reference each */
+	struct osd_array *arrays;	 /* with something to do, a reference to each's head */
 	pthread_cond_t work;
 	pthread_t thread;
 	bool started;
@@ -69,7 +71,7 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 /* exec->lock held: edges to what job->after names.  From here on no end is missed. */
 enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job);
 /* In the accepting transaction: OSD_E_CDB_FIELD when one is no job, or another principal's. */
-enum osd_status osd_after_check(struct osd_txn *txn, struct osd_after *after,
+enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
 				const char *principal);
 enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 			      const struct osd_after *after);

@@ -60,6 +60,8 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 	exec->config = *config;
 	exec->objects = config->objects;
 	exec->gate_max = OSD_MAX(1u, processors() / 2);
+	if (!exec->config.queue_principal)
+		exec->config.queue_principal = osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
 	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
 	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
 	if (!exec->config.isolation || (config->sandboxd && !exec->config.sandboxd))
@@ -162,8 +164,7 @@ static bool free_job(void *arg, struct osd_job_node *node)
 	struct osd_exec *exec = arg;
 	struct osd_job *job = osd_container_of(node, struct osd_job, node);
 
-	osd_exec_unqueue(exec, job);
-	osd_exec_unplace(exec, job);
+	/* What is left in queues goes with them: heads and members come in any order. */
 	exec->delayed = job; /* gathered: the table cannot lose nodes while it is walked */
 	return false;
 }
@@ -175,6 +176,7 @@ static void free_jobs(struct osd_exec *exec)
 		osd_job_table_each(&exec->table, free_job, exec);
 		osd_job_table_remove(&exec->table, &exec->delayed->node);
 		osd_after_drop(exec, exec->delayed);
+		exec->delayed->head = NULL;
 		exec->delayed->references = 1;
 		osd_job_unref(exec->delayed);
 	}
@@ -263,7 +265,7 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 
 /* A job that has just ended, and others that wait for it have not been told yet: a matter of
  * moments. */
-static bool still_decides(struct osd_exec *exec, struct osd_object_id id)
+bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id)
 {
 	struct timespec until;
 	bool decides;
@@ -289,12 +291,16 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
-	if (status == OSD_OK && still_decides(exec, id))
+	if (status == OSD_OK && osd_array_keeps(exec, &record))
+		return OSD_E_JOB_IN_WAY;
+	if (status == OSD_OK && osd_exec_still_decides(exec, id))
 		return OSD_E_RETRY;
 	if (status != OSD_OK)
 		return status;
 	osd_exec_forget_ended(exec, id);
-	return osd_job_record_delete(txn, &record);
+	if (record.array.count)
+		status = osd_array_remove_members(exec, txn, &record);
+	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
 struct gathered {

@@ -31,6 +31,7 @@ struct osd_exec_config {
 	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
+	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */
@@ -108,7 +109,8 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
- * surrogate.  OSD_E_RETRY: others that wait for it are still to be told how it ended. */
+ * surrogate, and with an array all its members.  OSD_E_RETRY: others that wait for it are still to
+ * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
 					struct osd_object_id id);
 /* After a collection is gone: ends the jobs whose zone it was (FAILED 605). */

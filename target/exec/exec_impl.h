@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "exec/after.h"
+#include "exec/array.h"
 #include "exec/exec.h"
 #include "exec/fair_queue.h"
 #include "exec/job_record.h"
@@ -47,6 +48,10 @@ struct osd_job {
 	bool in_table;
 	bool removed; /* its surrogate is, or was to be: it had ended already */
 	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
+	struct osd_array *array; /* it stands for an array; NULL: it does not (array.h) */
+	struct osd_job *head;	 /* the array it is a member of, a reference; NULL: none */
+	bool takes_turn;	 /* member: counted among those that run */
+	bool stored;		 /* member: it may have a record of its own */
 	uint8_t *content; /* arguments and code, if small; else read when it starts */
 	uint64_t accepted_usec, started_usec; /* monotonic */
 	struct osd_job *next_delayed; /* waiting for another attempt until not_before_usec */
@@ -127,10 +132,11 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
 /* Puts a QUEUED job (back) into the queue and wakes a proxy; not before the jobs it waits for have
  * ended. */
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
+#define OSD_NO_MEMORY_USEC 100000 /* until the queue is tried again */
 /* Takes it out of the queue, its place kept; nothing when it is not queued. */
 void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job);
 /* Gives its place back; nothing when it has none. */
-void osd_exec_unplace(struct osd_exec *exec, struct osd_job *job);
+void osd_exec_unplace(struct osd_job *job);
 /* Puts it there after so long. */
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec);
 /* Applies a permitted transition to the record in memory; a refused one is a bug, logged and
@@ -177,6 +183,8 @@ void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait);
 struct osd_job_remains {
 	const uint8_t *result, *stderr_bytes, *traceback;
 	size_t result_length, stderr_stored, traceback_length;
+	const uint8_t *states; /* of an array's members */
+	size_t states_length;
 };
 
 /* Fills in the terminal fields (state, reason, end, expiry) of a record. */
@@ -210,7 +218,7 @@ uint32_t osd_exec_retry_after(const struct osd_pool *pool);
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 /* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs
- * partition and collection it needs; sets record->id. */
+ * partition and collection it needs, and those of its members behind it; sets record->id. */
 enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
 				     uint64_t requested_id, struct osd_job_record *record);
 /* job_pages.c: pages 2000_0001h, 2000_0002h (job_payload.c), 2000_0003h and B000_0001h. */
@@ -242,10 +250,21 @@ enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id
 				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
 				    size_t *ret_length);
 /* job_control.c: one control byte set inside a transaction. */
+enum osd_job_control_byte {
+	OSD_CONTROL_CANCEL = 1,
+	OSD_CONTROL_KILL = 2,
+	OSD_CONTROL_HOLD = 3,
+	OSD_CONTROL_RELEASE = 4
+};
 enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t control);
 enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, uint64_t expiry_msec);
+/* exec.c: whether the job has just ended, and others that wait for it are still to be told: then this
+ * waits a moment. */
+bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id);
+/* recover.c: removes a user object; one that is gone is fine. */
+enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id);
 /* recover.c: jobs of the last run, before any thread starts; expired records, now and then. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
 void osd_exec_sweep(struct osd_exec *exec);

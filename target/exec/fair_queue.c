@@ -16,7 +16,8 @@ struct osd_fair_principal {
 	struct osd_fair_principal *next_active, **link_active; /* link NULL: not active */
 	struct osd_fair_entry **heap;
 	size_t count, capacity;
-	size_t place_count;
+	size_t queued_places; /* of entries in the heap */
+	size_t place_count, holders; /* holders: entries that have a place, or had and keep it */
 	unsigned weight;
 	bool kept; /* a weight was set: survives without places */
 	uint64_t virtual_time;
@@ -83,27 +84,37 @@ static struct osd_fair_principal *get_principal(struct osd_fair_queue *queue, co
 
 static void forget_if_idle(struct osd_fair_queue *queue, struct osd_fair_principal *principal)
 {
-	if (principal->place_count > 0 || principal->kept)
+	if (principal->holders > 0 || principal->kept)
 		return;
 	*find_link(queue, principal->name) = principal->next_in_bucket;
 	principal_free(principal);
 }
 
-enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *name, bool force,
-				       struct osd_fair_entry *entry)
+/* Caps may be passed already, by jobs found at restart. */
+static bool fits(size_t taken, size_t count, size_t most)
+{
+	return taken <= most && count <= most - taken;
+}
+
+enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *name, size_t count,
+				       bool force, struct osd_fair_entry *entry)
 {
 	struct osd_fair_principal *principal;
 
-	if (!force && queue->place_count >= queue->place_max)
+	if (!force && !fits(queue->place_count, count, queue->place_max))
 		return OSD_E_BUSY;
 	principal = get_principal(queue, name);
 	if (!principal)
 		return OSD_E_NO_MEMORY;
-	if (!force && principal->place_count >= queue->principal_place_max)
+	if (!force && !fits(principal->place_count, count, queue->principal_place_max)) {
+		forget_if_idle(queue, principal);
 		return OSD_E_BUSY;
-	principal->place_count++;
-	queue->place_count++;
+	}
+	principal->holders++;
+	principal->place_count += count;
+	queue->place_count += count;
 	entry->principal = principal;
+	entry->places = count;
 	entry->queued = false;
 	return OSD_OK;
 }
@@ -115,9 +126,27 @@ void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entr
 	if (!principal)
 		return;
 	entry->principal = NULL;
-	principal->place_count--;
-	queue->place_count--;
+	principal->holders--;
+	principal->place_count -= entry->places;
+	queue->place_count -= entry->places;
+	entry->places = 0;
 	forget_if_idle(queue, principal);
+}
+
+void osd_fair_queue_add_place(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	entry->places++;
+	entry->principal->queued_places += entry->queued;
+	entry->principal->place_count++;
+	queue->place_count++;
+}
+
+void osd_fair_queue_drop_place(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	entry->places--;
+	entry->principal->queued_places -= entry->queued;
+	entry->principal->place_count--;
+	queue->place_count--;
 }
 
 /* ---- the heap of one principal --------------------------------------------------------------- */
@@ -175,24 +204,37 @@ static void deactivate(struct osd_fair_principal *principal)
 	principal->link_active = NULL;
 }
 
+static enum osd_status grow_heap(struct osd_fair_principal *principal, size_t capacity)
+{
+	struct osd_fair_entry **heap =
+		realloc(principal->heap, capacity * sizeof(struct osd_fair_entry *));
+
+	if (!heap)
+		return OSD_E_NO_MEMORY;
+	principal->heap = heap;
+	principal->capacity = capacity;
+	return OSD_OK;
+}
+
+enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t count)
+{
+	struct osd_fair_principal *principal = entry->principal;
+
+	return count > principal->capacity ? grow_heap(principal, count) : OSD_OK;
+}
+
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
 {
 	struct osd_fair_principal *principal = entry->principal;
 
-	if (principal->count == principal->capacity) {
-		size_t capacity = principal->capacity ? principal->capacity * 2 : 16;
-		struct osd_fair_entry **heap =
-			realloc(principal->heap, capacity * sizeof(struct osd_fair_entry *));
-
-		if (!heap)
-			return OSD_E_NO_MEMORY;
-		principal->heap = heap;
-		principal->capacity = capacity;
-	}
+	if (principal->count == principal->capacity &&
+	    grow_heap(principal, principal->capacity ? principal->capacity * 2 : 16) != OSD_OK)
+		return OSD_E_NO_MEMORY;
 	if (!principal->link_active)
 		activate(queue, principal);
 	sift_up(principal, principal->count++, entry);
 	entry->queued = true;
+	principal->queued_places += entry->places;
 	queue->entry_count++;
 	return OSD_OK;
 }
@@ -206,6 +248,7 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 	if (!entry->queued)
 		return;
 	entry->queued = false;
+	principal->queued_places -= entry->places;
 	queue->entry_count--;
 	last = principal->heap[--principal->count];
 	if (last != entry) {
@@ -273,8 +316,9 @@ size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd
 	if (!entry->queued)
 		return 0;
 	for (size_t i = 0; i < entry->principal->count; i++)
-		own += before(entry->principal->heap[i], entry);
+		if (before(entry->principal->heap[i], entry))
+			own += entry->principal->heap[i]->places;
 	for (const struct osd_fair_principal *p = queue->active; p; p = p->next_active)
-		ahead += OSD_MIN(p == entry->principal ? own : own + 1, p->count);
+		ahead += OSD_MIN(p == entry->principal ? own : own + 1, p->queued_places);
 	return ahead;
 }

@@ -24,6 +24,7 @@ struct osd_fair_entry {
 	int16_t priority;		      /* higher first */
 	uint64_t sequence;		      /* lower first */
 	struct osd_fair_principal *principal; /* set by reserve */
+	size_t places;			      /* that it has */
 	size_t position;		      /* in the principal's heap; the queue's */
 	bool queued;
 };
@@ -41,12 +42,17 @@ enum osd_status osd_fair_queue_init(struct osd_fair_queue *queue, size_t place_m
 /* Entries are the caller's; none may be queued. */
 void osd_fair_queue_release(struct osd_fair_queue *queue);
 
-/* Takes a place for one job; OSD_E_BUSY when the queue or the principal has none left.  force
- * ignores the caps (jobs found at restart).  On OSD_OK entry->principal is set. */
+/* Takes places for so many jobs; OSD_E_BUSY when the queue or the principal has not that many left.
+ * force ignores the caps (jobs found at restart).  On OSD_OK entry->principal is set. */
 enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal,
-				       bool force, struct osd_fair_entry *entry);
-/* Gives the place back; the entry must not be queued. */
+				       size_t count, bool force, struct osd_fair_entry *entry);
+/* Gives all of its places back; the entry must not be queued. */
 void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+/* Of an entry that stands for several jobs: one more place, whatever the caps, or one less. */
+void osd_fair_queue_add_place(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+void osd_fair_queue_drop_place(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
+/* Room for so many entries of the entry's principal: pushing up to then does not fail. */
+enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t count);
 
 /* The entry has a place, priority and sequence.  OSD_E_NO_MEMORY leaves it out. */
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);

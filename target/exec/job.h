@@ -65,6 +65,10 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "it starts by itself when the jobs it was submitted after have ended as asked")          \
 	X(110, UNREACHABLE, FAILED, "a job it was to run after did not complete",                  \
 	  "the message names that job; see why it ended so, then submit both again")               \
+	X(111, MEMBERS, FAILED, "a member of the array did not complete",                          \
+	  "the message says how many ended how; see which: osd ps --members ARRAY")                \
+	X(112, WAITS_FOR_TURN, 0, "waiting for its turn in the array",                             \
+	  "as many members run as the array may have at once; it starts when one of them ends")    \
 	X(113, WAITS_FOR_POOL, 0, "waiting for its pool, which does not serve",                    \
 	  "the administrator sees why with osd pool show; it then runs by itself")                 \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
@@ -192,6 +196,17 @@ enum osd_job_flags {
 	OSD_JOB_RESULT_JSON = 0x20,
 	OSD_JOB_AFTER = 0x40, /* it names jobs it waits, or waited, for */
 	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
+	OSD_JOB_ARRAY = 0x100, /* stands for an array of jobs (array.h) */
+	OSD_JOB_MEMBER = 0x200, /* is one of an array */
+};
+
+/* Of an array, and of each of its members. */
+struct osd_job_array {
+	uint64_t object_id; /* the array's own surrogate, in the job's partition; 0: no array */
+	uint32_t index;	    /* the member's; of the array its first */
+	uint32_t count;	    /* members; 0: this is one */
+	uint32_t at_once;   /* members that may run at a time; 0: all */
+	uint16_t ending;    /* all members are being ended for this reason; 0: they are not */
 };
 
 /* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms
@@ -223,6 +238,8 @@ struct osd_job_record {
 	uint8_t args_encoding;
 	uint32_t args_length, code_length;
 	uint8_t key_length;
+	struct osd_job_array array;
+	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
 	uint8_t key[OSD_JOB_KEY_MAX];
 	char name[OSD_JOB_NAME_MAX + 1];
 	char message[OSD_JOB_MESSAGE_MAX + 1];

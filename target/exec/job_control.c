@@ -15,19 +15,17 @@ struct change {
 	struct osd_job *job; /* reference held */
 };
 
-enum control { CONTROL_CANCEL = 1, CONTROL_KILL = 2, CONTROL_HOLD = 3, CONTROL_RELEASE = 4 };
-
 /* What a control does to a job that waits, by the state the asking transaction sees. */
 static const struct {
 	uint8_t control, state, event;
 	uint16_t reason;
 } effects[] = {
-	{CONTROL_CANCEL, OSD_STATE_QUEUED, OSD_JOB_EVENT_CANCEL, OSD_REASON_CANCELLED},
-	{CONTROL_CANCEL, OSD_STATE_HELD, OSD_JOB_EVENT_CANCEL, OSD_REASON_CANCELLED},
-	{CONTROL_KILL, OSD_STATE_QUEUED, OSD_JOB_EVENT_CANCEL, OSD_REASON_KILLED},
-	{CONTROL_KILL, OSD_STATE_HELD, OSD_JOB_EVENT_CANCEL, OSD_REASON_KILLED},
-	{CONTROL_HOLD, OSD_STATE_QUEUED, OSD_JOB_EVENT_HOLD, OSD_REASON_HELD},
-	{CONTROL_RELEASE, OSD_STATE_HELD, OSD_JOB_EVENT_RELEASE, OSD_REASON_WAITS_FOR_SLOT},
+	{OSD_CONTROL_CANCEL, OSD_STATE_QUEUED, OSD_JOB_EVENT_CANCEL, OSD_REASON_CANCELLED},
+	{OSD_CONTROL_CANCEL, OSD_STATE_HELD, OSD_JOB_EVENT_CANCEL, OSD_REASON_CANCELLED},
+	{OSD_CONTROL_KILL, OSD_STATE_QUEUED, OSD_JOB_EVENT_CANCEL, OSD_REASON_KILLED},
+	{OSD_CONTROL_KILL, OSD_STATE_HELD, OSD_JOB_EVENT_CANCEL, OSD_REASON_KILLED},
+	{OSD_CONTROL_HOLD, OSD_STATE_QUEUED, OSD_JOB_EVENT_HOLD, OSD_REASON_HELD},
+	{OSD_CONTROL_RELEASE, OSD_STATE_HELD, OSD_JOB_EVENT_RELEASE, OSD_REASON_WAITS_FOR_SLOT},
 };
 
 /* exec->lock held.  Takes the job out of the queue, or puts it back where its state belongs. */
@@ -35,6 +33,16 @@ static void settle_queue(struct osd_exec *exec, struct osd_job *job)
 {
 	if (job->record.state == OSD_STATE_QUEUED)
 		osd_exec_enqueue(exec, job);
+}
+
+/* Its array may have been waiting for that. */
+static void member_changed(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_array *array = job->head->array;
+
+	array->changing--;
+	if (job->in_table && job->head->record.array.ending)
+		osd_array_work(exec, array, job->record.array.index - array->head->record.array.index);
 }
 
 static void change_ended(void *arg, bool committed)
@@ -64,6 +72,8 @@ static void change_ended(void *arg, bool committed)
 	}
 	job->pending.txn = NULL;
 	osd_after_changed(exec, job);
+	if (job->head)
+		member_changed(exec, job);
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);
@@ -89,6 +99,7 @@ static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_
 		    job->after->left)
 			job->pending.reason = OSD_REASON_WAITS_FOR_JOB;
 		osd_exec_unqueue(exec, job);
+		job->stored = true;
 		return true;
 	}
 	return false;
@@ -143,21 +154,31 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 	bool changing = false, first = false, killing = false;
 	enum osd_status status = OSD_OK;
 
-	if (control < CONTROL_CANCEL || control > CONTROL_RELEASE)
+	if (control < OSD_CONTROL_CANCEL || control > OSD_CONTROL_RELEASE)
 		return OSD_E_PARAM_FIELD;
 	change = calloc(1, sizeof(*change));
 	if (!change)
 		return OSD_E_NO_MEMORY;
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
+	if (job && job->array) {
+		osd_job_ref(job);
+		pthread_mutex_unlock(&exec->lock);
+		free(change);
+		return osd_array_control(exec, txn, job, control);
+	}
 	if (job && job->pending.txn && job->pending.txn != txn)
 		status = OSD_E_RETRY; /* another command is changing it right now */
+	else if (job && job->head && job->head->pending.txn)
+		status = OSD_E_RETRY; /* or all of its array */
 	else if (job && !job->end_reason)
 		changing = begin_change(exec, job, txn, control, &first);
-	if (job && status == OSD_OK && !changing && control == CONTROL_KILL)
+	if (job && status == OSD_OK && !changing && control == OSD_CONTROL_KILL)
 		killing = begin_kill(exec, job);
 	if (first || killing)
 		*change = (struct change){exec, osd_job_ref(job)};
+	if (first && job->head)
+		job->head->array->changing++;
 	pthread_mutex_unlock(&exec->lock);
 	if (killing)
 		return write_kill(change, txn);
@@ -192,7 +213,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	 * store. */
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	if (job) {
+	if (job && !job->head) {
 		job->record.expiry_msec = expiry_msec;
 		osd_job_touch(job);
 	}
@@ -200,6 +221,8 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	status = osd_job_record_get(txn, id, &record);
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
+	if (record.flags & OSD_JOB_MEMBER)
+		return OSD_E_PARAM_FIELD; /* it goes with its array */
 	old = record.expiry_msec;
 	record.expiry_msec = expiry_msec;
 	record.generation++;

@@ -44,7 +44,7 @@ void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state,
 	record->state = state;
 	record->reason = reason;
 	record->ended_msec = now;
-	if (record->expiry_msec == 0)
+	if (record->expiry_msec == 0 && !(record->flags & OSD_JOB_MEMBER)) /* it goes with its array */
 		record->expiry_msec = now + record->keep_msec;
 	record->generation++;
 }
@@ -60,14 +60,15 @@ static enum osd_status put_payload(struct osd_txn *txn, const struct osd_job_rec
 enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record,
 				  const struct osd_job_remains *remains)
 {
+	bool member = record->flags & OSD_JOB_MEMBER;
 	/* The object's record first: it serialises this with commands on the surrogate. */
 	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
 
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
-	if (status == OSD_OK)
+	if (status == OSD_OK && !member)
 		status = osd_job_expiry_move(txn, record, 0);
-	if (status == OSD_OK)
+	if (status == OSD_OK && !member)
 		status = osd_job_code_delete(txn, record);
 	if (status == OSD_OK && remains)
 		status = put_payload(txn, record, OSD_PAYLOAD_RESULT, remains->result,
@@ -78,6 +79,9 @@ enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_reco
 	if (status == OSD_OK && remains)
 		status = put_payload(txn, record, OSD_PAYLOAD_TRACEBACK, remains->traceback,
 				     remains->traceback_length);
+	if (status == OSD_OK && remains)
+		status = put_payload(txn, record, OSD_PAYLOAD_STATES, remains->states,
+				     remains->states_length);
 	return status;
 }
 
@@ -133,7 +137,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	}
 	pthread_mutex_lock(&exec->lock);
 	job->record = *record;
-	exec->finished++;
+	exec->finished += !job->array;
 	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	waits = osd_exec_take_waits(exec, job);
 	if (status == OSD_OK)
@@ -147,6 +151,10 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 
 bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 {
+	if (job->array) { /* it ends when all its members have */
+		osd_array_end(exec, job, reason);
+		return false;
+	}
 	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
 		osd_exec_request_end(exec, job, reason);
 		return false;

@@ -9,8 +9,6 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define NO_MEMORY_USEC 100000 /* until the queue is tried again */
-
 struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_pool *pool)
 {
 	struct osd_job *job = calloc(1, sizeof(*job));
@@ -36,6 +34,8 @@ void osd_job_unref(struct osd_job *job)
 {
 	if (!job || --job->references > 0)
 		return;
+	osd_job_unref(job->head);
+	osd_array_free(job->array);
 	free(job->after);
 	free(job->content);
 	free(job);
@@ -48,8 +48,30 @@ struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id)
 	return node ? osd_container_of(node, struct osd_job, node) : NULL;
 }
 
+void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job)
+{
+	if (!job->head) {
+		osd_fair_queue_drop(&job->pool->queue, &job->entry);
+	} else if (job->entry.queued) {
+		osd_fair_queue_drop(&job->head->array->waiting, &job->entry);
+		osd_array_settle(exec, job->head->array);
+	}
+}
+
+void osd_exec_unplace(struct osd_job *job)
+{
+	if (!job->entry.principal)
+		return;
+	if (job->head)
+		osd_array_unplace(job);
+	else
+		osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
+}
+
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
 {
+	if (job->head)
+		osd_array_yield(exec, job);
 	job->not_before_usec = osd_monotonic_usec() + usec;
 	job->next_delayed = exec->delayed;
 	exec->delayed = job;
@@ -79,34 +101,49 @@ static bool wait_for_jobs(struct osd_job *job)
 	return waits;
 }
 
+/* A job that had started has given up its place: it gets one again whatever the caps. */
+static enum osd_status take_place(struct osd_job *job)
+{
+	if (job->entry.principal)
+		return OSD_OK;
+	if (job->head)
+		return osd_array_place(job);
+	return osd_pool_reserve(job->pool, job->record.principal, 1, true, &job->entry);
+}
+
+/* Among those of its array that wait. */
+static enum osd_status push_member(struct osd_exec *exec, struct osd_job *job)
+{
+	struct osd_array *array = job->head->array;
+	enum osd_status status = osd_fair_queue_push(&array->waiting, &job->entry);
+
+	if (status == OSD_OK && array->head->record.array.ending)
+		osd_array_work(exec, array, 0);
+	else if (status == OSD_OK)
+		osd_array_settle(exec, array);
+	return status;
+}
+
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	undelay(exec, job); /* a release, or a change that came to nothing, ends the waiting */
 	if (job->after && wait_for_jobs(job))
 		return; /* the end of the last of them puts it here */
-	/* A job that had started has given up its place: it gets one again whatever the caps. */
-	if (!job->entry.principal)
-		status = osd_pool_reserve(job->pool, job->record.principal, true, &job->entry);
-	if (status == OSD_OK)
+	if (job->array) {
+		osd_array_settle(exec, job->array);
+		return;
+	}
+	status = take_place(job);
+	if (status == OSD_OK && job->head)
+		status = push_member(exec, job);
+	else if (status == OSD_OK)
 		status = osd_fair_queue_push(&job->pool->queue, &job->entry);
-	if (status == OSD_OK)
+	if (status != OSD_OK)
+		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
+	else if (!job->head)
 		pthread_cond_signal(&job->pool->work);
-	else
-		osd_exec_delay(exec, job, NO_MEMORY_USEC);
-}
-
-void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job)
-{
-	(void)exec;
-	osd_fair_queue_drop(&job->pool->queue, &job->entry);
-}
-
-void osd_exec_unplace(struct osd_exec *exec, struct osd_job *job)
-{
-	(void)exec;
-	osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
 }
 
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
@@ -115,9 +152,11 @@ void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
 	job->in_table = true;
 	osd_job_table_insert(&exec->table, &job->node);
 	osd_job_ref(job);
+	if (job->head)
+		osd_array_note(exec, job);
 	if (job->record.state == OSD_STATE_QUEUED)
 		osd_exec_enqueue(exec, job);
-	else
+	else if (!job->array)
 		exec->held_count += job->record.state == OSD_STATE_HELD;
 }
 
@@ -127,10 +166,14 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 		return;
 	undelay(exec, job);
 	osd_exec_unqueue(exec, job);
-	osd_exec_unplace(exec, job);
+	osd_exec_unplace(job);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
 	osd_after_ended(exec, job);
+	if (job->head) {
+		osd_array_yield(exec, job);
+		osd_array_note(exec, job);
+	}
 	pthread_cond_broadcast(&exec->changed);
 	osd_job_unref(job);
 }
@@ -154,6 +197,8 @@ bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_even
 	job->record.state = to;
 	job->record.reason = reason;
 	osd_job_touch(job);
+	if (job->head)
+		osd_array_note(exec, job);
 	return true;
 }
 

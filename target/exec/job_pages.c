@@ -3,6 +3,7 @@
  * (design D13).  An unfinished job's status comes from memory, a
  * finished one's from its record.  Not here: payload (job_payload.c), the root's page (root_page.c). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,7 +17,8 @@ struct view {
 	struct osd_job_record record;
 	size_t ahead;
 	size_t waits_for; /* so many other jobs, and this is the first */
-	struct osd_object_id predecessor;
+	struct osd_object_id awaited;
+	size_t counts[OSD_JOB_STATES_END]; /* of an unfinished array's members, by state */
 	char why[OSD_POOL_WHY_MAX]; /* its pool does not serve; "" */
 };
 
@@ -70,8 +72,8 @@ static void put_hint(struct osd_wr *w, const struct view *v)
 	put_text(w, osd_job_reason_info(record->reason)->hint);
 	if (record->reason == OSD_REASON_WAITS_FOR_JOB && v->waits_for) {
 		snprintf(text, sizeof(text), "; it waits for %zu, the first is 0x%llx/0x%llx",
-			 v->waits_for, (unsigned long long)v->predecessor.partition_id,
-			 (unsigned long long)v->predecessor.object_id);
+			 v->waits_for, (unsigned long long)v->awaited.partition_id,
+			 (unsigned long long)v->awaited.object_id);
 		put_text(w, text);
 	}
 	if (v->why[0]) {
@@ -134,11 +136,18 @@ static void put_name(struct osd_wr *w, const struct view *v)
 	put_text(w, v->record.name);
 }
 
-/* The first job it still waits for. */
+static void put_id(struct osd_wr *w, struct osd_object_id id)
+{
+	if (id.object_id == 0)
+		return;
+	osd_wr_be(w, id.partition_id, 8);
+	osd_wr_be(w, id.object_id, 8);
+}
+
+/* The job this one is run for again. */
 static void put_predecessor(struct osd_wr *w, const struct view *v)
 {
-	osd_wr_be(w, v->predecessor.partition_id, 8);
-	osd_wr_be(w, v->predecessor.object_id, 8);
+	put_id(w, v->record.predecessor);
 }
 
 /* The status page by number, from 1: a number of the record shown in so many bytes, or a
@@ -215,8 +224,70 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 #define STATUS_LAST   OSD_ARRAY_SIZE(status_rows)
 #define STATUS_EXPIRY 0x23
 /* Not in struct view: */
-#define STATUS_TAGS  0x28 /* key=value lines */
-#define STATUS_AFTER 0x29 /* entries of EXEC parameter AFTER */
+enum {
+	STATUS_TAGS = 0x28,    /* key=value lines */
+	STATUS_AFTER = 0x29,   /* entries of EXEC parameter AFTER */
+	STATUS_AWAITED = 0x2a, /* the first job it still waits for: partition, object */
+	STATUS_ARRAY = 0x2b,   /* be64 object, be32 index or first, be32 members, be32 at once */
+	STATUS_MEMBERS = 0x2c, /* of an array: {be32 state, be32 members in it} */
+	STATUS_STATES = 0x2d,  /* of an array: a byte a member, its state */
+	STATUS_END
+};
+
+static void put_array(struct osd_wr *w, const struct osd_job_array *array)
+{
+	if (array->object_id == 0)
+		return;
+	osd_wr_be(w, array->object_id, 8);
+	osd_wr_be(w, array->index, 4);
+	osd_wr_be(w, array->count, 4);
+	osd_wr_be(w, array->at_once, 4);
+}
+
+static void put_counts(struct osd_wr *w, const size_t counts[OSD_JOB_STATES_END])
+{
+	for (unsigned state = 1; state < OSD_JOB_STATES_END; state++) {
+		if (counts[state] == 0)
+			continue;
+		osd_wr_be(w, state, 4);
+		osd_wr_be(w, counts[state], 4);
+	}
+}
+
+/* exec->lock held.  What an array shows follows from its members. */
+static void view_array(const struct osd_job *job, struct view *v)
+{
+	const struct osd_array *array = job->array;
+	uint8_t state = osd_array_state(array);
+
+	memcpy(v->counts, array->counts, sizeof(v->counts));
+	if (state == v->record.state)
+		return;
+	v->record.state = state;
+	v->record.reason = state == OSD_STATE_RUNNING ? OSD_REASON_NONE
+			   : state == OSD_STATE_HELD  ? OSD_REASON_HELD
+						      : OSD_REASON_WAITS_FOR_SLOT;
+	if (v->record.started_msec)
+		v->record.run_usec =
+			1000 * (osd_wall_msec() -
+				OSD_MIN(osd_wall_msec(), v->record.started_msec));
+}
+
+/* exec->lock held.  What a member waits for is its array's business, too. */
+static void view_member(const struct osd_job *job, struct view *v)
+{
+	const struct osd_job *head = job->head;
+	uint32_t at_once = head->record.array.at_once;
+
+	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &head->entry) + osd_array_ahead(job);
+	v->waits_for = osd_after_waits_for(head, &v->awaited);
+	if (v->record.reason != OSD_REASON_WAITS_FOR_SLOT)
+		return;
+	if (v->waits_for)
+		v->record.reason = OSD_REASON_WAITS_FOR_JOB;
+	else if (at_once && head->array->running >= at_once)
+		v->record.reason = OSD_REASON_WAITS_FOR_TURN;
+}
 
 /* exec->lock held.  It may have to wait for more than other jobs. */
 static void view_waiting(const struct osd_exec *exec, const struct osd_job *job, struct view *v)
@@ -239,7 +310,13 @@ static void view_memory(struct osd_job *job, struct view *v)
 	osd_job_show_progress(job, osd_monotonic_usec(), false);
 	v->record = job->record;
 	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
-	v->waits_for = osd_after_waits_for(job, &v->predecessor);
+	v->waits_for = osd_after_waits_for(job, &v->awaited);
+	memset(v->counts, 0, sizeof(v->counts));
+	v->why[0] = '\0';
+	if (job->array)
+		view_array(job, v);
+	else if (job->head)
+		view_member(job, v);
 }
 
 /* exec->lock held. */
@@ -247,12 +324,13 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 		      struct view *v)
 {
 	view_memory(job, v);
-	if (job->pending.txn == txn) {
+	if (job->pending.txn == txn &&
+	    (!job->array || (v->record.state != OSD_STATE_RUNNING && !job->array->ending_next))) {
 		v->record.state = job->pending.state;
 		v->record.reason = job->pending.reason;
 		v->record.generation++;
 	}
-	if (job->started_usec == 0)
+	if (job->started_usec == 0 && !v->record.started_msec)
 		v->record.queue_usec = osd_monotonic_usec() - job->accepted_usec;
 	if (job->run)
 		osd_run_sample(job->run, &v->record);
@@ -313,6 +391,72 @@ static enum osd_status get_after(struct osd_txn *txn, const struct view *v, stru
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+/* States of an array's members, a byte each. */
+static enum osd_status get_states(struct osd_exec *exec, struct osd_txn *txn,
+				  const struct osd_job_record *record, uint8_t *buffer,
+				  size_t capacity, size_t *ret_length)
+{
+	struct osd_job *job;
+
+	*ret_length = 0;
+	if (!record->array.count)
+		return OSD_OK;
+	pthread_mutex_lock(&exec->lock);
+	job = osd_exec_find(exec, record->id);
+	if (job && job->array) {
+		*ret_length = record->array.count;
+		memcpy(buffer, job->array->states, OSD_MIN(capacity, *ret_length));
+	}
+	pthread_mutex_unlock(&exec->lock);
+	if (*ret_length)
+		return OSD_OK;
+	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_STATES, buffer, capacity, ret_length);
+}
+
+/* How many members of an array are in which state. */
+static enum osd_status get_counts(struct osd_exec *exec, struct osd_txn *txn, const struct view *v,
+				  struct osd_wr *w)
+{
+	OSD_CLEANUP_FREE uint8_t *states = NULL;
+	size_t counts[OSD_JOB_STATES_END] = {0}, length = 0;
+	enum osd_status status = OSD_OK;
+
+	if (!osd_job_state_terminal(v->record.state)) {
+		put_counts(w, v->counts);
+		return OSD_OK;
+	}
+	if (!v->record.array.count)
+		return OSD_OK;
+	states = malloc(v->record.array.count);
+	if (!states)
+		return OSD_E_NO_MEMORY;
+	status = get_states(exec, txn, &v->record, states, v->record.array.count, &length);
+	for (size_t i = 0; i < length && i < v->record.array.count; i++)
+		counts[OSD_MIN((size_t)states[i], (size_t)OSD_JOB_STATES_END - 1)]++;
+	put_counts(w, counts);
+	return status;
+}
+
+/* One of the attributes behind the rows. */
+static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, const struct view *v,
+				struct osd_object_id id, uint32_t number, struct osd_wr *w)
+{
+	switch (number) {
+	case STATUS_AFTER:
+		return get_after(txn, v, id, w);
+	case STATUS_AWAITED:
+		put_id(w, v->awaited);
+		return OSD_OK;
+	case STATUS_ARRAY:
+		put_array(w, &v->record.array);
+		return OSD_OK;
+	case STATUS_MEMBERS:
+		return get_counts(exec, txn, v, w);
+	default:
+		return OSD_OK;
+	}
+}
+
 static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
 				  size_t *ret_length)
@@ -327,12 +471,35 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	status = get_view(context, txn, id, &v);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	if (status == OSD_OK && number == STATUS_AFTER)
-		status = get_after(txn, v, id, &w);
+	if (status == OSD_OK && number == STATUS_STATES)
+		return get_states(context, txn, &v->record, buffer, capacity, ret_length);
+	if (status == OSD_OK && number > STATUS_LAST)
+		status = get_more(context, txn, v, id, number, &w);
 	else if (status == OSD_OK)
 		put_status(&w, v, number);
 	*ret_length = osd_wr_used(&w);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status each_states(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, uint32_t page, const struct view *v,
+				   osd_attr_fn *fn, void *arg)
+{
+	OSD_CLEANUP_FREE uint8_t *states = NULL;
+	uint32_t count = v->record.array.count;
+	size_t length = 0;
+	enum osd_status status;
+
+	(void)id;
+	if (!count)
+		return OSD_OK;
+	states = malloc(count);
+	if (!states)
+		return OSD_E_NO_MEMORY;
+	status = get_states(exec, txn, &v->record, states, count, &length);
+	if (status == OSD_OK && length)
+		status = fn(arg, page, STATUS_STATES, states, OSD_MIN(length, (size_t)count));
+	return status;
 }
 
 static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -357,14 +524,15 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 					     &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
-	if (status == OSD_OK && v->record.flags & OSD_JOB_AFTER) {
+	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK;
+	     number++) {
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
-		status = get_after(txn, v, id, &w);
+		status = get_more(context, txn, v, id, number, &w);
 		if (status == OSD_OK && osd_wr_used(&w))
-			status = fn(arg, page, STATUS_AFTER, value, osd_wr_used(&w));
+			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
-	return status;
+	return status == OSD_OK ? each_states(context, txn, id, page, v, fn, arg) : status;
 }
 
 /* What polling needs, without a list of names to send and of values to take apart: version, state,

@@ -64,6 +64,16 @@ enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
 	X(code_length, 4)                                                                          \
 	X(key_length, 1)
 
+/* At the end, since version 3. */
+#define NUMBERS_3(X)                                                                               \
+	X(array.object_id, 8)                                                                      \
+	X(array.index, 4)                                                                          \
+	X(array.count, 4)                                                                          \
+	X(array.at_once, 4)                                                                        \
+	X(array.ending, 2)                                                                         \
+	X(predecessor.partition_id, 8)                                                             \
+	X(predecessor.object_id, 8)
+
 static void write_text(struct osd_wr *w, const char *text)
 {
 	size_t length = strlen(text);
@@ -108,6 +118,9 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	write_text(&w, record->principal);
 	write_text(&w, record->pool);
 	write_text(&w, record->set);
+#define X(member, width) osd_wr_be(&w, (uint64_t)record->member, width);
+	NUMBERS_3(X)
+#undef X
 	return osd_wr_used(&w);
 }
 
@@ -134,6 +147,11 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	if (version >= 2) {
 		read_text(&r, record.pool, sizeof(record.pool));
 		read_text(&r, record.set, sizeof(record.set));
+	}
+	if (version >= 3) {
+#define X(member, width) record.member = (__typeof__(record.member))osd_rd_be(&r, width);
+		NUMBERS_3(X)
+#undef X
 	}
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
@@ -479,6 +497,7 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 		payload_key(record->id, OSD_PAYLOAD_STDERR),
 		payload_key(record->id, OSD_PAYLOAD_TRACEBACK),
 		payload_key(record->id, OSD_PAYLOAD_TAGS),
+		payload_key(record->id, OSD_PAYLOAD_STATES),
 		expiry_key(record->id, record->expiry_msec),
 	};
 	struct key key = idempotency_key(record);

@@ -16,7 +16,7 @@
 
 #include "exec/job.h"
 
-#define OSD_JOB_RECORD_VERSION 2 /* 1: without pools, is read too */
+#define OSD_JOB_RECORD_VERSION 3 /* 1: without pools, 2: without arrays; are read, too */
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {
@@ -25,6 +25,7 @@ enum osd_job_payload {
 	OSD_PAYLOAD_TRACEBACK = 3,
 	OSD_PAYLOAD_TAGS = 4, /* key=value lines, from acceptance on */
 	OSD_PAYLOAD_AFTER = 5, /* of jobs with OSD_JOB_AFTER, from acceptance on */
+	OSD_PAYLOAD_STATES = 6, /* of an array that has ended: a byte a member, its state */
 };
 
 /* A job that another waits for. */

@@ -21,7 +21,7 @@ static struct osd_pool *create(struct osd_exec *exec, const struct osd_pool_conf
 	pool->exec = exec;
 	pool->config = *config;
 	if (osd_fair_queue_init(&pool->queue, config->queue_max,
-				osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].maximum) != OSD_OK) {
+				exec->config.queue_principal) != OSD_OK) {
 		free(pool);
 		return NULL;
 	}
@@ -116,12 +116,13 @@ size_t osd_pools_places(const struct osd_exec *exec)
 	return places;
 }
 
-enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, bool force,
-				 struct osd_fair_entry *entry)
+enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
+				 bool force, struct osd_fair_entry *entry)
 {
-	if (!force && osd_pools_places(pool->exec) >= osd_exec_limits[OSD_LIMIT_QUEUE].maximum)
+	if (!force &&
+	    osd_pools_places(pool->exec) + count > osd_exec_limits[OSD_LIMIT_QUEUE].maximum)
 		return OSD_E_BUSY;
-	return osd_fair_queue_reserve(&pool->queue, principal, force, entry);
+	return osd_fair_queue_reserve(&pool->queue, principal, count, force, entry);
 }
 
 /* ---- iosd-sandboxd's word -------------------------------------------------------------------- */

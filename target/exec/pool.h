@@ -86,10 +86,10 @@ void osd_pools_close(struct osd_exec *exec);
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
 /* For a job found in the store: one that is gone is kept as such.  NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
-/* A place in the pool's queue for the job; OSD_E_BUSY when it, the target or the principal has no
+/* Places in the pool's queue for so many jobs; OSD_E_BUSY when it, the target or the principal has no
  * more, unless forced. */
-enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, bool force,
-				 struct osd_fair_entry *entry);
+enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
+				 bool force, struct osd_fair_entry *entry);
 /* Jobs that have places, in all pools. */
 size_t osd_pools_places(const struct osd_exec *exec);
 /* What iosd-sandboxd says of a pool; none of a name we do not know. */

@@ -214,20 +214,35 @@ static enum osd_status load_content(struct osd_txn *txn, void *arg)
 	return osd_job_code_get(txn, content->record, content->bytes);
 }
 
+/* exec->lock held.  Of an array's head, for a member; NULL: not kept, or no memory. */
+static uint8_t *copy_content(const struct osd_job *head)
+{
+	size_t length = (size_t)head->record.args_length + head->record.code_length;
+	uint8_t *copy = head->content ? malloc(length) : NULL;
+
+	if (copy)
+		memcpy(copy, head->content, length);
+	return copy;
+}
+
 /* Arguments and code, kept or read again; *ret_bytes is the caller's. */
 static enum osd_status get_content(struct osd_run *run, struct osd_job_record *record,
 				   uint8_t **ret_bytes)
 {
-	struct content content = {.record = record};
+	struct osd_job_record owner = *record; /* an array's head has them for all */
+	struct content content = {.record = &owner};
 	enum osd_status status;
 
 	pthread_mutex_lock(&run->exec->lock);
-	content.bytes = OSD_STEAL(run->job->content);
+	content.bytes = run->job->head ? copy_content(run->job->head)
+				       : OSD_STEAL(run->job->content);
 	pthread_mutex_unlock(&run->exec->lock);
 	if (content.bytes) {
 		*ret_bytes = content.bytes;
 		return OSD_OK;
 	}
+	if (record->array.object_id)
+		owner.id.object_id = record->array.object_id;
 	content.bytes = malloc((size_t)record->args_length + record->code_length);
 	if (!content.bytes)
 		return OSD_E_NO_MEMORY;
@@ -280,6 +295,10 @@ static bool send_job(struct osd_run *run, const struct osd_job_record *record, u
 		.args_bytes = record->args_length,
 		.code_bytes = record->code_length,
 		.grace_usec = (uint32_t)osd_job_grace_usec(record),
+		.array_before = record->array.object_id ? (uint32_t)(record->id.object_id -
+								     record->array.object_id)
+							: 0,
+		.array_index = record->array.index,
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];
 	char name[OSD_JOB_NAME_MAX + 1];
@@ -476,10 +495,12 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_peek(&pool->queue);
 
-	return entry && !pool->exec->formatting && !pool->exec->stopping &&
-			       pool->busy < pool->active
-		       ? osd_container_of(entry, struct osd_job, entry)
-		       : NULL;
+	struct osd_job *job;
+
+	if (!entry || pool->exec->formatting || pool->exec->stopping || pool->busy >= pool->active)
+		return NULL;
+	job = osd_container_of(entry, struct osd_job, entry);
+	return job->array ? osd_array_first(job->array) : job;
 }
 
 /* exec->lock held, released for a moment where a used sandbox is not READY again yet.  A sandbox
@@ -506,9 +527,10 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 static struct osd_job *take_job(struct osd_pool *pool)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
-	struct osd_job *job = osd_job_ref(osd_container_of(entry, struct osd_job, entry));
+	struct osd_job *job = osd_container_of(entry, struct osd_job, entry);
 
-	osd_exec_unplace(pool->exec, job);
+	job = osd_job_ref(job->array ? osd_array_take(pool->exec, job) : job);
+	osd_exec_unplace(job);
 	pool->busy++;
 	memcpy(job->record.set, pool->config.set, sizeof(job->record.set));
 	job->started_usec = osd_monotonic_usec();

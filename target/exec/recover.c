@@ -15,19 +15,63 @@
 	(UINT64_C(1) << 32) /* beyond every change the last run did not write down */
 
 struct found {
+	struct osd_exec *exec;
 	struct osd_job_record *records;
 	size_t count, capacity;
+	struct osd_array *arrays; /* those that have not ended, by next_found, the last first */
 	uint64_t last_sequence;
 	bool no_memory;
 };
 
-static bool note_unfinished(void *arg, const struct osd_job_record *record)
+static void drop_arrays(struct found *found)
+{
+	while (found->arrays) {
+		struct osd_job *head = found->arrays->head;
+
+		found->arrays = found->arrays->next_found;
+		osd_job_unref(head);
+	}
+}
+
+/* Its members' records come right behind the head's. */
+static bool note_array(struct found *found, const struct osd_job_record *record)
+{
+	struct osd_pool *pool = osd_pool_of_record(found->exec, record);
+	struct osd_job *head = pool ? osd_job_create(record, pool) : NULL;
+
+	if (!head || osd_array_create(head) != OSD_OK) {
+		osd_job_unref(head);
+		return false;
+	}
+	head->record.generation += GENERATION_LEAP;
+	head->array->next_found = found->arrays;
+	found->arrays = head->array;
+	return true;
+}
+
+static void note_ended(struct found *found, const struct osd_job_record *record)
+{
+	const struct osd_job *head = found->arrays ? found->arrays->head : NULL;
+
+	if (record->flags & OSD_JOB_MEMBER && head &&
+	    head->record.id.partition_id == record->id.partition_id &&
+	    head->record.id.object_id == record->array.object_id)
+		osd_array_note_ended(head->array, record);
+}
+
+static bool note_job(void *arg, const struct osd_job_record *record)
 {
 	struct found *found = arg;
 
-	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence);
-	if (osd_job_state_terminal(record->state))
+	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence + record->array.count);
+	if (osd_job_state_terminal(record->state)) {
+		note_ended(found, record);
 		return true;
+	}
+	if (record->array.count && !note_array(found, record)) {
+		found->no_memory = true;
+		return false;
+	}
 	if (found->count == found->capacity) {
 		size_t capacity = found->capacity ? found->capacity * 2 : 64;
 		struct osd_job_record *records =
@@ -69,6 +113,11 @@ static enum osd_status measure_output(struct osd_exec *exec, struct osd_job_reco
 	return status == OSD_OK ? osd_object_length(object, &record->stdout_length) : status;
 }
 
+static struct osd_object_id array_of(const struct osd_job_record *record)
+{
+	return (struct osd_object_id){record->id.partition_id, record->array.object_id};
+}
+
 static enum osd_status load_after(struct osd_txn *txn, void *arg)
 {
 	struct osd_job *job = arg;
@@ -76,31 +125,42 @@ static enum osd_status load_after(struct osd_txn *txn, void *arg)
 	return osd_after_load(txn, job->record.id, &job->after);
 }
 
+/* Caps are for those who submit; what was accepted is kept. */
+static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
+{
+	const struct osd_job_record *record = &job->record;
+	enum osd_status status = OSD_OK;
+
+	if (record->flags & OSD_JOB_AFTER && record->attempt == 0)
+		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, load_after, job);
+	if (status == OSD_OK && job->head)
+		status = osd_array_place(job);
+	else if (status == OSD_OK)
+		status = osd_pool_reserve(job->pool, record->principal, job->array ? 0 : 1, true,
+					  &job->entry);
+	if (status == OSD_OK)
+		osd_exec_admit(exec, job);
+	return status;
+}
+
 static enum osd_status readmit(struct osd_exec *exec, struct osd_job_record *record)
 {
 	struct osd_pool *pool = osd_pool_of_record(exec, record);
 	struct osd_job *job = pool ? osd_job_create(record, pool) : NULL;
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	if (!job)
 		return OSD_E_NO_MEMORY;
-	if (record->flags & OSD_JOB_AFTER && record->attempt == 0)
-		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, load_after, job);
-	if (status != OSD_OK) {
-		osd_job_unref(job);
-		return status;
+	if (record->flags & OSD_JOB_MEMBER) {
+		job->head = osd_job_ref(osd_exec_find(exec, array_of(record)));
+		job->stored = true;
 	}
-	/* Caps are for those who submit; what was accepted is kept. */
-	if (osd_pool_reserve(pool, record->principal, true, &job->entry) != OSD_OK) {
-		osd_job_unref(job);
-		return OSD_E_NO_MEMORY;
-	}
-	osd_exec_admit(exec, job);
+	status = admit(exec, job);
 	osd_job_unref(job);
-	return OSD_OK;
+	return status;
 }
 
-static enum osd_status remove_if_there(struct osd_txn *txn, struct osd_object_id id)
+enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id)
 {
 	enum osd_status status = osd_user_object_remove(txn, id);
 
@@ -119,10 +179,24 @@ static enum osd_status start_over(struct osd_txn *txn, void *arg)
 	enum osd_status status = OSD_OK;
 
 	if (record.result_object)
-		status = remove_if_there(
+		status = osd_remove_if_there(
 			txn, (struct osd_object_id){record.id.partition_id, record.result_object});
 	record.result_object = 0;
 	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
+}
+
+/* A member whose array has ended: its own end could not be written (osd_exec_finish). */
+static bool is_orphan(struct osd_exec *exec, const struct osd_job_record *record)
+{
+	return record->flags & OSD_JOB_MEMBER && !osd_exec_find(exec, array_of(record));
+}
+
+static void note_lost(struct osd_exec *exec, const struct osd_job_record *record)
+{
+	struct osd_job *head = osd_exec_find(exec, array_of(record));
+
+	if (head)
+		osd_array_note_ended(head->array, record);
 }
 
 static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
@@ -132,7 +206,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 
 	if (killed)
 		osd_job_record_end(record, OSD_STATE_CANCELLED, OSD_REASON_KILLED);
-	else if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) ||
+	else if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) || is_orphan(exec, record) ||
 		 record->attempt >= OSD_JOB_ATTEMPTS_MAX)
 		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
 				   wrote ? OSD_REASON_LOST_AFTER_WRITE
@@ -140,9 +214,11 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	if (osd_job_state_terminal(record->state)) {
 		exec->lost += !killed;
 		status = measure_output(exec, record);
-		if (status != OSD_OK)
-			return status;
-		return osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+		if (status == OSD_OK)
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+		if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
+			note_lost(exec, record);
+		return status;
 	}
 	record->state = OSD_STATE_QUEUED;
 	record->reason = OSD_REASON_WAITS_FOR_SLOT;
@@ -159,29 +235,54 @@ static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 	enum osd_status status;
 
 	found->count = 0;
-	status = osd_job_record_each(txn, note_unfinished, found);
+	drop_arrays(found);
+	status = osd_job_record_each(txn, note_job, found);
 	return status == OSD_OK && found->no_memory ? OSD_E_NO_MEMORY : status;
+}
+
+/* All heads are in the table before their members are. */
+static enum osd_status recover_heads(struct osd_exec *exec, const struct found *found)
+{
+	enum osd_status status = OSD_OK;
+
+	for (struct osd_array *array = found->arrays; array && status == OSD_OK;
+	     array = array->next_found)
+		status = admit(exec, array->head);
+	return status;
+}
+
+/* A job that is no head. */
+static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record *record)
+{
+	record->generation += GENERATION_LEAP;
+	if ((record->state == OSD_STATE_QUEUED || record->state == OSD_STATE_HELD) &&
+	    !is_orphan(exec, record))
+		return readmit(exec, record);
+	return recover_running(exec, record);
 }
 
 enum osd_status osd_exec_recover(struct osd_exec *exec)
 {
-	struct found found = {0};
+	struct found found = {.exec = exec};
 	enum osd_status status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, read_jobs, &found);
 	size_t queued = 0;
 
 	if (found.count)
 		qsort(found.records, found.count, sizeof(*found.records), by_sequence);
 	exec->next_sequence = found.last_sequence + 1;
+	if (status == OSD_OK)
+		status = recover_heads(exec, &found);
 	for (size_t i = 0; i < found.count && status == OSD_OK; i++) {
 		struct osd_job_record *record = &found.records[i];
 
-		record->generation += GENERATION_LEAP;
-		if (record->state == OSD_STATE_QUEUED || record->state == OSD_STATE_HELD)
-			status = readmit(exec, record);
-		else
-			status = recover_running(exec, record);
+		if (!record->array.count)
+			status = recover_job(exec, record);
 		queued += !osd_job_state_terminal(record->state);
 	}
+	for (struct osd_array *array = found.arrays; array && status == OSD_OK;
+	     array = array->next_found)
+		status = osd_array_admit_rest(exec, array);
+	drop_arrays(&found);
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
 	if (status == OSD_OK && found.count)
@@ -207,19 +308,28 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 				      &sweep->count);
 }
 
-/* The record, the surrogate it describes, and a result that had an object of its own. */
+struct removal {
+	struct osd_exec *exec;
+	struct osd_object_id id;
+};
+
+/* The record, the surrogate it describes, and a result that had an object of its own; of an array
+ * those of its members, too. */
 static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 {
-	struct osd_object_id id = *(struct osd_object_id *)arg;
+	struct removal *removal = arg;
+	struct osd_object_id id = removal->id;
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
 
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	status = remove_if_there(txn, id);
+	status = osd_remove_if_there(txn, id);
 	if (status == OSD_OK && record.result_object)
-		status = remove_if_there(
+		status = osd_remove_if_there(
 			txn, (struct osd_object_id){id.partition_id, record.result_object});
+	if (status == OSD_OK && record.array.count)
+		status = osd_array_remove_members(removal->exec, txn, &record);
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
@@ -244,13 +354,19 @@ void osd_exec_sweep(struct osd_exec *exec)
 		stays = false;
 		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
+			struct removal removal = {exec, sweep.ids[i]};
+
 			if (is_awaited(exec, sweep.ids[i])) {
 				stays = true; /* until the next sweep */
 				continue;
 			}
 			osd_exec_forget_ended(exec, sweep.ids[i]);
 			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-						   &sweep.ids[i]);
+						   &removal);
+			if (status != OSD_E_RETRY)
+				continue;
+			stays = true; /* one of an array's members is awaited, or it is busy there */
+			status = OSD_OK;
 		}
 	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
 	if (status != OSD_OK)

@@ -14,15 +14,17 @@ static void put_text(struct osd_wr *w, const char *text)
 	osd_wr_bytes(w, text, strlen(text));
 }
 
-static void put_limit_table(struct osd_wr *w)
+static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
 {
 	char line[160];
 
 	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
 		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
+		uint64_t standard = i == OSD_LIMIT_QUEUE_PRINCIPAL ? exec->config.queue_principal
+								   : limit->standard;
 
 		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
-			 (unsigned long long)limit->standard, (unsigned long long)limit->maximum);
+			 (unsigned long long)standard, (unsigned long long)limit->maximum);
 		put_text(w, line);
 	}
 }
@@ -40,7 +42,7 @@ static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 		put_text(w, "python");
 		break;
 	case 3:
-		put_limit_table(w);
+		put_limit_table(exec, w);
 		break; /* lines: name, unit, default, maximum */
 	case 4:
 		osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);

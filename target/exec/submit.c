@@ -36,9 +36,22 @@ static bool supported(const struct osd_exec_params *params)
 {
 	if (osd_exec_has(params, OSD_EXEC_PARAM_ENGINE) && !is_text(&params->engine, "python"))
 		return false;
-	if ((osd_exec_code_form(params->flags) & OSD_CODE_PACKING) == OSD_CODE_ZSTD)
-		return false;
-	return !osd_exec_has(params, OSD_EXEC_PARAM_ARRAY);
+	return (osd_exec_code_form(params->flags) & OSD_CODE_PACKING) != OSD_CODE_ZSTD;
+}
+
+/* Of an array; else 0. */
+static uint32_t member_count(const struct osd_exec_params *params)
+{
+	return osd_exec_has(params, OSD_EXEC_PARAM_ARRAY)
+		       ? params->array_last - params->array_first + 1
+		       : 0;
+}
+
+/* A longer array would be BUSY for ever. */
+static bool may_fit(const struct osd_pool *pool, const struct osd_exec_params *params)
+{
+	return member_count(params) <=
+	       OSD_MIN(pool->exec->config.queue_principal, (size_t)pool->config.queue_max);
 }
 
 static struct osd_pool *find_pool(struct osd_exec *exec, const struct osd_exec_params *params)
@@ -71,7 +84,7 @@ static void fill_digests(struct osd_job_record *record,
 {
 	const struct osd_exec_params *params = submission->params;
 	struct osd_sha256 sha;
-	uint8_t head[21], named[20];
+	uint8_t head[21], named[20], array[12];
 
 	osd_sha256_init(&sha);
 	osd_sha256_add(&sha, submission->code, submission->code_length);
@@ -90,6 +103,12 @@ static void fill_digests(struct osd_job_record *record,
 		osd_put_be(named + 8, params->after[i].object_id, 8);
 		osd_put_be(named + 16, params->after[i].condition, 4);
 		osd_sha256_add(&sha, named, sizeof(named));
+	}
+	if (record->array.count) {
+		osd_put_be(array, record->array.index, 4);
+		osd_put_be(array + 4, record->array.count, 4);
+		osd_put_be(array + 8, record->array.at_once, 4);
+		osd_sha256_add(&sha, array, sizeof(array));
 	}
 	osd_sha256_end(&sha, record->content_sha256);
 }
@@ -137,7 +156,12 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 		.client_flags = params->flags | (uint32_t)((params->grace_usec + 999) / 1000)
 							<< OSD_JOB_GRACE_SHIFT,
 		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
-			 (waits ? OSD_JOB_AFTER : 0),
+			 (waits ? OSD_JOB_AFTER : 0) |
+			 (member_count(params) ? OSD_JOB_ARRAY : 0),
+		.array = {.index = params->array_first,
+			  .count = member_count(params),
+			  .at_once = params->array_at_once},
+		.predecessor = {params->predecessor_partition, params->predecessor_id},
 		.priority = params->priority,
 		.args_encoding = (uint8_t)params->args_encoding,
 		.args_length = params->args.length,
@@ -193,6 +217,21 @@ static enum osd_status find_earlier(struct osd_txn *txn, struct acceptance *acce
 	return OSD_OK;
 }
 
+/* It must be known, and the submitter's own. */
+static enum osd_status check_predecessor(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct osd_job_record predecessor;
+	enum osd_status status;
+
+	if (record->predecessor.object_id == 0)
+		return OSD_OK;
+	status = osd_job_record_get(txn, record->predecessor, &predecessor);
+	if (status == OSD_E_NO_OBJECT ||
+	    (status == OSD_OK && strcmp(predecessor.principal, record->principal) != 0))
+		return OSD_E_CDB_FIELD;
+	return status;
+}
+
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 {
 	struct acceptance *acceptance = arg;
@@ -205,8 +244,10 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = find_earlier(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
 		return status;
-	if (acceptance->after)
-		status = osd_after_check(txn, acceptance->after, record->principal);
+	status = check_predecessor(txn, record);
+	if (status == OSD_OK && acceptance->after)
+		status = osd_after_check(acceptance->exec, txn, acceptance->after,
+					 record->principal);
 	if (status != OSD_OK)
 		return status;
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
@@ -249,7 +290,7 @@ uint32_t osd_exec_retry_after(const struct osd_pool *pool)
 				 UINT64_C(5000));
 }
 
-/* exec->lock held.  A place in the queue and, if synchronous, among the waits. */
+/* exec->lock held.  Places in the queue and, if synchronous, one among the waits. */
 static enum osd_status reserve(struct osd_exec *exec, struct acceptance *acceptance,
 			       struct osd_job *job, struct osd_exec_wait **ret_wait,
 			       struct osd_exec_refusal *refusal)
@@ -257,6 +298,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_pool *pool = acceptance->pool;
 	enum osd_status status = OSD_OK;
+	uint32_t members = acceptance->record.array.count;
 
 	refusal->queue_depth = pool->queue.place_count;
 	refusal->retry_after_msec = osd_exec_retry_after(pool);
@@ -269,15 +311,17 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	if (submission->done)
 		status = osd_exec_wait_reserve(exec, submission, ret_wait);
 	if (status == OSD_OK)
-		status = osd_pool_reserve(pool, acceptance->record.principal, false, &job->entry);
+		status = osd_pool_reserve(pool, acceptance->record.principal,
+					  members ? members : 1, false, &job->entry);
 	if (status == OSD_OK)
 		status = osd_after_watch(exec, job);
 	if (status != OSD_OK) {
-		osd_exec_unplace(exec, job);
+		osd_exec_unplace(job);
 		osd_exec_wait_drop(exec, OSD_STEAL(*ret_wait));
 		return status;
 	}
-	acceptance->record.sequence = job->entry.sequence = exec->next_sequence++;
+	acceptance->record.sequence = job->entry.sequence = exec->next_sequence;
+	exec->next_sequence += 1 + members;
 	job->entry.priority = acceptance->record.priority;
 	return OSD_OK;
 }
@@ -332,15 +376,19 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 {
 	struct osd_exec_wait *ended = NULL;
 
+	if (job->array && !acceptance->existing)
+		osd_array_fill(job->array, &acceptance->record);
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
 		osd_after_drop(exec, job);
-		osd_exec_unplace(exec, job);
+		osd_exec_unplace(job);
 	} else {
 		job->record = acceptance->record;
-		exec->accepted++;
+		exec->accepted += job->array ? job->record.array.count : 1;
 		osd_exec_admit(exec, job);
+		if (job->array)
+			osd_array_admit(exec, job->array);
 		if (job->after)
 			osd_after_admitted(exec, job);
 	}
@@ -361,7 +409,7 @@ static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exe
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	osd_after_drop(exec, job);
-	osd_exec_unplace(exec, job);
+	osd_exec_unplace(job);
 	osd_exec_wait_drop(exec, wait);
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);
@@ -394,13 +442,19 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;
 	acceptance.pool = find_pool(exec, submission->params);
-	status = acceptance.pool ? fill_record(&acceptance) : OSD_E_CDB_FIELD;
+	status = acceptance.pool && may_fit(acceptance.pool, submission->params)
+			 ? fill_record(&acceptance)
+			 : OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
 		return status;
 	job = osd_job_create(&acceptance.record, acceptance.pool);
 	if (!job)
 		return OSD_E_NO_MEMORY;
 	status = osd_after_create(submission->params, &job->after);
+	if (status == OSD_OK && acceptance.record.array.count)
+		status = osd_array_create(job);
+	if (status == OSD_OK && job->array)
+		status = osd_array_prepare(job->array);
 	if (status != OSD_OK) {
 		osd_job_unref(job);
 		return status;

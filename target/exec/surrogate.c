@@ -45,13 +45,14 @@ enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
 	enum osd_status status = find_partition(txn, partition_id, &record->zone, &id.partition_id);
 
 	if (status == OSD_OK)
-		status = osd_user_object_create(txn, id.partition_id, requested_id, 1,
-						&id.object_id);
+		status = osd_surrogates_create(txn, id.partition_id, requested_id,
+					       1 + record->array.count, &id.object_id);
+	/* Members of an array are found by it; the collection is for who looks for jobs. */
 	if (status == OSD_OK)
 		status = join_jobs_collection(txn, id);
-	if (status == OSD_OK)
-		status = osd_surrogate_mark(txn, id, true);
-	if (status == OSD_OK)
+	if (status == OSD_OK) {
 		record->id = id;
+		record->array.object_id = record->array.count ? id.object_id : 0;
+	}
 	return status;
 }

@@ -20,7 +20,7 @@ static void start(size_t place_max, size_t principal_place_max)
 static void push(size_t i, const char *principal, int16_t priority)
 {
 	entries[i].priority = priority;
-	CHECK(osd_fair_queue_reserve(&queue, principal, false, &entries[i]) == OSD_OK);
+	CHECK(osd_fair_queue_reserve(&queue, principal, 1, false, &entries[i]) == OSD_OK);
 	CHECK(osd_fair_queue_push(&queue, &entries[i]) == OSD_OK);
 }
 
@@ -89,10 +89,10 @@ static void test_caps(void)
 	start(3, 2);
 	push(0, "a", 0);
 	push(1, "a", 0);
-	CHECK(osd_fair_queue_reserve(&queue, "a", false, &entries[2]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &entries[2]) == OSD_E_BUSY);
 	push(3, "b", 0);
-	CHECK(osd_fair_queue_reserve(&queue, "c", false, &entries[4]) == OSD_E_BUSY);
-	CHECK(osd_fair_queue_reserve(&queue, "c", true, &entries[4]) == OSD_OK);
+	CHECK(osd_fair_queue_reserve(&queue, "c", 1, false, &entries[4]) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "c", 1, true, &entries[4]) == OSD_OK);
 	osd_fair_queue_unreserve(&queue, &entries[4]);
 	while (queue.entry_count)
 		pop();

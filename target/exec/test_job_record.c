@@ -8,6 +8,9 @@
 #include "base/test.h"
 #include "base/util.h"
 
+/* Bytes that version 3 added at the end of a record. */
+enum { ARRAY_NUMBERS = 38 };
+
 static struct osd_job_record sample(void)
 {
 	struct osd_job_record record = {
@@ -23,6 +26,8 @@ static struct osd_job_record sample(void)
 		.args_length = 5,
 		.code_length = 200000,
 		.key_length = 3,
+		.array = {0x10005, 7, 0, 4, OSD_REASON_KILLED},
+		.predecessor = {0x10000, 0x10001},
 		.key = "key",
 		.name = "a name",
 		.message = "half way",
@@ -43,13 +48,20 @@ static void test_encoding(void)
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(decoded.priority == -100 && decoded.generation == UINT64_MAX - 1);
 	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
+	CHECK(decoded.array.object_id == 0x10005 && decoded.array.at_once == 4);
+	CHECK(decoded.array.ending == OSD_REASON_KILLED && decoded.predecessor.object_id == 0x10001);
 	CHECK(strcmp(decoded.name, "a name") == 0 && strcmp(decoded.principal, "chap:alice") == 0);
 	CHECK(strcmp(decoded.pool, "numpy") == 0 && strcmp(decoded.set, record.set) == 0);
 	for (size_t cut = 0; cut < length; cut++)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 	bytes[1]++; /* a later version */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
-	bytes[1] = 1; /* an earlier one ends with the principal */
+	bytes[1] = 2; /* one before ends with the package set */
+	length -= ARRAY_NUMBERS;
+	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+	CHECK(decoded.array.object_id == 0 && decoded.predecessor.object_id == 0);
+	CHECK(strcmp(decoded.pool, "numpy") == 0);
+	bytes[1] = 1; /* the first one ends with the principal */
 	length -= 4 + strlen(record.pool) + strlen(record.set);
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(!decoded.pool[0] && !decoded.set[0] && strcmp(decoded.name, "a name") == 0);

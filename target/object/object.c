@@ -165,16 +165,14 @@ void osd_fresh_record(const struct osd_objects *objects, const struct osd_partit
 		record->times[i] = now_ms;
 }
 
-enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
-				       uint64_t requested_id, uint32_t count, uint64_t *ret_first)
+static enum osd_status create(struct osd_txn *txn, uint64_t partition_id, uint64_t requested_id,
+			      uint32_t count, uint16_t flags, uint64_t *ret_first)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_record record;
 	enum osd_status status = osd_txn_let_go(txn);
 
-	if (count == 0 || count > OSD_CREATE_MAX || (count > 1 && requested_id != 0))
-		return OSD_E_CDB_FIELD;
-	if (requested_id != 0 && (requested_id < OSD_FIRST_ID || requested_id == UINT64_MAX))
+	if (requested_id != 0 && (requested_id < OSD_FIRST_ID || requested_id > UINT64_MAX - count))
 		return OSD_E_EXISTS; /* reserved */
 	if (status == OSD_OK)
 		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
@@ -185,7 +183,22 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 	if (status != OSD_OK)
 		return status;
 	osd_fresh_record(txn->objects, partition, txn->now_ms, &record);
+	record.flags |= flags;
 	return osd_object_put_new(txn, partition, requested_id, count, &record, ret_first);
+}
+
+enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_id,
+				       uint64_t requested_id, uint32_t count, uint64_t *ret_first)
+{
+	if (count == 0 || count > OSD_CREATE_MAX || (count > 1 && requested_id != 0))
+		return OSD_E_CDB_FIELD;
+	return create(txn, partition_id, requested_id, count, 0, ret_first);
+}
+
+enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
+				      uint64_t requested_id, uint32_t count, uint64_t *ret_first)
+{
+	return create(txn, partition_id, requested_id, count, OSD_REC_UNFINISHED, ret_first);
 }
 
 /* ---- remove ------------------------------------------------------------------------------ */

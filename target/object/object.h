@@ -440,6 +440,10 @@ void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_pro
 
 /* ---- jobs' marks on objects (design D13): kept in the object record ---------------------- */
 
+/* Makes count 1.. consecutive user objects that are marked; requested_id as for one.  *ret_first is
+ * the lowest. */
+enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
+				      uint64_t requested_id, uint32_t count, uint64_t *ret_first);
 /* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
  * refused by the dispatcher with OSD_E_JOB_IN_WAY. */
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished);

@@ -25,7 +25,7 @@
 	X(TAG, "tag", "bytes", 128, 128, "one tag, key=value")                                  \
 	X(KEY, "key", "bytes", 64, 64, "idempotency key")                                       \
 	X(QUEUE, "queue", "jobs", 10000, 10000, "jobs queued on one target")                    \
-	X(QUEUE_PRINCIPAL, "queue_principal", "jobs", 1000, 1000,                               \
+	X(QUEUE_PRINCIPAL, "queue_principal", "jobs", 1000, 10000,                              \
 	  "jobs queued by one principal")                                                       \
 	X(WALL, "wall", "us", 60 * OSD_SECOND, OSD_DAY, "wall-clock time of one job")           \
 	X(CPU, "cpu", "us", 60 * OSD_SECOND, OSD_DAY,                                           \

@@ -151,6 +151,19 @@ static void encode_array(const struct osd_exec_params *params, struct osd_wr *va
 	osd_wr_be(value, params->array_at_once, 4);
 }
 
+static const char *decode_predecessor(struct osd_rd *value, struct osd_exec_params *params)
+{
+	params->predecessor_partition = osd_rd_be(value, 8);
+	params->predecessor_id = osd_rd_be(value, 8);
+	return params->predecessor_id ? NULL : "a predecessor that is no job";
+}
+
+static void encode_predecessor(const struct osd_exec_params *params, struct osd_wr *value)
+{
+	osd_wr_be(value, params->predecessor_partition, 8);
+	osd_wr_be(value, params->predecessor_id, 8);
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define FIELD(name) offsetof(struct osd_exec_params, name)
@@ -205,6 +218,8 @@ static struct parameter parameter_of(uint16_t tag)
 		return PLAIN(TEXT, pool, OSD_EXEC_WORD_MAX);
 	case OSD_EXEC_PARAM_EXPIRY:
 		return LIMIT(expiry_usec, EXPIRY);
+	case OSD_EXEC_PARAM_PREDECESSOR:
+		return SPECIAL(predecessor);
 	case OSD_EXEC_PARAM_GRACE:
 		return LIMIT(grace_usec, GRACE);
 	default:

@@ -51,6 +51,7 @@
 	X(19, ARRAY, "be32 first index, be32 last index, be32 most running at once (0: all)")      \
 	X(20, POOL, "pool name, UTF-8, 1-64 bytes")                                                \
 	X(21, EXPIRY, "be64 us the record is kept after the job's end")                            \
+	X(22, PREDECESSOR, "be64 partition, be64 object: the job this one is run for again")                            \
 	X(23, GRACE, "be64 us a script has to clean up when it is ended")
 
 enum osd_exec_param_tag {
@@ -117,6 +118,7 @@ struct osd_exec_params {
 	uint32_t array_first, array_last, array_at_once;
 	struct osd_exec_text pool;
 	uint64_t expiry_usec;
+	uint64_t predecessor_partition, predecessor_id;
 	uint64_t grace_usec;
 };
 

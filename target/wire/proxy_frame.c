@@ -162,7 +162,8 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->args_bytes, 4);
 	osd_wr_be(&w, run->code_bytes, 4);
 	osd_wr_be(&w, run->grace_usec, 4);
-	osd_wr_zero(&w, 8);
+	osd_wr_be(&w, run->array_before, 4);
+	osd_wr_be(&w, run->array_index, 4);
 }
 
 static bool zone_type_known(uint8_t type)
@@ -193,7 +194,6 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	struct osd_rd r = osd_rd_init(bytes, OSD_JOB_RUN_BYTES);
 	struct osd_job_run run;
 	uint8_t in_memfd;
-	bool clean;
 
 	if (osd_rd_be(&r, 2) != OSD_PROXY_VERSION || osd_rd_be(&r, 2) != OSD_JOB_RUN)
 		return false;
@@ -209,9 +209,11 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.args_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.code_bytes = (uint32_t)osd_rd_be(&r, 4);
 	run.grace_usec = (uint32_t)osd_rd_be(&r, 4);
-	clean = zeros(&r, 8);
+	run.array_before = (uint32_t)osd_rd_be(&r, 4);
+	run.array_index = (uint32_t)osd_rd_be(&r, 4);
 	run.in_memfd = in_memfd == 1;
-	if (!clean || in_memfd > 1 || run.args_encoding > 2 || !code_form_known(run.code_form) || !zone_type_known(run.zone_type) ||
+	if (run.array_before > osd_exec_limits[OSD_LIMIT_ARRAY].maximum || (!run.array_before && run.array_index) ||
+	    in_memfd > 1 || run.args_encoding > 2 || !code_form_known(run.code_form) || !zone_type_known(run.zone_type) ||
 	    !run_lengths_fit(&run))
 		return false;
 	*ret_run = run;

@@ -177,6 +177,8 @@ struct osd_job_run {
 	uint8_t code_form;                    /* enum osd_code_form (wire/exec_param.h) */
 	uint32_t name_bytes, args_bytes, code_bytes;
 	uint32_t grace_usec;
+	uint32_t array_before; /* members of its array before it, and one: its id less the array's; 0: no array */
+	uint32_t array_index;
 };
 
 #define OSD_JOB_RUN_BYTES 64u

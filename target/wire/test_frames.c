@@ -104,6 +104,8 @@ static void test_run(void)
 	REFUSED(code_form, OSD_CODE_PACKING);
 	REFUSED(code_form, 8);
 	REFUSED(grace_usec, 5000001);
+	REFUSED(array_before, 10001);
+	REFUSED(array_index, 1); /* of no array */
 	REFUSED(in_memfd, false); /* 64 KiB of code and 8 bytes of arguments are not inline */
 #undef REFUSED
 }

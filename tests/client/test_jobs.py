@@ -136,7 +136,7 @@ def test_after_other_jobs(target: Target, zone: ObjectRef) -> None:
     never = target.exec("pass", zone=zone, after=[second])
     status = third.status()
     assert status.after == (pyosd.After(first.id), pyosd.After(second.id, False))
-    assert status.predecessor == first.id
+    assert status.awaited == first.id
     first.release()
     third.result(60)
     with pytest.raises(JobError, match=f"{second.id} ended FAILED") as raised:

@@ -72,11 +72,11 @@ def released(job: Job) -> None:
     """It waits for a sandbox now, and for no job."""
     until(lambda: job.status().reason != WAITS)
     status = job.status()
-    assert (status.state, status.reason, status.predecessor) == (JobState.QUEUED, NO_SERVICE, None)
+    assert (status.state, status.reason, status.awaited) == (JobState.QUEUED, NO_SERVICE, None)
 
 
 def told(job: Job) -> None:
-    until(lambda: job.status().predecessor is None)
+    until(lambda: job.status().awaited is None)
 
 
 def unreachable(job: Job, *because: Job) -> None:
@@ -98,14 +98,14 @@ def test_waits_and_says_for_what(osd: Commands, zone: ObjectRef) -> None:
     first, second = submit(osd, zone), submit(osd, zone)
     job = submit(osd, zone, whatever(first), whatever(second))
     status = waits(job)
-    assert status.predecessor == first.id
+    assert status.awaited == first.id
     assert status.after == (whatever(first), whatever(second))
     assert JobFlag.AFTER in status.flags
     assert f"it waits for 2, the first is {first.id}" in status.hint
     assert f"It waits for {first.id} to end (it was" in explanation(status, [])[1]
     assert depth(osd) == 3
     first.cancel()
-    until(lambda: job.status().predecessor == second.id)
+    until(lambda: job.status().awaited == second.id)
     waits(job)
     second.cancel()
     released(job)
@@ -314,11 +314,11 @@ def test_waits_on_after_a_restart(make_harness: MakeHarness) -> None:
     doomed = submit(harness.osd, zone, second)
     held = submit(harness.osd, zone, whatever(second), hold=True)
     first.cancel()
-    until(lambda: both.status().predecessor == second.id)
+    until(lambda: both.status().awaited == second.id)
     first.remove()
     second, both, doomed, held = again(harness, [second, both, doomed, held])
-    assert waits(both).predecessor == second.id
-    assert waits(doomed).predecessor == second.id
+    assert waits(both).awaited == second.id
+    assert waits(doomed).awaited == second.id
     assert held.status().state is JobState.HELD
     second.cancel()
     unreachable(doomed, second)
@@ -402,7 +402,7 @@ def test_a_restart_between_two_runs(target: Target) -> None:
     middle = run(target, "pass", first, hold=True)
     last = run(target, "print('ran')", first, middle)
     first.wait(DEADLINE_S)
-    until(lambda: last.status().predecessor == middle.id)
+    until(lambda: last.status().awaited == middle.id)
     first.remove()
     target.kill()
     target.start()

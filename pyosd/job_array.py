@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Arrays of jobs: one submission, many jobs that differ in osd.array_index.
+
+A JobArray is a Job (its surrogate stands for all of them) and the sequence of its members.  How all
+members stand comes in one command, a byte for each.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Unpack, overload
+
+from pyosd import errors, requests
+from pyosd._polling import Backoff, sleep
+from pyosd._source import Code
+from pyosd.attributes import Page
+from pyosd.cdb import AttributeLists
+from pyosd.commands import Commands
+from pyosd.job_status import (
+    STATES_ID,
+    STATUS_IDS,
+    ArrayPlace,
+    JobState,
+    JobStatus,
+    Number,
+)
+from pyosd.jobs import CANCEL, RESULT, Job, Submission, prepare, send
+from pyosd.reply import PendingReply
+from pyosd.types import AttributeId, ObjectRef
+
+__all__ = ["JobArray", "submit"]
+
+_FETCH_DEPTH = 32  # commands under way together that fetch ends of members
+_RESULT_ID = AttributeId(Page.JOB_PAYLOAD, RESULT)
+_PLACE_ID = AttributeId(Page.JOB_STATUS, Number.ARRAY)
+_WAITING = (JobState.QUEUED, JobState.HELD)
+
+
+class JobArray(Job, Sequence[Job]):
+    """An array of jobs.
+
+    As a Job it is the whole: it COMPLETED when all members did, was CANCELLED when all others were,
+    and FAILED otherwise; kill(), cancel(), hold(), release() and remove() mean all members.
+    As a sequence it holds its members in order of index: array[0] has the first index, whatever that
+    is; member(index) finds one by its index.
+    """
+
+    def __init__(
+        self, commands: Commands, job: ObjectRef, name: str = "", place: ArrayPlace | None = None
+    ) -> None:
+        super().__init__(commands, job, name)
+        self._place = place
+        self._members: dict[int, Job] = {}
+
+    @property
+    def place(self) -> ArrayPlace:
+        """Indices, members, most running at once (asks the target, once).
+
+        Raises: JobExpired; ValueError: it is no array.
+        """
+        if self._place is None:
+            found = self.status().array
+            if found is None or not found.members:
+                raise ValueError(f"job {self.id} is not an array")
+            self._place = found
+        return self._place
+
+    @property
+    def indices(self) -> range:
+        """The members' indices."""
+        return self.place.indices
+
+    # ---- the sequence ---------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.place.members
+
+    @overload
+    def __getitem__(self, at: int) -> Job: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Job]: ...
+    def __getitem__(self, at: int | slice) -> Job | list[Job]:
+        if isinstance(at, slice):
+            return [self.member(index) for index in self.indices[at]]
+        return self.member(self.indices[at])
+
+    def __iter__(self) -> Iterator[Job]:
+        return map(self.member, self.indices)
+
+    def member(self, index: int) -> Job:
+        """The member with that index; nothing is sent.  Raises: IndexError."""
+        if index not in self._members:
+            self._members[index] = Job(self.commands, self.place.member(index), self.name)
+        return self._members[index]
+
+    # ---- how it goes ----------------------------------------------------------------------------
+
+    def states(self) -> list[JobState]:
+        """The states of all members in order, in one command.  Raises: JobExpired."""
+        try:
+            found = self.commands.get_attributes(self.id, [STATES_ID])
+        except errors.NotFound:
+            raise self._expired() from None
+        states = [JobState(each) for each in found[0].value] if found else []
+        if len(states) != len(self):
+            raise self._expired()
+        return states
+
+    def progress(self) -> float:
+        """The share of members that have ended."""
+        counts = self.status().counts
+        ended = sum(count for state, count in counts.items() if state.terminal)
+        return ended / len(self)
+
+    def as_completed(self, timeout: float | None = None) -> Iterator[Job]:
+        """Yield members as they end, each settled: its result() needs no more commands.
+
+        Args: timeout: seconds from now, None: for ever.
+        Raises: TimeoutError: some go on; JobExpired.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        left, backoff = set(self.indices), Backoff()
+        while left:
+            states = self.states()
+            ended = [index for index in sorted(left) if states[index - self.place.index].terminal]
+            left.difference_update(ended)
+            yield from self._settled(ended)
+            if ended:
+                backoff = Backoff()
+            elif left:
+                sleep(backoff.next(), deadline, f"{len(left)} members of {self.id}")
+
+    def _settled(self, indices: Sequence[int]) -> Iterator[Job]:
+        """Members that have ended, with how; a few commands under way at a time."""
+        lists = AttributeLists((*STATUS_IDS, _RESULT_ID))
+        under_way: deque[tuple[Job, PendingReply]] = deque()
+        wanted = map(self.member, indices)
+        while True:
+            for job in islice(wanted, _FETCH_DEPTH - len(under_way)):
+                request = requests.get_attributes(job.id, attributes=lists)
+                under_way.append((job, self.commands.submit(request)))
+            if not under_way:
+                return
+            job, pending = under_way.popleft()
+            if not job.settled:
+                reply = pending.reply()
+                if reply.error and not isinstance(reply.error, errors.NotFound):
+                    raise reply.error
+                job.take_end(reply.attributes)
+            yield job
+
+    # ---- how it ended ---------------------------------------------------------------------------
+
+    def results(self, timeout: float | None = None) -> Iterator[Any]:
+        """Yield the members' results in order of index, each as soon as it and all before it are there.
+
+        Raises: as Job.result(), at the first member that did not complete; the others go on.
+        """
+        early: dict[Job, Job] = {}
+        order = iter(self)
+        following = next(order, None)
+        for job in self.as_completed(timeout):
+            early[job] = job
+            while following is not None and following in early:
+                yield early.pop(following).result()
+                following = next(order, None)
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """Wait for all members; the list of their results.
+
+        Raises: TimeoutError: some go on; ScriptError, ...: the array did not complete: the error of
+            the first member that failed.
+        """
+        self.wait(timeout)
+        return [job.result() for job in self._settled(self.indices)]
+
+    # ---- control --------------------------------------------------------------------------------
+
+    def cancel(self) -> bool:
+        """End the members that have not started.
+
+        Returns: whether the whole array is CANCELLED now: none runs, completed or failed.
+        """
+        if self._final is None:
+            self._control(CANCEL)
+            backoff = Backoff()
+            while any(self.status().counts.get(state) for state in _WAITING):
+                time.sleep(backoff.next())
+            counts = self.status().counts
+            if set(counts) == {JobState.CANCELLED}:
+                self.wait()
+        return self.status().state is JobState.CANCELLED
+
+    def __repr__(self) -> str:
+        span = "" if self._place is None else f"[{self._place.index}-{self.indices[-1]}]"
+        return f"{super().__repr__()[:-1].replace('<Job ', '<JobArray ')}{span and ' ' + span}>"
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _repr_html_(self) -> str:
+        """One small table; asks the target.  Never raises."""
+        try:
+            return html_table(self.status())
+        except (errors.OSDError, errors.JobError, ValueError) as error:
+            return f"<table><tr><th>array</th><td>{html.escape(str(error))}</td></tr></table>"
+
+
+def html_table(status: JobStatus) -> str:
+    """An array for notebooks: its state, a bar of what has ended, how many are in which state."""
+    members = sum(status.counts.values())
+    ended = sum(count for state, count in status.counts.items() if state.terminal)
+    counts = ", ".join(f"{count} {state.name}" for state, count in status.counts.items())
+    bar = f'<progress value="{ended}" max="{members}">{ended} of {members}</progress>'
+    return (
+        f"<table><tr><th>array</th><td>{status.id} {html.escape(status.name)}</td></tr>"
+        f"<tr><th>state</th><td><b>{status.state.name}</b></td></tr>"
+        f"<tr><th>ended</th><td>{bar} {ended} of {members}</td></tr>"
+        f"<tr><th>members</th><td>{counts}</td></tr></table>"
+    )
+
+
+def submit(
+    commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Submission]
+) -> JobArray:
+    """Run code once for each index of a range, as jobs that are accepted together or not at all.
+
+    Args: array: indices, one after the other, each below 2**32; at most 10,000 (and as many as one
+            principal may queue at the target: 1,000 if it says nothing else).
+        at_once: how many may run at a time; 0: as many as there is room for.
+        The rest is pyosd.jobs.submit()'s; what it says of a job is said of each member.
+    Raises: as pyosd.jobs.submit(); ValueError: not such a range.
+    """
+    source, params = prepare(code, how)
+    if params.array is None:
+        raise ValueError("an array of jobs needs array=range(...)")
+    first, last, at_once = params.array
+    reply = send(commands, zone, source, params)
+    if reply.job is None:
+        raise errors.ProtocolError("the target accepted an array without naming it")
+    place = ArrayPlace(reply.job, first, last - first + 1, at_once)
+    job = JobArray(commands, reply.job, params.name, place)
+    job.take_reply(reply)
+    return job
+
+
+def known(commands: Commands, status: JobStatus) -> Job:
+    """A job or an array of which the status is known."""
+    if status.array is not None and status.array.members:
+        return JobArray(commands, status.id, status.name, status.array)
+    return Job(commands, status.id, status.name)

@@ -1,0 +1,526 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Arrays of jobs.  Most tests have no sandbox: there members wait, and end by being cancelled."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd import errors, job_array, jobs
+from pyosd.attributes import Page
+from pyosd.exec_params import After, ExecParams
+from pyosd.job_array import JobArray
+from pyosd.job_status import JobFlag, JobState, Number
+from pyosd.jobs import Job
+from pyosd.types import ROOT, AttributeValue, ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyosd.commands import Commands
+    from pyosd.types import ObjectRef
+    from tests.conftest import MakeHarness
+    from tests.jobs.conftest import Target
+
+DEADLINE_S = 60.0
+QUEUE_DEPTH = 5
+NO_SERVICE, HELD, CANCELLED, KILLED, WAITS, UNREACHABLE, MEMBERS = 102, 103, 105, 107, 109, 110, 111
+Q, H, C, X = JobState.QUEUED, JobState.HELD, JobState.COMPLETED, JobState.CANCELLED
+
+
+@pytest.fixture(params=["dir", "memory"])
+def osd(request: pytest.FixtureRequest, make_harness: MakeHarness) -> Commands:
+    return make_harness(memory=1).osd if request.param == "memory" else make_harness().osd
+
+
+@pytest.fixture
+def zone(osd: Commands) -> ObjectRef:
+    return ref(osd.create_partition())
+
+
+def submit(
+    osd: Commands, zone: ObjectRef, array: range, code: str = "pass", **how: object
+) -> JobArray:
+    return job_array.submit(osd, code, zone=zone, array=array, **how)  # type: ignore[arg-type]
+
+
+def single(osd: Commands, zone: ObjectRef, **how: object) -> Job:
+    return jobs.submit(osd, "pass", zone=zone, **how)  # type: ignore[arg-type]
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def depth(osd: Commands) -> int:
+    return int.from_bytes(osd.get_attribute(ROOT, Page.EXEC_ROOT, QUEUE_DEPTH), "big")
+
+
+def listed(osd: Commands, zone: ObjectRef) -> list[ObjectRef]:
+    return [status.id for status in jobs.list_jobs(osd, zone.partition_id)]
+
+
+# ---- what a client sees ----
+
+
+def test_one_job_and_its_members(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(5, 12), at_once=3, name="seven", priority=2)
+    status = array.status()
+    assert (status.state, status.reason) == (Q, NO_SERVICE)
+    assert JobFlag.ARRAY in status.flags
+    assert status.array is not None
+    assert (status.array.array, status.array.indices) == (array.id, range(5, 12))
+    assert status.array.at_once == 3
+    assert status.counts == {Q: 7}
+    assert array.states() == [Q] * 7
+    assert len(array) == 7
+    assert [job.id.object_id - array.id.object_id for job in array] == [*range(1, 8)]
+    assert array.member(5) is array[0]
+    assert array.member(11).id == array[-1].id == array[4:][-1].id
+    for index in (4, 12):
+        with pytest.raises(IndexError):
+            array.member(index)
+    member = array.member(7).status()
+    assert (member.state, member.name, member.zone) == (Q, "seven", zone)
+    assert JobFlag.MEMBER in member.flags and JobFlag.ARRAY not in member.flags
+    assert member.array is not None
+    assert (member.array.array, member.array.index, member.array.members) == (array.id, 7, 0)
+    assert [job.status().position for job in array] == [*range(7)]
+    assert listed(osd, zone) == [array.id], "members are found by their array"
+    assert depth(osd) == 7
+    assert repr(JobArray(osd, array.id)[2]) == f"<Job {array[2].id} not asked for yet>"
+
+
+def test_a_single_job_is_no_array(osd: Commands, zone: ObjectRef) -> None:
+    job = single(osd, zone)
+    assert job.status().array is None
+    assert not job.status().counts
+    for number in (Number.ARRAY, Number.MEMBERS, Number.STATES):
+        assert osd.get_attribute(job.id, Page.JOB_STATUS, number) == b""
+    with pytest.raises(ValueError, match="not an array"):
+        len(JobArray(osd, job.id))
+
+
+@pytest.mark.parametrize("verb", ["cancel", "kill"])
+def test_all_end_by_one_command(osd: Commands, zone: ObjectRef, verb: str) -> None:
+    array = submit(osd, zone, range(200))
+    getattr(array, verb)()
+    status = array.wait(DEADLINE_S)
+    reason = CANCELLED if verb == "cancel" else KILLED
+    assert (status.state, status.reason, status.message) == (X, reason, "200 CANCELLED of 200")
+    assert array.states() == [X] * 200
+    assert status.counts == {X: 200}
+    assert {job.status().reason for job in array} == {reason}
+    assert status.started is None
+    assert depth(osd) == 0
+    array.remove()
+    assert osd.list_objects(zone.partition_id) == []
+
+
+def test_members_alone(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(6))
+    assert array[1].cancel()
+    assert array[2].kill() is X
+    assert array[4].hold() is H
+    assert array.states() == [Q, X, X, Q, H, Q]
+    assert array.status().state is Q
+    assert depth(osd) == 4
+    with pytest.raises(errors.Conflict):
+        array[1].remove()
+    assert not array.status().done
+    array.cancel()
+    assert [job.status().reason for job in array] == [105, 105, 107, 105, 105, 105]
+    array[3].remove()
+    with pytest.raises(errors.JobExpired):
+        Job(osd, array[3].id).status()
+    assert array.states() == [X] * 6
+    array.remove()
+    assert listed(osd, zone) == []
+
+
+def test_hold_and_release(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(5), hold=True)
+    assert (array.status().state, array.status().reason) == (H, HELD)
+    assert array[2].release() is Q
+    assert (array.states(), array.status().state) == ([H, H, Q, H, H], Q)
+    assert array.hold() is H
+    assert array.states() == [H] * 5
+    assert array.release() is Q
+    assert array.states() == [Q] * 5
+    assert array[2].hold() is H
+    assert array.release() is Q
+    assert array.states() == [Q] * 5
+    array.hold()
+    array.cancel()
+    assert array.states() == [X] * 5
+    for verb in ("hold", "release", "cancel", "kill"):
+        getattr(array, verb)()
+        assert array.states() == [X] * 5
+
+
+def test_a_key_covers_the_range(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(4), key="k", at_once=2)
+    assert submit(osd, zone, range(4), key="k", at_once=2).id == array.id
+    assert depth(osd) == 4
+    for other, at_once in ((range(5), 2), (range(1, 5), 2), (range(4), 3)):
+        with pytest.raises(errors.Conflict):
+            submit(osd, zone, other, key="k", at_once=at_once)
+    with pytest.raises(errors.Conflict):
+        single(osd, zone, key="k")
+    array.cancel()
+    assert submit(osd, zone, range(4), key="k", at_once=2).id == array.id
+    array.remove()
+    assert submit(osd, zone, range(4), key="k", at_once=2).id != array.id
+
+
+def test_members_count_in_the_queue(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(900))
+    with pytest.raises(errors.TargetBusy) as busy:
+        submit(osd, zone, range(101))
+    assert busy.value.queue_depth == 900
+    assert listed(osd, zone) == [array.id]
+    other = submit(osd, zone, range(100))
+    with pytest.raises(errors.TargetBusy):
+        single(osd, zone)
+    assert array[7].cancel()
+    single(osd, zone)
+    with pytest.raises(errors.OSDError) as never:  # whatever the queue: not BUSY
+        submit(osd, zone, range(1001))
+    assert (never.value.sense_key, never.value.asc, never.value.ascq) == (5, 0x24, 0)
+    assert other.cancel()
+    assert depth(osd) == 900
+
+
+@pytest.mark.parametrize("first_last", [(5, 4), (0, 10_000), (2**32 - 5, 2**32 - 1)])
+def test_ranges(osd: Commands, zone: ObjectRef, first_last: tuple[int, int]) -> None:
+    params = ExecParams(array=(*first_last, 0))
+    if first_last[1] - first_last[0] == 4:
+        reply = osd.exec_code(zone, b"pass", params)
+        assert reply.job is not None
+        assert JobArray(osd, reply.job).indices == range(2**32 - 5, 2**32)
+        return
+    with pytest.raises(errors.OSDError) as raised:
+        osd.exec_code(zone, b"pass", params)
+    assert (raised.value.asc, raised.value.ascq) == (0x24, 0)
+
+
+def test_asked_for_id(osd: Commands, zone: ObjectRef) -> None:
+    pid = zone.partition_id
+    osd.create(pid, 0x2_0005)
+    with pytest.raises(errors.OSDError):  # a member's id is taken
+        submit(osd, zone, range(10), surrogate=ref(pid, 0x2_0000))
+    assert listed(osd, zone) == []
+    assert osd.list_objects(pid) == [ref(pid, 0x2_0005)]
+    array = submit(osd, zone, range(10), surrogate=ref(pid, 0x3_0000))
+    assert array.id.object_id == 0x3_0000
+    assert array[9].id.object_id == 0x3_000A
+
+
+# ---- after others, and others after it ----
+
+
+def test_waits_for_other_jobs(osd: Commands, zone: ObjectRef) -> None:
+    first, second = single(osd, zone), single(osd, zone)
+    array = submit(osd, zone, range(3), after=[After(first.id, False)])
+    doomed = submit(osd, zone, range(3), after=[second])
+    for each in (array, doomed):
+        assert (each.status().state, each.status().reason) == (Q, WAITS)
+        assert {job.status().reason for job in each} == {WAITS}
+    assert array[0].status().awaited == first.id
+    first.cancel()
+    until(lambda: array.status().reason == NO_SERVICE)
+    assert {job.status().reason for job in array} == {NO_SERVICE}
+    second.cancel()
+    status = doomed.wait(DEADLINE_S)
+    assert (status.state, status.reason) == (JobState.FAILED, UNREACHABLE)
+    assert status.message == f"{second.id} ended CANCELLED"
+    for job in doomed:
+        assert (job.status().reason, job.status().message) == (UNREACHABLE, status.message)
+    doomed.remove()
+    array.cancel()
+    assert depth(osd) == 0
+
+
+def test_others_wait_for_all_members_or_one(osd: Commands, zone: ObjectRef) -> None:
+    array = submit(osd, zone, range(3))
+    for_all = single(osd, zone, after=[After(array.id, False)])
+    for_one = single(osd, zone, after=[After(array[1].id, False)])
+    never = single(osd, zone, after=[array])
+    array[0].cancel()
+    array[1].cancel()
+    until(lambda: for_one.status().reason == NO_SERVICE)
+    assert for_all.status().reason == never.status().reason == WAITS
+    assert for_all.status().awaited == array.id
+    array[2].cancel()
+    until(lambda: for_all.status().reason == NO_SERVICE)
+    assert never.wait(DEADLINE_S).message == f"{array.id} ended CANCELLED"
+
+
+# ---- in the way ----
+
+
+def test_partition_collection_and_format(osd: Commands, zone: ObjectRef) -> None:
+    pid = zone.partition_id
+    collection = osd.create_collection(pid)
+    array = submit(osd, collection, range(40))
+    with pytest.raises(errors.Conflict) as way:
+        osd.remove_partition(pid, contents=True)
+    assert (way.value.asc, way.value.ascq) == (0x80, 0x11)
+    with pytest.raises(errors.Conflict):
+        array[3].remove()
+    osd.remove_collection(collection)
+    status = array.wait(DEADLINE_S)
+    assert (status.state, status.reason) == (JobState.FAILED, 605)
+    assert {job.status().reason for job in array} == {605}
+    osd.remove_partition(pid, contents=True)
+    other = ref(osd.create_partition())
+    submit(osd, other, range(300))
+    osd.format_osd()
+    assert depth(osd) == 0
+
+
+def test_unknown_predecessors_are_refused(osd: Commands, zone: ObjectRef) -> None:
+    first = single(osd, zone)
+    again = single(osd, zone, predecessor=first.id)
+    assert again.status().predecessor == first.id
+    assert first.status().predecessor is None
+    with pytest.raises(errors.OSDError) as raised:
+        single(osd, zone, predecessor=ref(zone.partition_id, 0x9_0000))
+    assert (raised.value.asc, raised.value.ascq) == (0x24, 0)
+
+
+# ---- a target that dies ----
+
+
+def test_as_it_was_after_a_crash(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    osd = harness.osd
+    zone = ref(osd.create_partition())
+    first = single(osd, zone)
+    array = submit(osd, zone, range(10, 20), at_once=4, name="ten")
+    waiting = submit(osd, zone, range(3), after=[first])
+    held = submit(osd, zone, range(4), hold=True)
+    behind = single(osd, zone, after=[After(array[4].id, False)])
+    array[1].cancel()
+    array[2].hold()
+    held[3].release()
+    before = [each.states() for each in (array, waiting, held)]
+    generation = array.status().generation
+    harness.kill()
+    harness.restart()
+    osd = harness.osd
+    array, waiting, held = (JobArray(osd, each.id) for each in (array, waiting, held))
+    behind, first = Job(osd, behind.id), Job(osd, first.id)
+    assert [each.states() for each in (array, waiting, held)] == before
+    assert array.status().generation > generation
+    assert array.place.at_once == 4
+    assert (array[3].status().name, array.indices) == ("ten", range(10, 20))
+    assert waiting[0].status().awaited == first.id
+    assert depth(osd) == 1 + 9 + 3 + 4 + 1
+    assert behind.status().awaited == array[4].id
+    later = single(osd, zone)
+    assert later.status().position >= array[9].status().position
+    array[4].cancel()
+    until(lambda: behind.status().reason == NO_SERVICE)
+    first.cancel()
+    assert waiting.wait(DEADLINE_S).reason == UNREACHABLE
+    harness.kill()
+    harness.restart()
+    array = JobArray(harness.osd, array.id)
+    assert array.states() == [Q, X, H, Q, X, *[Q] * 5]
+    array.cancel()
+    assert array.status().message == "10 CANCELLED of 10"
+    assert depth(harness.osd) == 4 + 1 + 1
+
+
+def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
+    """Killed while an array of 10,000 is accepted."""
+    harness = make_harness(queue_principal=10_000)
+    zone = ref(harness.osd.create_partition())
+    rng = random.Random(7)
+    seen = set()
+    for delay in [0.0, 1.0, *(rng.uniform(0.0, 0.12) for _ in range(3))]:
+        killer = threading.Timer(delay, harness.transport.process.kill)
+        killer.start()
+        accepted = None
+        with suppress(errors.Unreachable):
+            accepted = submit(harness.osd, zone, range(10_000))
+        killer.join()
+        harness.kill()
+        harness.restart()
+        osd = harness.osd
+        found = jobs.list_jobs(osd, zone.partition_id)
+        objects = osd.list_objects(zone.partition_id)
+        seen.add(len(found))
+        assert len(found) == 1 or accepted is None
+        assert (len(objects), depth(osd)) == ((10_001, 10_000) if found else (0, 0))
+        for status in found:
+            array = JobArray(osd, status.id)
+            assert array.states() == [Q] * 10_000
+            array.kill(DEADLINE_S)
+            array.remove()
+    assert seen == {0, 1}
+
+
+def test_killed_while_members_end(make_harness: MakeHarness) -> None:
+    """A cancel that was acknowledged goes on after a crash, to the last member."""
+    harness = make_harness()
+    zone = ref(harness.osd.create_partition())
+    for _ in range(4):
+        array = submit(harness.osd, zone, range(1000))
+        array._control(jobs.CANCEL)
+        harness.kill()
+        harness.restart()
+        array = JobArray(harness.osd, array.id)
+        assert array.wait(DEADLINE_S).message == "1000 CANCELLED of 1000"
+        array.remove()
+    assert depth(harness.osd) == 0
+
+
+# ---- with sandboxes ----
+
+
+def run(target: Target, code: str, array: range, **how: object) -> JobArray:
+    return submit(target.commands, target.partition, array, code, **how)
+
+
+INDEX = "import osd\nprint(osd.array_index)\nosd.result([osd.array_index, osd.array.object_id, osd.args])\n"
+
+
+def test_each_member_has_its_index(target: Target) -> None:
+    array = run(target, INDEX, range(3, 11), args=["x"])
+    assert array.result(DEADLINE_S) == [[n, array.id.object_id, ["x"]] for n in range(3, 11)]
+    status = array.status()
+    assert (status.state, status.counts) == (C, {C: 8})
+    assert [job.output() for job in array] == [b"%d\n" % n for n in range(3, 11)]
+    assert status.calls == sum(job.status().calls for job in array) > 0
+    assert status.cpu_user == pytest.approx(sum(job.status().cpu_user for job in array))
+    assert status.peak_memory == max(job.status().peak_memory for job in array)
+    assert status.started == min(job.status().started for job in array)  # type: ignore[type-var]
+    assert status.ended >= max(job.status().ended for job in array)  # type: ignore[operator, type-var]
+    assert array[0].status().expiry is None
+    alone = jobs.submit(
+        target.commands,
+        "import osd; osd.result([osd.array, osd.array_index])",
+        zone=target.partition,
+    )
+    assert alone.result(DEADLINE_S) == [None, None]
+
+
+COUNTED = """
+import osd, time
+counter = osd.userobject({pid}, {oid})
+now = counter.fetch_and_add(0x10000, 1, 1) + 1
+time.sleep(0.005)
+counter.fetch_and_add(0x10000, 1, -1)
+osd.result(now)
+"""
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_no_more_at_once_than_asked_for(target: Target, at_once: int) -> None:
+    pid = target.partition.partition_id
+    counter = target.commands.create(pid)
+    target.commands.set_attributes(counter, [AttributeValue(0x10000, 1, bytes(8))])
+    code = COUNTED.format(pid=pid, oid=counter.object_id)
+    array = run(target, code, range(24), at_once=at_once)
+    beside = jobs.submit(target.commands, "print('beside')", zone=target.partition)
+    assert beside.wait(DEADLINE_S).state is C
+    found = array.result(DEADLINE_S)
+    assert max(found) <= at_once
+    if at_once == 1:
+        starts = [job.status().started for job in array]
+        assert starts == sorted(starts, key=lambda each: each.timestamp() if each else 0)
+
+
+def test_some_fail(target: Target) -> None:
+    code = "import osd, sys\nif osd.array_index % 3 == 1: sys.exit(3)\nosd.result(osd.array_index)"
+    array = run(target, code, range(9), at_once=2)
+    ends = {job.id: job.exception() for job in array.as_completed(DEADLINE_S)}
+    assert len(ends) == 9
+    assert sum(each is None for each in ends.values()) == 6
+    status = array.wait(DEADLINE_S)
+    assert (status.state, status.reason) == (JobState.FAILED, MEMBERS)
+    assert status.message == "3 FAILED of 9"
+    assert "osd ps --members" in status.hint
+    with pytest.raises(errors.ScriptError):
+        array.result()
+    results = array.results()
+    assert next(results) == 0
+    with pytest.raises(errors.ScriptError):
+        next(results)
+
+
+def test_a_crash_while_members_run(target: Target) -> None:
+    """Each runs to its end, at most as many at once as asked for, and none twice that had ended."""
+    pid = target.partition.partition_id
+    code = (
+        "import osd, time\ntime.sleep(0.05)\n"
+        f"osd.userobject({pid}, osd.args[osd.array_index]).data.write('done')\n"
+    )
+    objects = [target.commands.create(pid).object_id for _ in range(12)]
+    array = run(target, code, range(12), args=objects, at_once=1, idempotent=True)
+    until(lambda: array.states()[2].terminal)
+    target.kill()
+    target.start()
+    array = JobArray(target.commands, array.id)
+    seen = 0
+    while not array.done():
+        running = sum(not state.terminal and state not in (Q, H) for state in array.states())
+        assert running <= 1
+        seen += running
+    assert seen
+    assert array.status().state is C
+    assert all(bytes(target.commands.read(ref(pid, oid), 0, 9)) == b"done" for oid in objects)
+    assert sum(job.status().attempt > 1 for job in array) <= 1
+
+
+def test_killed_while_members_run(target: Target) -> None:
+    array = run(target, "import time\nprint('up', flush=True)\ntime.sleep(60)", range(50))
+    next(array[0].iter_output(follow=True))
+    assert array.status().state is JobState.RUNNING
+    assert array.cancel() is False
+    states = array.states()
+    assert states[2:] == [X] * 48 and JobState.RUNNING in states[:2]
+    assert array.kill() is X
+    assert array.states() == [X] * 50
+    assert array[0].status().reason == KILLED
+    assert array[10].status().reason == CANCELLED
+
+
+def test_synchronous(target: Target) -> None:
+    array = run(target, INDEX, range(4), wait=30)
+    assert array.settled
+    assert [each[0] for each in array.results()] == [0, 1, 2, 3]
+
+
+def test_run_again_with_its_index(target: Target) -> None:
+    array = run(target, "import osd\nassert osd.array_index != 2", range(4))
+    assert array.wait(DEADLINE_S).state is JobState.FAILED
+    failed = array.member(2)
+    again = run(target, INDEX, range(2, 3), predecessor=failed.id)
+    assert again.result(DEADLINE_S)[0][0] == 2
+    assert again.status().predecessor == failed.id
+
+
+def test_expired_together(target: Target) -> None:
+    array = run(target, "pass", range(5), expire=0.05)
+    array.wait(DEADLINE_S)
+    assert array[4].status().state is C
+    target.kill()
+    target.start()  # which looks for what has expired
+
+    def gone() -> bool:
+        return target.commands.list_objects(target.partition.partition_id) == []
+
+    until(gone)
+    with pytest.raises(errors.JobExpired):
+        JobArray(target.commands, array.id).status()
