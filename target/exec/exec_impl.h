@@ -98,6 +98,8 @@ struct osd_exec {
 	size_t wait_count, held_count, running_count;
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
 	uint64_t accepted, finished, lost;
+	/* When the output thread looks for expired records again, and when it did. */
+	uint64_t sweep_usec, swept_usec;
 	bool quiescing, stopping, formatting;
 
 	struct osd_sandbox_pool pool;
@@ -268,6 +270,8 @@ enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id
 /* recover.c: jobs of the last run, before any thread starts; expired records, now and then. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
 void osd_exec_sweep(struct osd_exec *exec);
+/* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
+void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);
 
 /* Threads; start after open has set up everything they use. */
 void *osd_proxy_main(void *pool);

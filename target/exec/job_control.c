@@ -10,6 +10,8 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
+#define COMMIT_MSEC 100 /* in which a transaction that is under way has most likely ended */
+
 struct change {
 	struct osd_exec *exec;
 	struct osd_job *job; /* reference held */
@@ -57,6 +59,7 @@ static void change_ended(void *arg, bool committed)
 	if (committed && osd_job_state_terminal(job->pending.state)) {
 		exec->held_count -= job->record.state == OSD_STATE_HELD;
 		osd_job_record_end(&job->record, job->pending.state, job->pending.reason);
+		osd_exec_sweep_by(exec, job->record.expiry_msec);
 		outcome.reason = job->pending.reason;
 		outcome.status = osd_job_reason_status(job->pending.reason);
 		exec->finished++;
@@ -216,6 +219,8 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	if (job && !job->head) {
 		job->record.expiry_msec = expiry_msec;
 		osd_job_touch(job);
+	} else {
+		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	}
 	pthread_mutex_unlock(&exec->lock);
 	status = osd_job_record_get(txn, id, &record);

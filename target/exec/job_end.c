@@ -137,6 +137,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	}
 	pthread_mutex_lock(&exec->lock);
 	job->record = *record;
+	osd_exec_sweep_by(exec, record->expiry_msec);
 	exec->finished += !job->array;
 	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	waits = osd_exec_take_waits(exec, job);

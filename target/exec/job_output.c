@@ -19,6 +19,7 @@
 #define PIECE_BYTES    (64u << 10)
 #define PIECES_AT_ONCE 16
 #define SWEEP_USEC     UINT64_C(60000000)
+#define SWEEP_LEAST    UINT64_C(200000) /* between two sweeps */
 #define EVENTS_AT_ONCE 32
 
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
@@ -281,17 +282,47 @@ static void drain_eventfd(int fd)
 		osd_error("cannot read an event counter: %s", strerror(errno));
 }
 
+void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
+{
+	uint64_t now_msec = osd_wall_msec(), usec = osd_monotonic_usec();
+
+	if (expiry_msec >= now_msec + SWEEP_USEC / 1000)
+		return;
+	/* One millisecond more: a record expires when its time is past. */
+	usec += (expiry_msec > now_msec ? expiry_msec - now_msec : 0) * 1000 + 1000;
+	if (usec >= exec->sweep_usec)
+		return;
+	exec->sweep_usec = usec;
+	osd_wake(exec->output_wake);
+}
+
+/* exec->lock held.  Whether to sweep now; how long to wait for events after that. */
+static bool sweep_due(struct osd_exec *exec, int *ret_wait_msec)
+{
+	uint64_t now = osd_monotonic_usec();
+	bool due = now >= exec->sweep_usec && now >= exec->swept_usec + SWEEP_LEAST;
+	uint64_t next;
+
+	if (due) {
+		exec->swept_usec = now;
+		exec->sweep_usec = now + SWEEP_USEC;
+	}
+	next = OSD_MAX(exec->sweep_usec, exec->swept_usec + SWEEP_LEAST);
+	*ret_wait_msec = (int)((next - now + 999) / 1000);
+	return due;
+}
+
 void *osd_output_main(void *arg)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
 	struct busy busy = {.count = 0}, before;
 	struct osd_exec *exec = arg;
-	uint64_t sweep_usec = osd_monotonic_usec();
-	bool stopping = false;
+	bool stopping = false, sweep;
+	int wait_msec = 0; /* the first sweep is at the start */
 
 	while (!stopping) {
 		int count = epoll_wait(exec->output_epoll, events, EVENTS_AT_ONCE,
-				       busy.count ? 0 : 10000);
+				       busy.count ? 0 : wait_msec);
 
 		before = busy;
 		busy.count = 0;
@@ -305,13 +336,12 @@ void *osd_output_main(void *arg)
 			drain_eventfd(exec->output_wake);
 			deliver_late(exec);
 		}
-		if (osd_monotonic_usec() >= sweep_usec) {
-			sweep_usec = osd_monotonic_usec() + SWEEP_USEC;
-			osd_exec_sweep(exec);
-		}
 		pthread_mutex_lock(&exec->lock);
 		stopping = exec->stopping;
+		sweep = sweep_due(exec, &wait_msec);
 		pthread_mutex_unlock(&exec->lock);
+		if (sweep && !stopping)
+			osd_exec_sweep(exec);
 	}
 	return NULL;
 }

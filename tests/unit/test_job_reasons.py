@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def pictured() -> set[tuple[str, str]]:
         both = "<->" in line
         line = line.replace("one terminal state", ", ".join(ends)).replace("<->", "->")
         places = [re.findall(r"\b[A-Z_]+\b", part.split("(")[0]) for part in line.split("->")]
-        for before, after in zip(places, places[1:], strict=False):
+        for before, after in itertools.pairwise(places):
             found |= {(a, b) for a in before for b in after}
             found |= {(b, a) for a in before for b in after if both}
     return found

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records that expire while the target serves, and what their ids are afterwards (reliability 19)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd import errors, jobs
+from pyosd.job_status import JobState
+from tests.jobs.test_exec import DEADLINE_S, run, until
+
+if TYPE_CHECKING:
+    from pyosd.jobs import Job
+    from tests.jobs.conftest import Target
+
+
+def is_gone(job: Job) -> bool:
+    try:
+        jobs.Job(job.commands, job.id).status()
+    except errors.JobExpired:
+        return True
+    return False
+
+
+def test_record_goes_when_its_time_is_over(target: Target) -> None:
+    """With all that belongs to it, and no sooner; one that is to stay stays."""
+    partition = target.partition.partition_id
+    stays = run(target, "print('stays')")
+    spills = run(target, "import osd\nosd.result(b'r' * 100_000)", expire=0.4)
+    stays.wait(DEADLINE_S)
+    status = spills.wait(DEADLINE_S)
+    assert status.ended is not None and status.expiry is not None
+    assert (status.expiry - status.ended).total_seconds() == 0.4
+    assert not is_gone(spills) or time.time() >= status.expiry.timestamp()
+    started = time.monotonic()
+    until(lambda: is_gone(spills))
+    assert time.monotonic() - started < DEADLINE_S / 2, "the sweep of every minute, or of a start"
+    assert target.commands.list_objects(partition) == [stays.id]
+    assert [each.id for each in jobs.list_jobs(target.commands, partition)] == [stays.id]
+    assert stays.output() == b"stays\n"
+
+
+def test_ids_are_not_given_out_again(target: Target) -> None:
+    """Not after an expiry, not after a removal, not after a crash."""
+    partition = target.partition.partition_id
+    used = []
+    for _ in range(2):
+        expires, removed = run(target, "pass", expire=0.001), run(target, "pass")
+        used += [expires.id, removed.id]
+        expires.wait(DEADLINE_S)
+        removed.wait(DEADLINE_S)
+        removed.remove()
+        until(lambda job=expires: is_gone(job))  # type: ignore[misc]
+        target.kill()
+        target.start()
+        used.append(target.commands.create(partition))
+        target.commands.remove(used[-1])
+    assert len(set(used)) == len(used)
+
+
+def test_key_of_an_expired_record_is_free(target: Target) -> None:
+    first = run(target, "pass", key="k", expire=0.001)
+    first.wait(DEADLINE_S)
+    until(lambda: is_gone(first))
+    again = run(target, "print('other content')", key="k")
+    assert again.id != first.id
+    assert again.wait(DEADLINE_S).state is JobState.COMPLETED
+    with pytest.raises(errors.JobExpired) as raised:
+        jobs.Job(target.commands, first.id).status()
+    assert "expired" in raised.value.hint
