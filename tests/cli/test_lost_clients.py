@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients that go while they wait or follow: killed, or with their terminal.  The job goes on, and nothing
+of the client stays (reliability 20; Ctrl-C: test_jobs.py, test_following.py).
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyosd import Target, connect
+from pyosd.job_status import JobState
+from pyosd.types import ObjectRef
+from tests.cli.conftest import Run
+from tests.cli.test_following import DEADLINE_S, GATED
+from tests.serving import Serving
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+OSD = Path(sys.executable).parent / "osd"
+
+
+class Gated:
+    """A script that prints `first` and waits to be let go, and what runs it."""
+
+    def __init__(self, target: Target, pid: str, folder: Path) -> None:
+        self.target, self.zone = target, ObjectRef.parse(pid)
+        self.gate = target.create(self.zone.partition_id)
+        self.script = folder / "gated.py"
+        place = f"({self.gate.partition_id}, {self.gate.object_id})"
+        self.script.write_text(GATED.replace("*osd.args", f"*{place}"))
+
+    def words(self, url: str, *flags: str) -> list[str]:
+        """`osd exec` of it."""
+        zone = str(self.zone)
+        return [str(OSD), "exec", str(self.script), "--zone", zone, "--target", url, *flags]
+
+    def goes_on(self) -> None:
+        """The only job runs, and ends by itself once it is let go."""
+        (status,) = self.target.jobs(self.zone.partition_id)
+        assert status.state is JobState.RUNNING
+        self.target.write(self.gate, 0, b"x")
+        job = self.target.job(status.id)
+        assert job.wait(DEADLINE_S).state is JobState.COMPLETED
+        assert job.output() == b"first\nlast\n"
+
+
+@pytest.mark.parametrize("flag", ["--wait", "--follow"])
+def test_killed_client(osd: Run, pid: str, serving: Serving, tmp_path: Path, flag: str) -> None:
+    with connect(serving.url) as target:
+        gated = Gated(target, pid, tmp_path)
+        client = subprocess.Popen(gated.words(serving.url, flag), stdout=subprocess.PIPE)
+        with client:
+            wait_for_first_line(target, pid)
+            client.kill()
+        assert client.returncode == -signal.SIGKILL
+        gated.goes_on()
+
+
+def wait_for_first_line(target: Target, pid: str) -> None:
+    zone = ObjectRef.parse(pid)
+    while not (found := target.jobs(zone.partition_id)):
+        pass
+    assert next(target.job(found[0].id).iter_output(follow=True)) == b"first\n"
+
+
+@pytest.mark.parametrize("flag", ["--wait", "--follow"])
+def test_terminal_closed(osd: Run, pid: str, serving: Serving, tmp_path: Path, flag: str) -> None:
+    """SIGHUP, and nothing to talk to any more."""
+    with connect(serving.url) as target:
+        gated = Gated(target, pid, tmp_path)
+        client, leader = pty.fork()
+        if client == 0:
+            words = gated.words(serving.url, flag)
+            os.execvp(words[0], words)
+        wait_for_first_line(target, pid)
+        os.close(leader)
+        _, status = os.waitpid(client, 0)
+        assert os.waitstatus_to_exitcode(status) != 0, "it could not tell how the job ended"
+        gated.goes_on()
