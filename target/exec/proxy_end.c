@@ -240,7 +240,7 @@ static void again(struct osd_run *run)
 	record->message[0] = '\0';
 	record->result_length = record->stdout_length = record->stderr_length =
 		record->result_object = 0;
-	record->flags &= OSD_JOB_IDEMPOTENT | OSD_JOB_WROTE;
+	record->flags &= OSD_JOB_IDEMPOTENT | OSD_JOB_WROTE | OSD_JOB_AFTER;
 	osd_exec_delay(exec, job, retry_delay_usec(record));
 	pthread_mutex_unlock(&exec->lock);
 }

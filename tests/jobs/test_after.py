@@ -16,7 +16,7 @@ import pytest
 from pyosd import errors, jobs
 from pyosd.attributes import Page
 from pyosd.cli.job_view import explanation
-from pyosd.exec_params import After
+from pyosd.exec_params import After, ExecParams
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, ref
 
@@ -395,6 +395,17 @@ def test_synchronous_and_unreachable(target: Target) -> None:
     job = run(target, "pass", bad, wait=20)
     unreachable(job, bad)
     assert run(target, "pass", whatever(bad), wait=20).wait().state is JobState.COMPLETED
+
+
+def test_another_attempt_forgets_nothing(target: Target) -> None:
+    first = run(target, "pass")
+    params = ExecParams(retry_exit=3, after=(After(first.id),))
+    reply = target.commands.exec_code(target.partition, b"raise SystemExit(3)", params)
+    assert reply.job is not None
+    status = jobs.Job(target.commands, reply.job).wait(DEADLINE_S)
+    assert status.attempt > 1
+    assert JobFlag.AFTER in status.flags
+    assert status.after == (After(first.id),)
 
 
 def test_a_restart_between_two_runs(target: Target) -> None:
