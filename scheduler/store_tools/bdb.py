@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.paths import find_program
+from scheduler.store_tools.folders import data_of
 
 try:
     import bsddb3.db as bdb  # type: ignore[import-untyped]
@@ -42,6 +43,7 @@ PAGE_BYTES = 8192
 LOG_FILE_MAX = 64 << 20
 LOG_FILE_MIN = 4 << 20
 LOG_BUFFER_BYTES = 1 << 20
+LOG_ZEROS_KEPT = 1 << 20
 WALK_BATCH = 512
 
 DatabaseError = bdb.DBError
@@ -112,6 +114,7 @@ class Database:
         self._env.log_set_config(bdb.DB_LOG_AUTO_REMOVE, 1)
         flags = bdb.DB_CREATE | bdb.DB_PRIVATE | bdb.DB_RECOVER | bdb.DB_INIT_MPOOL
         flags |= bdb.DB_INIT_TXN | bdb.DB_INIT_LOG | bdb.DB_INIT_LOCK
+        trim_log(folder)
         try:
             self._env.open(str(folder), flags, 0o600)
             for table in only:
@@ -243,6 +246,20 @@ def log_file_bytes(folder: Path) -> int:
     """As the target chooses it: recovery must find room for one on a small file system."""
     stat = os.statvfs(folder)
     return max(LOG_FILE_MIN, min(LOG_FILE_MAX, stat.f_blocks * stat.f_frsize // 32))
+
+
+def trim_log(folder: Path) -> None:
+    """Cut off the hole at the end of the newest log file, which recovery would fill with zeros.
+
+    A record may end in zeros: some blocks of it stay (target/store/bdb_log.c).
+    """
+    newest = max(folder.glob("log." + "[0-9]" * 10), default=None)
+    if newest is None:
+        return
+    with newest.open("rb+") as file:
+        end = max((end for _, end in data_of(file.fileno())), default=0)
+        if end and end + LOG_ZEROS_KEPT < os.fstat(file.fileno()).st_size:
+            file.truncate(end + LOG_ZEROS_KEPT)
 
 
 @contextlib.contextmanager

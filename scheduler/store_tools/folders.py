@@ -25,6 +25,7 @@ __all__ = [
     "Roots",
     "as_owner",
     "copy_file",
+    "data_of",
     "open_roots",
     "private_copy",
     "write_superblock",

@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "store/bdb_log.h"
 
 #define BDB_PAGE_BYTES	     8192u
 #define FULL_BYTES	     (1u << 20) /* less than this is none */
@@ -495,6 +496,7 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 		return error;
 	env->set_errcall(env, report);
 	env->set_msgcall(env, NULL);
+	osd_bdb_trim_log(config->directory);
 	error = env->set_cachesize(env, (u_int32_t)(cache >> 30),
 				   (u_int32_t)(cache & ((1u << 30) - 1)), 1);
 	if (!error)

@@ -320,3 +320,23 @@ def test_killed_at_nth_call(make_harness: MakeHarness, tmp_path: Path, seed: int
         if done == STEPS:
             break
     assert n > 50
+
+
+def test_recovery_does_not_write_the_log_anew(make_harness: MakeHarness, tmp_path: Path) -> None:
+    """Berkeley DB would fill the newest file with zeros up to its 64 MiB; records may end in some."""
+    harness = make_harness(dir=tmp_path / "store")
+    (log,) = (tmp_path / "store" / "db").glob("log.*")
+    length, zeros = log.stat().st_size, AttributeValue(0x10000, 1, bytes(60_000))
+    assert length > 60 << 20
+    obj = harness.osd.create(harness.osd.create_partition())
+    harness.osd.set_attributes(obj, [zeros])
+    for _ in range(3):
+        harness.kill()
+        if log.stat().st_size < length:  # as it was left by recoveries of releases before
+            with log.open("ab") as file:
+                file.write(bytes(length - log.stat().st_size))
+        harness.start()
+        assert log.stat().st_size < 4 << 20
+        assert harness.osd.get_attribute(obj, 0x10000, 1) == zeros.value
+        zeros = AttributeValue(0x10000, 1, bytes(len(zeros.value) + 1))
+        harness.osd.set_attributes(obj, [zeros])

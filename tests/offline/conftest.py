@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.offline.stores import Snapshot, Store, build, look, shorten_logs
+from tests.offline.stores import Snapshot, Store, build, look
 
 Template = tuple[Store, Snapshot]
 MEMORY = Path("/dev/shm")
@@ -31,7 +31,6 @@ def templates(quick: Path) -> dict[bool, Template]:
         store = build(folder, two_roots)
         with store.serve() as osd:
             made[two_roots] = store, look(osd)
-        shorten_logs(store)
     return made
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -182,12 +181,6 @@ class Store:
 def copied(source: str, target: str) -> None:
     copy_file(Path(source), Path(target))
     shutil.copystat(source, target)
-
-
-def shorten_logs(store: Store) -> None:
-    """Cut 64 MiB to the little that is in them: each step would read all the zeros."""
-    for path in (store.data / "db").glob("log.*"):
-        os.truncate(path, len(path.read_bytes().rstrip(b"\0")))
 
 
 def self_key(database: Database, obj: ObjectRef) -> bytes:
