@@ -120,6 +120,9 @@ setup(
         "console_scripts": ["osd=pyosd.cli:main"],
         # Verbs of `osd` that other packages bring; the part before the colon is what people type.
         "iosd.commands": [
+            "config.check=scheduler.config_commands:check",
+            "config.show=scheduler.config_commands:show",
+            "pool.build=scheduler.config_commands:build",
             "target.serve=scheduler.commands:serve",
             "target.check=scheduler.store_tools.commands:check",
             "target.repair=scheduler.store_tools.commands:repair",

@@ -43,6 +43,7 @@ from pyosd.job_status import ArrayPlace, JobFlag, JobState, JobStatus
 from pyosd.jobs import Job
 from pyosd.list_data import Extent, MapType
 from pyosd.osd._query import Condition, Criterion, attr
+from pyosd.pool_status import PoolStatus
 from pyosd.reply import Reply
 from pyosd.session import TaskFunction, TaskResponse, discover
 from pyosd.target import Target, connect
@@ -108,6 +109,7 @@ __all__ = [
     "Page",
     "PartitionId",
     "PermissionDenied",
+    "PoolStatus",
     "ProtocolError",
     "QuotaExceeded",
     "Reply",

@@ -53,6 +53,7 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
+from pyosd.pool_status import explain_refusal
 from pyosd.reply import ExecReply
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 
@@ -618,12 +619,20 @@ def send(commands: Commands, zone: ObjectRef, code: bytes, params: ExecParams) -
             timeout=exec_timeout(params),
         )
 
+    def explained() -> ExecReply:
+        try:
+            return once()
+        except errors.OSDError as error:
+            if why := explain_refusal(commands, params, error):
+                error.text = f"{why} ({error.text})"
+            raise
+
     try:
-        return once()
+        return explained()
     except errors.SessionLost:
         if not params.key:
             raise
-    return once()
+    return explained()
 
 
 # ---- many jobs

@@ -20,6 +20,7 @@ from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.job_status import JobStatus
+from pyosd.pool_status import PoolStatus, pools
 from pyosd.reply import PendingReply
 from pyosd.session import (
     CHUNK,
@@ -224,6 +225,10 @@ class Target(Commands):
     def array(self, job: ObjectRef) -> job_array.JobArray:
         """An array known by its surrogate; nothing is sent."""
         return job_array.JobArray(self, job)
+
+    def pools(self) -> list[PoolStatus]:
+        """What kinds of sandboxes the target has, and how busy each is; `default` is the first."""
+        return pools(self)
 
     def jobs(self, partition_id: int) -> list[JobStatus]:
         """Every job whose surrogate is in a partition, by id."""

@@ -53,6 +53,10 @@ class Key:
     default: Any
     meaning: str
 
+    def show(self, value: Any) -> Any:
+        """A value as it would be written: sizes and times with units."""
+        return getattr(self.convert, "show", lambda plain: plain)(value)
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -161,6 +165,7 @@ def size(least: int, most: int) -> Convert:
             raise ValueError(f'a size with a unit, like "256MiB", from {least} to {most} bytes')
         return int(number)
 
+    convert.show = show_size  # type: ignore[attr-defined]
     return convert
 
 
@@ -173,4 +178,22 @@ def duration(least_s: float, most_s: float) -> Convert:
             raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
         return round(number * 1_000_000)
 
+    convert.show = show_duration  # type: ignore[attr-defined]
     return convert
+
+
+def show_size(value: Any) -> str:
+    """Bytes in the largest unit that leaves no rest."""
+    for unit, factor in reversed(SIZES.items()):
+        if value and value % factor == 0:
+            return f"{value // factor}{unit}"
+    return "0"
+
+
+def show_duration(value: Any) -> str:
+    """Microseconds in the largest unit that leaves no rest; 0 is what follows from another key."""
+    for unit, factor in reversed(SECONDS.items()):
+        step = round(factor * 1_000_000)
+        if value and value % step == 0:
+            return f"{value // step}{unit}"
+    return "0s"

@@ -35,6 +35,14 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("osd target ping --wait 30s", "Return once the target answers."),
         ("osd target info", "What it is and what it can do."),
     ],
+    "pool": [
+        ("osd pool ls", "The pools of sandboxes, and how busy each is."),
+        ("osd pool show default", "One of them, with its limits."),
+    ],
+    "config": [
+        ("osd config check", "What serving with the present configuration would do."),
+        ("osd config show --origin", "Each value, and where it comes from."),
+    ],
     "part": [
         ("osd part create 0x10000", "Make a partition of that id."),
         ("osd part ls", "List partitions."),

@@ -25,7 +25,7 @@ __all__ = [
 
 SCHEMA = "iosd.job/1"
 
-WAITS_FOR_JOB = 109  # a reason
+WAITS_FOR_JOB, WAITS_FOR_POOL = 109, 113  # reasons
 CODES = {
     JobState.COMPLETED: Exit.OK,
     JobState.FAILED: Exit.JOB_FAILED,
@@ -153,6 +153,7 @@ COLUMNS = (
         wide=True,
     ),
     Column("PEAK", lambda row: format_bytes(row["peak_memory_bytes"]), right=True, wide=True),
+    Column("POOL", lambda row: row["pool"] or "-", wide=True),
     Column("ZONE", lambda row: row["zone"] or "-", wide=True),
     Column("SUBMITTED", lambda row: format_time(row["submitted_ms"]), drop=4),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
@@ -228,6 +229,8 @@ def waiting_for(status: JobStatus) -> str:
         others = len(status.after) - 1
         more = f" (it was submitted after that and {others} more)" if others else ""
         return f"It waits for {status.awaited} to end{more}."
+    if status.reason == WAITS_FOR_POOL:
+        return f"It waits for pool '{status.pool}', which does not serve."
     ahead = f"{status.position} ahead of it" if status.position else "next in its turn"
     return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
 

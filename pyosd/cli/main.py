@@ -26,8 +26,10 @@ COMMANDS = {
     "part": ("pyosd.cli.part", "part", "Partitions: create, list, check, remove."),
     "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
+    "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
     "reasons": ("pyosd.cli.reasons", "reasons", "Say what reason numbers of jobs mean."),
+    "config": ("pyosd.cli.config_noun", "config", "The serving side's configuration: show, check."),
     "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
     "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
 }

@@ -28,10 +28,12 @@ from pyosd.cli.follow import LONGEST_PAUSE_S
 from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, record_of
 from pyosd.cli.output import Record, colour_wanted, print_json, table_lines, width_of_stdout
 from pyosd.cli.params import DURATION
+from pyosd.cli.pool import record_of_pool
 from pyosd.cli.screen import REDRAWS_PER_S
 from pyosd.cli.verb import Settings, Verb
 from pyosd.errors import NotFound
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus, decode_status
+from pyosd.pool_status import PoolStatus
 from pyosd.target import Target
 from pyosd.types import ROOT, AttributeId, ObjectRef, ref
 
@@ -52,6 +54,7 @@ class Sample:
     retry_after_ms: int
     isolation: str
     jobs: dict[ObjectRef, JobStatus]
+    pools: tuple[PoolStatus, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """How many jobs there are of each state that there is."""
@@ -92,6 +95,7 @@ def take(target: Target) -> Sample:
         page[RETRY_AFTER].uint if RETRY_AFTER in page else 0,
         page[ISOLATION].text if ISOLATION in page else "",
         jobs,
+        tuple(target.pools()),
     )
 
 
@@ -105,6 +109,7 @@ def record(now: Sample, before: Sample | None = None) -> Record:
         "isolation": now.isolation or None,
         "states": now.counts(),
         **now.rates(before),
+        "pools": [record_of_pool(each) for each in now.pools],
         "jobs": [record_of(each) for each in going],
     }
 
@@ -126,6 +131,13 @@ def wrapped(parts: list[str], width: int | None) -> list[str]:
     return lines
 
 
+def pool_words(found: Record) -> str:
+    """A pool in few words."""
+    if found["state"] != "serving":
+        return f"{found['id']} {found['state']}, {found['queued']} queued"
+    return f"{found['id']} {found['busy']}/{found['active']}, {found['queued']} queued"
+
+
 def screen_lines(found: Record, width: int | None, height: int | None, colour: bool) -> list[str]:
     """The screen.  width, height: None: all that there is."""
     states: dict[str, int] = found["states"]
@@ -138,6 +150,8 @@ def screen_lines(found: Record, width: int | None, height: int | None, colour: b
         f"isolation {found['isolation'] or 'none: no sandbox service'}",
     ]
     lines = wrapped(head, width)
+    if len(found["pools"]) > 1:
+        lines += wrapped([pool_words(each) for each in found["pools"]], width)
     lines += wrapped([f"{count} {name}" for name, count in states.items()] or ["no jobs"], width)
     jobs = found["jobs"]
     if not jobs:

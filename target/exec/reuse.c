@@ -6,10 +6,15 @@
 
 #include "base/util.h"
 
+static const char *const words[] = {"never", "verified", "trusted"};
+
+const char *osd_reuse_name(enum osd_reuse reuse)
+{
+	return words[reuse];
+}
+
 bool osd_reuse_parse(const char *text, enum osd_reuse *ret_reuse)
 {
-	static const char *const words[] = {"never", "verified", "trusted"};
-
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(words); i++) {
 		if (strcmp(text, words[i]) == 0) {
 			*ret_reuse = (enum osd_reuse)i;

@@ -27,6 +27,7 @@ enum osd_reuse {
 						       reset, and shows with the next job's usage */
 
 /* "never", "verified" or "trusted". */
+const char *osd_reuse_name(enum osd_reuse reuse);
 bool osd_reuse_parse(const char *text, enum osd_reuse *ret_reuse);
 
 /* A sandbox whose job is over. */

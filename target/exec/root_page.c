@@ -7,7 +7,8 @@
 #include "wire/cursor.h"
 #include "wire/proxy_frame.h"
 
-#define ROOT_LAST 7
+#define ROOT_LAST 8
+#define LINE_MAX_ 768 /* of a pool */
 
 static void put_text(struct osd_wr *w, const char *text)
 {
@@ -27,6 +28,59 @@ static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
 			 (unsigned long long)standard, (unsigned long long)limit->maximum);
 		put_text(w, line);
 	}
+}
+
+/* exec->lock held. */
+static const char *state_of(const struct osd_pool *pool)
+{
+	if (pool->gone)
+		return "gone";
+	return pool->serving ? "serving" : pool->failed ? "failed" : "starting";
+}
+
+/* exec->lock held.  default/maximum, in the units of EXEC parameters. */
+static size_t describe_limits(const struct osd_pool_config *config, char *text, size_t size)
+{
+	const struct osd_job_limits *standard = &config->standard, *maximum = &config->maximum;
+
+#define PAIR(field) (unsigned long long)standard->field, (unsigned long long)maximum->field
+	return (size_t)snprintf(
+		text, size,
+		" wall=%llu/%llu cpu=%llu/%llu memory=%llu/%llu threads=%llu/%llu output=%llu/%llu",
+		PAIR(wall_usec), PAIR(cpu_usec), PAIR(memory_bytes), PAIR(processes),
+		PAIR(output_bytes));
+#undef PAIR
+}
+
+/* exec->lock held.  A line: the name, then key=value; why, if it is there, is the rest. */
+static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct osd_wr *w)
+{
+	const struct osd_pool_config *config = &pool->config;
+	char line[LINE_MAX_];
+	size_t used;
+
+	used = (size_t)snprintf(
+		line, sizeof(line),
+		"%s state=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu queue=%llu "
+		"reuse=%s engine=python set=%s",
+		config->name, state_of(pool), (unsigned)config->min, (unsigned)config->max,
+		pool->active, (unsigned)config->spares, pool->busy, osd_pool_ready(exec, pool),
+		pool->queue.place_count, (unsigned long long)config->queue_max,
+		osd_reuse_name(config->reuse), config->set[0] ? config->set : "-");
+	used += describe_limits(config, line + used, sizeof(line) - used);
+	if (pool->why[0])
+		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
+	put_text(w, line);
+	put_text(w, "\n");
+}
+
+static void put_pools(struct osd_exec *exec, struct osd_wr *w)
+{
+	pthread_mutex_lock(&exec->lock);
+	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		if (!pool->gone || pool->queue.place_count > 0)
+			put_pool(exec, pool, w);
+	pthread_mutex_unlock(&exec->lock);
 }
 
 static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
@@ -58,6 +112,9 @@ static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 	case 7:
 		put_text(w, stats.isolation);
 		break;
+	case 8:
+		put_pools(exec, w);
+		break;
 	default:
 		break;
 	}
@@ -78,7 +135,7 @@ enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd
 enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct osd_object_id id,
 				   uint32_t page, osd_attr_fn *fn, void *arg)
 {
-	uint8_t value[4096];
+	uint8_t value[OSD_POOLS_MAX * LINE_MAX_ * 2];
 	enum osd_status status = OSD_OK;
 
 	for (uint32_t number = 1; number <= ROOT_LAST && status == OSD_OK; number++) {

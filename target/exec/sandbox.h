@@ -99,6 +99,8 @@ void osd_service_lost(struct osd_exec *exec);
 void osd_pool_receive(struct osd_exec *exec);
 /* Asks for sandboxes until there are enough. */
 void osd_pool_refill(struct osd_exec *exec);
+/* How many of this pool wait for a job. */
+unsigned osd_pool_ready(const struct osd_exec *exec, const struct osd_pool *pool);
 /* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_pool_renew
  * before anything else), or a READY one; NULL when there is none. */
 struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *job);

@@ -132,6 +132,11 @@ static struct census count(const struct osd_exec *exec, const struct osd_pool *p
 	return census;
 }
 
+unsigned osd_pool_ready(const struct osd_exec *exec, const struct osd_pool *pool)
+{
+	return count(exec, pool).ready;
+}
+
 /* As many as the work at hand asks for, min at least, and the spares.  False: no connection. */
 static bool refill(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
 {

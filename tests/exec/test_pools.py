@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import textwrap
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import pyosd
 from pyosd import JobState, Limits
+from pyosd.cli import main
 from pyosd.errors import OSDError
 from pyosd.jobs import Job
 from pyosd.types import ObjectRef
@@ -58,6 +62,20 @@ def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
     target.remove_partition(partition_id, contents=True)
 
 
+@pytest.fixture
+def osd(served: Serving, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command line; what it prints."""
+    monkeypatch.setenv("IOSD_TARGET", served.url)
+
+    def osd(*words: object, code: int = 0) -> str:
+        done = CliRunner().invoke(main, [str(word) for word in words])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    return osd
+
+
+Run = Callable[..., str]
 Submit = Callable[..., Job]
 
 
@@ -119,8 +137,6 @@ def test_threads_of_a_pool(submit: Submit) -> None:
         """
     job = submit(script, "threads", limits=Limits(procs=4))
     assert job.wait(WAIT_S).state is JobState.COMPLETED
-    with pytest.raises(OSDError, match="CDB byte 48"):
-        submit("pass", "threads", limits=Limits(procs=5))
 
 
 def test_limits_of_a_pool(submit: Submit) -> None:
@@ -154,16 +170,45 @@ def test_one_pools_queue_is_not_anothers(submit: Submit) -> None:
     assert [job.wait(WAIT_S).state for job in waiting] == [JobState.COMPLETED] * 2
 
 
-def test_a_pool_that_does_not_serve_says_why(submit: Submit) -> None:
+def test_a_pool_that_does_not_serve_says_why(submit: Submit, osd: Run) -> None:
     job = submit("print(1)", "absent")
     deadline = time.monotonic() + WAIT_S
     while (status := job.status()).reason != 113:
         assert time.monotonic() < deadline, status
     assert status.state is JobState.QUEUED
     assert "pool absent: package set: cannot read" in status.hint
+    why = osd("job", "why", job.id)
+    assert "It waits for pool 'absent', which does not serve." in why
+    assert "absent failed, 1 queued" in osd("top", "--once")
+    assert re.search(r"QUEUED +113 .* absent ", osd("ps", "-o", "wide"))
+    with pytest.raises(pyosd.TargetBusy):
+        submit("print(1)", "absent", wait="1s")
     assert job.kill(WAIT_S) is JobState.CANCELLED
 
 
-def test_an_unknown_pool_is_refused(submit: Submit) -> None:
-    with pytest.raises(OSDError, match="CDB byte 48"):
+def test_refusals_name_what_there_is(submit: Submit) -> None:
+    with pytest.raises(OSDError, match="no pool 'nunpy'; it has: default, numpy, tight, threads"):
         submit("print(1)", "nunpy")
+    with pytest.raises(OSDError, match=r"memory 128 MiB at most, not 192 MiB .*CDB byte 48"):
+        submit("print(1)", "tight", limits=Limits(mem="192MiB"))
+    with pytest.raises(OSDError, match="threads 4 at most, not 5"):
+        submit("print(1)", "threads", limits=Limits(procs=5))
+
+
+def test_pools_are_listed(target: pyosd.Target, osd: Run) -> None:
+    found = {pool.name: pool for pool in target.pools()}
+    assert list(found) == ["default", "numpy", "tight", "threads", "absent"]
+    tight = found["tight"]
+    assert (tight.state, tight.max, tight.queue, tight.busy) == ("serving", 1, 2, 0)
+    assert tight.limits["memory"] == (64 << 20, 128 << 20)
+    assert tight.limits["wall"] == (10.0, 10.0) and tight.limits["cpu"][0] == 0
+    assert found["default"].limits["memory"] == (256 << 20, None)
+    assert found["numpy"].set.startswith("numpy-")
+    assert found["absent"].state == "failed" and "cannot read" in found["absent"].why
+    rows = json.loads(osd("pool", "ls", "-o", "json"))["pools"]
+    assert [row["id"] for row in rows] == list(found)
+    assert re.search(r"tight +serving +0/1 +\d+ +0 ", osd("pool", "ls"))
+    assert "memory: 64.0 MiB, at most 128.0 MiB" in osd("pool", "show", "tight")
+    shown = json.loads(osd("pool", "show", "absent", "-o", "json"))
+    assert (shown["schema"], shown["state"]) == ("iosd.pool/1", "failed")
+    assert "no pool 'nix'" in osd("pool", "show", "nix", code=66)

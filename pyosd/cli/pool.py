@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd pool``: what kinds of sandboxes a target has.
+
+``osd pool build`` comes from the package that runs on the target's host, by entry point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from pyosd.cli.codes import Exit
+from pyosd.cli.main import Nouns
+from pyosd.cli.output import Column, Record, format_bytes, format_seconds
+from pyosd.cli.verb import Failure, Listing, Settings
+from pyosd.pool_status import PoolStatus
+
+__all__ = ["pool", "record_of_pool"]
+
+SCHEMA = "iosd.pool/1"
+COLOURS = {"serving": "green", "starting": "yellow"}
+SIZES, TIMES = ("memory", "output"), ("wall", "cpu")
+
+COLUMNS = (
+    Column("POOL", lambda row: row["id"]),
+    Column("STATE", lambda row: row["state"], colour=lambda row: COLOURS.get(row["state"], "red")),
+    Column("BUSY", lambda row: f"{row['busy']}/{row['active']}", right=True),
+    Column("READY", lambda row: str(row["ready"]), right=True, drop=2),
+    Column("QUEUED", lambda row: str(row["queued"]), right=True),
+    Column("SLOTS", lambda row: f"{row['min']}-{row['max']}", right=True, wide=True),
+    Column("QUEUE", lambda row: str(row["queue"]), right=True, wide=True),
+    Column("REUSE", lambda row: row["reuse"], wide=True),
+    Column("PACKAGES", lambda row: row["package_set"] or "-", drop=3),
+    Column("WHY", lambda row: row["why"] or "-", shrink=True, drop=1),
+)
+
+
+@click.group(
+    cls=Nouns,
+    prefix="pool.",
+    table={
+        "ls": ("pyosd.cli.pool", "ls", "List the target's pools."),
+        "show": ("pyosd.cli.pool", "show", "Show all there is to say about one."),
+    },
+)
+def pool() -> None:
+    """Pools of sandboxes: slots, limits and package sets."""
+
+
+def limit_words(key: str, value: float | None) -> str:
+    """A limit for people."""
+    if value is None:
+        return "no bound"
+    if key in SIZES:
+        return format_bytes(int(value))
+    if key in TIMES:
+        return format_seconds(value) if value else "as wall"
+    return str(int(value))
+
+
+def record_of_pool(found: PoolStatus) -> Record:
+    """The fields of "iosd.pool/1"; wall and cpu in seconds, memory and output in bytes."""
+    return {
+        "schema": SCHEMA,
+        "id": found.name,
+        "state": found.state,
+        "why": found.why,
+        "min": found.min,
+        "max": found.max,
+        "active": found.active,
+        "warm_spare": found.spare,
+        "busy": found.busy,
+        "ready": found.ready,
+        "queued": found.queued,
+        "queue": found.queue,
+        "reuse": found.reuse,
+        "engine": found.engine,
+        "package_set": found.set or None,
+        "limits": {key: limit for key, (limit, _) in found.limits.items()},
+        "maximum": {key: most for key, (_, most) in found.limits.items()},
+    }
+
+
+@click.command(cls=Listing)
+@click.pass_obj
+def ls(settings: Settings) -> None:
+    """List the target's pools: busy and free slots, sandboxes ready, jobs queued."""
+    with settings.connect() as target:
+        records = [record_of_pool(each) for each in target.pools()]
+    settings.show(records, COLUMNS, SCHEMA, "pools")
+
+
+def lines_of(record: Record) -> Iterator[str]:
+    """A pool on one screen."""
+    why = f": {record['why']}" if record["why"] else ""
+    yield f"{record['id']}: {record['state']}{why}"
+    yield (
+        f"slots {record['min']} to {record['max']}, {record['busy']} of {record['active']} busy; "
+        f"{record['ready']} sandboxes ready, {record['warm_spare']} spare"
+    )
+    yield f"{record['queued']} jobs queued, {record['queue']} at most"
+    yield f"engine {record['engine']}, package set {record['package_set'] or 'none'}"
+    yield f"reuse of sandboxes: {record['reuse']}"
+    for key, limit in record["limits"].items():
+        most = limit_words(key, record["maximum"][key])
+        yield f"{key}: {limit_words(key, limit)}, at most {most}"
+
+
+@click.command(cls=Listing)
+@click.argument("name", default="default")
+@click.pass_obj
+def show(settings: Settings, name: str) -> None:
+    """Show one pool, with its limits, and why it does not serve where it does not.  [default]"""
+    with settings.connect() as target:
+        found = {each.name: each for each in target.pools()}
+    if name not in found:
+        raise Failure(Exit.NO_INPUT, f"no pool '{name}'; there are: {', '.join(found) or 'none'}")
+    record = record_of_pool(found[name])
+    if settings.output == "table":
+        for line in lines_of(record):
+            click.echo(line)
+    else:
+        settings.show_one(record, COLUMNS, wide=True)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pools as the target tells them: attribute 8 of root page B000_0001h (docs/pools.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from pyosd import errors
+from pyosd.attributes import Page
+from pyosd.commands import Commands
+from pyosd.exec_params import ExecParams, parse_duration, parse_size
+from pyosd.types import ROOT, U64_MAX
+
+__all__ = ["DEFAULT_POOL", "PoolStatus", "explain_refusal", "pools"]
+
+DEFAULT_POOL = "default"
+POOLS = 8  # attribute of the page
+EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
+
+
+@dataclass(frozen=True)
+class PoolStatus:
+    """A pool at one moment.
+
+    Attributes:
+        state: serving, starting, failed (see why), or gone: not configured, jobs still name it.
+        max, min, active: slots: at most, warm even when idle, and that may work now.
+        spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
+        queued: jobs that have a place.  queue: how many may have one.
+        set: id of its package set, "" without.
+        limits: name -> what a job gets, and the most it may ask for; None: no bound.  wall and cpu in
+            seconds (cpu 0: as wall), memory and output in bytes.
+    """
+
+    name: str
+    state: str = ""
+    min: int = 0
+    max: int = 0
+    active: int = 0
+    spare: int = 0
+    busy: int = 0
+    ready: int = 0
+    queued: int = 0
+    queue: int = 0
+    reuse: str = ""
+    engine: str = ""
+    set: str = ""
+    why: str = ""
+    limits: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+
+
+NUMBERS = tuple(each.name for each in fields(PoolStatus) if each.type == "int")
+TIMES = ("wall", "cpu")
+MIB = 1 << 20
+
+
+def decode_pool(line: str) -> PoolStatus:
+    """One line; keys that we do not know are a newer target's.  Raises: ValueError."""
+    line, _, why = line.partition(" why=")
+    name, *words = line.split(" ")
+    given = dict(word.split("=", 1) for word in words)
+    limits = {
+        key: (_limit(key, standard), None if int(most) == U64_MAX else _limit(key, most))
+        for key, value in given.items()
+        if "/" in value
+        for standard, most in [value.split("/")]
+    }
+    return PoolStatus(
+        name,
+        state=given.get("state", ""),
+        reuse=given.get("reuse", ""),
+        engine=given.get("engine", ""),
+        set="" if given.get("set") in (None, "-") else given["set"],
+        why=why,
+        limits=limits,
+        **{key: int(given.get(key, "0")) for key in NUMBERS},
+    )
+
+
+def _limit(key: str, text: str) -> float:
+    return int(text) / 1e6 if key in TIMES else int(text)
+
+
+def pools(commands: Commands) -> list[PoolStatus]:
+    """The target's pools, `default` first; none: it runs no scripts, or is of an older release."""
+    text = commands.get_attribute(ROOT, Page.EXEC_ROOT, POOLS).decode(errors="replace")
+    try:
+        return [decode_pool(line) for line in text.splitlines()]
+    except ValueError as error:
+        raise errors.ProtocolError(f"the target's list of pools cannot be read: {error}") from None
+
+
+def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
+    """What is wrong with parameters the target has refused, if it is about pools; "" otherwise."""
+    if error.field_pointer != EXEC_PARAMETERS:
+        return ""
+    known = {pool.name: pool for pool in pools(commands) if pool.state != "gone"}
+    name = params.pool or DEFAULT_POOL
+    if known and name not in known:
+        return f"the target has no pool '{name}'; it has: {', '.join(known)}"
+    return explain_limits(known[name], params) if known else ""
+
+
+def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
+    """The first limit that is above the pool's bound."""
+    limits = params.limits
+    asked: dict[str, float] = {}
+    if limits.wall is not None:
+        asked["wall"] = parse_duration(limits.wall)
+    if limits.cpu is not None:
+        asked["cpu"] = parse_duration(limits.cpu)
+    if limits.mem is not None:
+        asked["memory"] = parse_size(limits.mem)
+    if limits.procs is not None:
+        asked["threads"] = limits.procs
+    if limits.output is not None:
+        asked["output"] = parse_size(limits.output)
+    for key, value in asked.items():
+        most = pool.limits.get(key, (0, None))[1]
+        if most is not None and value > most:
+            words = f"{key} {_in_words(key, most)} at most, not {_in_words(key, value)}"
+            return f"a job of pool '{pool.name}' may ask for {words}"
+    return ""
+
+
+def _in_words(key: str, value: float) -> str:
+    if key in TIMES:
+        return f"{value:g} s"
+    return f"{value / MIB:g} MiB" if key in ("memory", "output") else f"{value:g}"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Configuration of pools: what files and flags may say, and what is told to those who serve."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from scheduler.config import load
+from scheduler.config_commands import build, check, show
+from scheduler.pools import make_pool, parse_flag
+from scheduler.schema import ConfigError
+from tests.package_sets import make
+
+MIB = 1 << 20
+FILE = """
+[target]
+portal = "127.0.0.1:0"
+memory_budget = "2GiB"
+package_sets = "{sets}"
+[pools.default]
+max = 2
+reuse = "verified"
+[pools.tools]
+packages = "tools"
+preload = ["greeting"]
+max = 3
+[pools.tools.limits]
+mem = "300MiB"
+wall = "1.5min"
+[pools.tools.maximum]
+mem = "0.5GiB"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A configuration with a package set that is there."""
+    sets = tmp_path / "sets"
+    sets.mkdir()
+    make("tools", sets, {"greeting.py": ""}, "greeting")
+    path = tmp_path / "iosd.toml"
+    path.write_text(FILE.format(sets=sets))
+    return path
+
+
+def test_what_is_told(file: Path) -> None:
+    config = load(file)
+    assert config.flags == {"portal": "127.0.0.1:0"} and config.memory_budget == 2048 * MIB
+    default, tools = config.pools
+    assert default.line() == (
+        "name=default;max=2;min=2;spares=3;queue=10000;reuse=verified;wall=60000000;"
+        f"wall_max=86400000000;cpu_max=86400000000;memory={256 * MIB};memory_max={256 * MIB};"
+        f"threads=1;threads_max=16;output={64 * MIB};output_max={1024 * MIB}"
+    )
+    assert tools.package_set is not None
+    assert f";set={tools.package_set.id};wall=90000000;" in tools.line()
+    assert f";memory={300 * MIB};memory_max={512 * MIB};" in tools.line()
+    assert default.options() == ["--pool", "default"]
+    assert tools.options() == [
+        *("--pool", "tools", "--packages", str(tools.package_set.folder)),
+        *("--package-set", tools.package_set.id, "--preload", "greeting"),
+    ]
+
+
+def test_later_words_win(file: Path) -> None:
+    folder = file.parent / "pools.d"
+    folder.mkdir()
+    (folder / "tools.toml").write_text("[pool]\nmax = 1\n[pool.limits]\nwall = '2s'\n")
+    (folder / "new.toml").write_text("[pool]\nmax = 1\nmin = 0\n")
+    flag = ("--pool tools:limits.wall=3s", *parse_flag("tools:limits.wall=3s"))
+    default, tools, new = load(file, [flag]).pools
+    assert (tools["max"], tools["limits.wall"], tools["limits.mem"]) == (1, 3_000_000, 300 * MIB)
+    origins = {
+        key: tools.settings[key].origin for key in ("max", "limits.wall", "limits.mem", "min")
+    }
+    assert origins == {
+        "max": str(folder / "tools.toml"),
+        "limits.wall": "--pool tools:limits.wall=3s",
+        "limits.mem": str(file),
+        "min": "default",
+    }
+    assert (new.name, new["min"], new["warm_spare"]) == ("new", 0, 2)
+    assert default["max"] == 2
+
+
+WRONG = [
+    ("[pool.default]\nmax = 1", "no such key in []: 'pool'; did you mean 'pools'?"),
+    ("[target]\nportl = '1'", "no such key in [target]: 'portl'; did you mean 'portal'?"),
+    ("[pools.a]\nmaxx = 1", "no such key in [pool a]: 'maxx'; did you mean 'max'?"),
+    ("[pools.a.limit]\nmem = '1GiB'", "'limit'; did you mean 'limits'?"),
+    (
+        "[pools.a.limits]\nmen = '1GiB'",
+        "no such key in [pool a, limits]: 'men'; did you mean 'mem'?",
+    ),
+    ("[pools.a]\nmax = 0", "[pool a] max must be a whole number from 1 to 64"),
+    ("[pools.a]\nmax = true", "max must be a whole number"),
+    ("[pools.a]\nmax = 2\nmin = 3", "pool 'a': min is above max"),
+    ("[pools.a]\nreuse = 'trust'", "reuse must be one of never, verified, trusted; did you mean"),
+    ("[pools.a]\npreload = ['x']", "pool 'a': preload is about modules of a package set"),
+    ("[pools.a.limits]\nmem = '1 MB'", 'mem must be a size with a unit, like "256MiB"'),
+    ("[pools.a.limits]\nmem = '1MiB'", "from 33554432 to"),
+    ("[pools.a.limits]\nwall = '2d'", 'wall must be a time with a unit, like "30s"'),
+    ("[pools.a]\n[pools.a.limits]\nwall='2s'\n[pools.a.maximum]\nwall='1s'", "above maximum.wall"),
+    ("[pools.'a b']\nmax = 1", "'a b' is no name for a pool"),
+    ("pools = 3", "[pools] is not a table"),
+    ("[pools.a]\nmax = 40\n[pools.b]\nmax = 40", "slots together, at most 64 can be"),
+    ("= 3", "Invalid statement"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG)
+def test_mistakes_are_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "iosd.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load(path)
+    assert words in str(error.value) and ("slots" in words or str(path) in str(error.value))
+
+
+def test_more_memory_than_the_budget(file: Path) -> None:
+    """Reliability 39: refused with the numbers."""
+    file.write_text(file.read_text().replace("2GiB", "2047MiB"))
+    with pytest.raises(ConfigError) as error:
+        load(file)
+    assert str(error.value).startswith(
+        "pools may need 2048 MiB, the budget is 2047 MiB: default 2 x 256 MiB, tools 3 x 512 MiB"
+    )
+    refused = CliRunner().invoke(check, [str(file)])
+    assert refused.exit_code == 78 and "the budget is 2047 MiB" in refused.output
+
+
+def test_a_flag() -> None:
+    name, table = parse_flag("a:max=2,limits.mem=1GiB,preload=x+y")
+    pool = make_pool(name, [("flag", table | {"packages": "/nowhere/set-1"})], Path())
+    assert (pool.name, pool["max"], pool["limits.mem"]) == ("a", 2, 1024 * MIB)
+    assert pool["preload"] == ("x", "y") and "no package set '/nowhere/set-1'" in pool.missing
+    assert parse_flag("a") == ("a", {})
+    for words in ("a:max", "a:limit.mem=1GiB"):
+        with pytest.raises(ConfigError):
+            parse_flag(words)
+
+
+def test_check_and_show(file: Path) -> None:
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 0
+    assert "pool tools: 3 slots, 512MiB a job, package set tools-" in done.output
+    assert "memory: 2GiB of 2GiB" in done.output
+    shown = CliRunner().invoke(show, ["--config", str(file), "--origin"]).output
+    assert f"# {file}" in next(line for line in shown.splitlines() if "pools.tools.max " in line)
+    assert 'pools.tools.limits.wall = "90s"' in shown and "# memory_budget" in shown
+    found = json.loads(CliRunner().invoke(show, ["--config", str(file), "-o", "json"]).output)
+    values = {each["key"]: each["value"] for each in found["settings"]}
+    assert values["pools.default.maximum.mem"] == "256MiB" and values["target.isolation"] == "full"
+    file.write_text(file.read_text().replace('"tools"', '"other"'))
+    done = CliRunner().invoke(check, [str(file)])
+    assert (
+        done.exit_code == 78 and "pool tools would not serve: no package set 'other'" in done.output
+    )
+
+
+def test_the_same_content_is_the_same_set(tmp_path: Path) -> None:
+    files = {"greeting.py": "x = 1\n"}
+    first, second = make("a", tmp_path, files), make("a", tmp_path, files)
+    assert first == second
+    other = make("a", tmp_path, {"greeting.py": "x = 2\n"})
+    assert other.id != first.id and (tmp_path / "a" / "current").resolve() == other.folder
+    for path in (first.folder, *first.folder.rglob("*")):
+        assert path.stat().st_mode & 0o022 == 0
+
+
+def test_build_says_what_is_wrong(tmp_path: Path) -> None:
+    words = ["--package-sets", str(tmp_path), "--wheels", str(tmp_path)]
+    nothing = CliRunner().invoke(build, ["tools", *words])
+    assert nothing.exit_code == 1 and "name at least one package" in nothing.output
+    name = CliRunner().invoke(build, ["../tools", "numpy", *words])
+    assert name.exit_code == 1 and "is no name for a set" in name.output
+    absent = CliRunner().invoke(build, ["tools", "no-such-package-here", *words])
+    assert absent.exit_code == 1 and "pip does not install it" in absent.output
+    assert not any(path.name.startswith(".building") for path in tmp_path.rglob("*"))
