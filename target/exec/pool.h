@@ -21,6 +21,7 @@
 #include "wire/sandboxd_frame.h"
 
 struct osd_exec;
+struct osd_run;
 struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT "default"
@@ -61,15 +62,16 @@ struct osd_pool {
 	struct osd_pool *next;	       /* constant after open, but for pools that are gone */
 	struct osd_exec *exec;	       /* constant */
 	struct osd_pool_config config; /* constant */
-	bool gone;    /* constant: not configured; jobs of an earlier run still name it */
+	bool gone; /* constant: not configured; jobs of an earlier run still name it */
 	struct osd_sandbox_limits usual; /* constant: of sandboxes forked ahead */
 	unsigned alive_max;		 /* constant: at work, waiting, and just ending */
 	struct osd_fair_queue queue;
-	pthread_cond_t work; /* a proxy of this pool may find something to do */
-	unsigned active;     /* slots that may work now */
-	unsigned busy;	     /* slots at work */
-	bool serving;	     /* iosd-sandboxd makes sandboxes for it */
-	bool failed;	     /* and cannot, see why */
+	pthread_cond_t work;	 /* a proxy of this pool may find something to do */
+	unsigned active;	 /* slots that may work now */
+	unsigned busy;		 /* slots at work */
+	struct osd_run *started; /* handed over, waiting for a proxy to serve them (start.c) */
+	bool serving;		 /* iosd-sandboxd makes sandboxes for it */
+	bool failed;		 /* and cannot, see why */
 	char why[OSD_POOL_WHY_MAX];
 	uint64_t calm_usec;   /* after a refusal: no new SPAWN before this */
 	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */

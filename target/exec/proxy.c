@@ -5,11 +5,8 @@
 #include "exec/proxy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,90 +17,6 @@
 #define LIMITS_USEC	5000000 /* iosd-sandboxd's answer to LIMITS */
 #define YIELD_STEP_NSEC 50000
 #define YIELD_STEPS	20
-
-/* ---- runs ------------------------------------------------------------------------------------ */
-
-struct osd_run *osd_run_ref(struct osd_run *run)
-{
-	run->references++;
-	return run;
-}
-
-/* The last reference is the proxy's in all but a moment's race with the output thread, so that what
- * is released here under exec->lock has nothing left to wait for: the proxy has closed the
- * session's objects. */
-void osd_run_unref(struct osd_run *run)
-{
-	if (--run->references > 0)
-		return;
-	osd_job_unref(run->job);
-	osd_sandbox_unref(run->sandbox);
-	osd_output_destroy(&run->output);
-	free(run);
-}
-
-void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record)
-{
-	record->result_length = atomic_load(&run->session.result_length);
-	record->stdout_length = atomic_load(&run->output.stdout_length);
-	record->stderr_length = atomic_load(&run->output.stderr_length);
-	if (run->handed_over_usec)
-		record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
-}
-
-void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
-{
-	struct osd_session *session = &run->session;
-	const struct osd_shm *shm = run->sandbox->shm;
-	uint64_t total, kernel;
-
-	osd_run_sample_lengths(run, record);
-	record->bytes_read = atomic_load(&session->bytes_read);
-	record->bytes_written = atomic_load(&session->bytes_written);
-	record->calls = atomic_load(&session->calls);
-	record->result_length = atomic_load(&session->result_length);
-	record->stdout_length = atomic_load(&run->output.stdout_length);
-	record->stderr_length = atomic_load(&run->output.stderr_length);
-	if (record->stderr_length > OSD_JOB_PAYLOAD_MAX)
-		record->flags |= OSD_JOB_STDERR_CUT;
-	if (run->handed_over_usec == 0)
-		return;
-	record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
-	record->sandbox_id = run->sandbox->id;
-	total = osd_sandbox_cpu_usec(run->sandbox);
-	if (total < run->sandbox->cpu_before_usec)
-		return; /* it is gone */
-	total -= run->sandbox->cpu_before_usec;
-	kernel = atomic_load(&shm->cpu_system_usec); /* how it divides is the sandbox's word */
-	kernel -= OSD_MIN(kernel, run->sandbox->system_before_usec);
-	record->cpu_system_usec = OSD_MIN(kernel, total);
-	record->cpu_user_usec = total - record->cpu_system_usec;
-	record->peak_bytes = atomic_load(&shm->peak_bytes);
-}
-
-static struct osd_run *create_run(struct osd_exec *exec, struct osd_job *job,
-				  struct osd_sandbox *sandbox)
-{
-	struct osd_run *run = calloc(1, sizeof(*run));
-
-	if (!run)
-		return NULL;
-	run->references = 1;
-	run->exec = exec;
-	run->job = job;
-	run->sandbox = sandbox;
-	osd_output_init(&run->output, exec->objects, job->record.id,
-			job->record.limits.output_bytes);
-	run->session = (struct osd_session){
-		.objects = exec->objects,
-		.exec = exec,
-		.zone = job->record.zone,
-		.job = job->record.id,
-		.limits = job->record.limits,
-		.wrote = job->record.flags & OSD_JOB_WROTE,
-	};
-	return run;
-}
 
 /* ---- what the session asks of its proxy ------------------------------------------------------ */
 
@@ -163,33 +76,6 @@ static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, 
 	pthread_mutex_unlock(&run->exec->lock);
 }
 
-static bool send_with_fds(int socket, struct iovec *iov, size_t iov_count, const int *fds,
-			  size_t fd_count)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * OSD_ANSWER_FDS)];
-		struct cmsghdr align;
-	} control;
-	struct msghdr header = {.msg_iov = iov, .msg_iovlen = iov_count};
-	struct cmsghdr *cmsg;
-	ssize_t sent;
-
-	if (fd_count) {
-		memset(&control, 0, sizeof(control));
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-		cmsg = CMSG_FIRSTHDR(&header);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * fd_count);
-	}
-	do
-		sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent >= 0;
-}
-
 static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 {
 	struct osd_run *run = arg;
@@ -197,7 +83,7 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 	size_t length = osd_job_message_encode(OSD_JOB_SHARE, NULL, 0, bytes, sizeof(bytes));
 	struct iovec iov = {bytes, length};
 
-	return send_with_fds(run->sandbox->job_fd, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
+	return osd_run_send_fds(run, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */
@@ -254,70 +140,6 @@ static enum osd_status get_content(struct osd_run *run, struct osd_job_record *r
 	return status;
 }
 
-static int make_memfd(const struct iovec *parts, size_t count)
-{
-	OSD_CLEANUP_CLOSE int fd = memfd_create("iosd-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int kept;
-
-	if (fd < 0)
-		return -1;
-	for (size_t i = 0; i < count; i++) {
-		const uint8_t *at = parts[i].iov_base;
-
-		for (size_t left = parts[i].iov_len; left > 0;) {
-			ssize_t written = write(fd, at, left);
-
-			if (written < 0)
-				return -1;
-			at += written;
-			left -= (size_t)written;
-		}
-	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
-	    lseek(fd, 0, SEEK_SET) < 0)
-		return -1;
-	kept = fd;
-	fd = -1;
-	return kept;
-}
-
-static bool send_job(struct osd_run *run, const struct osd_job_record *record, uint8_t *content)
-{
-	struct osd_job_run message = {
-		.job_partition = record->id.partition_id,
-		.job_object = record->id.object_id,
-		.zone_partition = record->zone.id.partition_id,
-		.zone_object = record->zone.id.object_id,
-		.zone_type = (uint8_t)record->zone.type,
-		.args_encoding = record->args_encoding,
-		.code_form = osd_exec_code_form(record->client_flags),
-		.name_bytes = (uint32_t)strlen(record->name),
-		.args_bytes = record->args_length,
-		.code_bytes = record->code_length,
-		.grace_usec = (uint32_t)osd_job_grace_usec(record),
-		.array_before = record->array.object_id ? (uint32_t)(record->id.object_id -
-								     record->array.object_id)
-							: 0,
-		.array_index = record->array.index,
-	};
-	uint8_t header[OSD_JOB_RUN_BYTES];
-	char name[OSD_JOB_NAME_MAX + 1];
-	struct iovec parts[] = {
-		{header, sizeof(header)},
-		{name, message.name_bytes},
-		{content, (size_t)record->args_length + record->code_length},
-	};
-	OSD_CLEANUP_CLOSE int memfd = -1;
-
-	memcpy(name, record->name, sizeof(name));
-	message.in_memfd = parts[2].iov_len > OSD_JOB_INLINE_MAX;
-	osd_job_run_encode(&message, header);
-	if (!message.in_memfd)
-		return send_with_fds(run->sandbox->job_fd, parts, 3, NULL, 0);
-	memfd = make_memfd(parts + 1, 2);
-	return memfd >= 0 && send_with_fds(run->sandbox->job_fd, parts, 1, &memfd, 1);
-}
-
 /* exec->lock held.  The sandbox gets the job's limits, if it was forked with others. */
 static bool settle_limits(struct osd_run *run)
 {
@@ -338,21 +160,23 @@ static bool settle_limits(struct osd_run *run)
 	return !sandbox->limits_asked && !sandbox->limits_refused && !sandbox->dead;
 }
 
-/* exec->lock held.  The monitor and the output thread look after it from here on. */
-static void set_deadlines(struct osd_run *run)
+/* exec->lock held. */
+static void watch_deadlines(struct osd_run *run)
 {
 	const struct osd_job_limits *limits = &run->job->record.limits;
-	struct osd_sandbox *sandbox = run->sandbox;
 
-	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
-	sandbox->system_before_usec = atomic_load(&sandbox->shm->cpu_system_usec);
-	if (sandbox->jobs++ == 0)
-		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
-	sandbox->cpu_limit_usec = limits->cpu_usec;
-	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
-	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
-	sandbox->ping_usec = run->handed_over_usec + 200000;
-	sandbox->job = run->job;
+	osd_monitor_by(run->exec, OSD_MIN(run->sandbox->ping_usec,
+					  run->handed_over_usec +
+						  OSD_MIN(limits->wall_usec, limits->cpu_usec)));
+}
+
+static bool open_session(struct osd_run *run)
+{
+	if (osd_session_init(&run->session) != OSD_OK)
+		return false;
+	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_spilled, hook_progress,
+							hook_share, run};
+	return true;
 }
 
 enum handed_over { HANDED_OVER, NOT_WANTED, SANDBOX_BAD, LIMITS_BAD, STORE_BAD };
@@ -374,29 +198,33 @@ static enum handed_over hand_over(struct osd_run *run)
 		return NOT_WANTED;
 	if (!limited)
 		return run->sandbox->limits_refused ? LIMITS_BAD : SANDBOX_BAD;
-	if (get_content(run, &record, &content) != OSD_OK || store_record(run) != OSD_OK)
+	if (get_content(run, &record, &content) != OSD_OK || store_record(run) != OSD_OK ||
+	    !open_session(run))
 		return STORE_BAD;
-	if (osd_session_init(&run->session) != OSD_OK)
-		return STORE_BAD;
-	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_spilled, hook_progress,
-							hook_share, run};
 
 	pthread_mutex_lock(&exec->lock);
 	wanted = !job->end_reason;
 	if (wanted) {
-		run->handed_over_usec = osd_monotonic_usec();
-		set_deadlines(run);
-		osd_monitor_by(exec,
-			       OSD_MIN(run->sandbox->ping_usec,
-				       run->handed_over_usec + OSD_MIN(record.limits.wall_usec,
-								       record.limits.cpu_usec)));
-		osd_job_apply(exec, job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
+		osd_run_begin(run);
+		watch_deadlines(run);
 	}
 	pthread_mutex_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
 	osd_output_watch(exec, run->sandbox);
-	return send_job(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
+	return osd_run_send(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
+}
+
+/* What is left to do for a run that was started at once. */
+static enum handed_over take_over(struct osd_run *run)
+{
+	osd_output_watch(run->exec, run->sandbox);
+	pthread_mutex_lock(&run->exec->lock);
+	watch_deadlines(run);
+	pthread_mutex_unlock(&run->exec->lock);
+	if (run->not_sent)
+		return SANDBOX_BAD;
+	return open_session(run) ? HANDED_OVER : STORE_BAD;
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
@@ -428,10 +256,11 @@ static void leave_gate(struct osd_exec *exec)
 }
 
 /* Until the script finishes, misbehaves or dies.  The answer to FINISH is left to post. */
-static void serve(struct osd_run *run, uint32_t seen)
+static void serve(struct osd_run *run)
 {
 	uint8_t *shared = (uint8_t *)run->sandbox->shm;
 	struct osd_shm *shm = run->sandbox->shm;
+	uint32_t seen = run->call_seen;
 	enum osd_served served = OSD_SERVED;
 
 	while (served == OSD_SERVED) {
@@ -462,14 +291,21 @@ static void give_up(struct osd_run *run, enum handed_over outcome)
 		session->fault = OSD_REASON_SANDBOX_DIED;
 }
 
+static void serve_or_give_up(struct osd_run *run, enum handed_over outcome)
+{
+	if (outcome == HANDED_OVER)
+		serve(run);
+	else
+		give_up(run, outcome);
+	osd_run_end(run);
+}
+
 static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandbox *sandbox)
 {
-	struct osd_run *run = create_run(exec, job, sandbox);
-	uint32_t seen = atomic_load(&sandbox->shm->call.seq);
-	enum handed_over outcome;
+	struct osd_run *run = osd_run_create(exec, sandbox);
 
+	pthread_mutex_lock(&exec->lock);
 	if (!run) { /* out of memory: try again in a while */
-		pthread_mutex_lock(&exec->lock);
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
 		osd_exec_delay(exec, job, 100000);
@@ -478,16 +314,9 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 		pthread_mutex_unlock(&exec->lock);
 		return;
 	}
-	pthread_mutex_lock(&exec->lock);
-	job->run = run;
-	exec->running_count++;
+	osd_run_set_job(run, job);
 	pthread_mutex_unlock(&exec->lock);
-	outcome = hand_over(run);
-	if (outcome == HANDED_OVER)
-		serve(run, seen);
-	else
-		give_up(run, outcome);
-	osd_run_end(run);
+	serve_or_give_up(run, hand_over(run));
 }
 
 /* exec->lock held.  The job that is next, still in the queue; NULL: none may start. */
@@ -541,27 +370,40 @@ static struct osd_job *take_job(struct osd_pool *pool)
 	return job;
 }
 
+/* exec->lock held, released meanwhile.  False: there was nothing to do. */
+static bool work(struct osd_pool *pool)
+{
+	struct osd_exec *exec = pool->exec;
+	struct osd_run *started = osd_start_take(pool);
+	struct osd_sandbox *sandbox = NULL;
+	struct osd_job *job = NULL;
+	bool again = false;
+
+	if (!started)
+		sandbox = take_sandbox(pool, &again);
+	if (sandbox)
+		job = take_job(pool);
+	if (!started && !job)
+		return again;
+	pthread_mutex_unlock(&exec->lock);
+	if (started)
+		serve_or_give_up(started, take_over(started));
+	else
+		run_job(exec, job, sandbox);
+	pthread_mutex_lock(&exec->lock);
+	pool->busy--;
+	return true;
+}
+
 void *osd_proxy_main(void *arg)
 {
 	struct osd_pool *pool = arg;
 	struct osd_exec *exec = pool->exec;
 
 	pthread_mutex_lock(&exec->lock);
-	while (!exec->stopping) {
-		bool again;
-		struct osd_sandbox *sandbox = take_sandbox(pool, &again);
-		struct osd_job *job = sandbox ? take_job(pool) : NULL;
-
-		if (!job) {
-			if (!again)
-				pthread_cond_wait(&pool->work, &exec->lock);
-			continue;
-		}
-		pthread_mutex_unlock(&exec->lock);
-		run_job(exec, job, sandbox);
-		pthread_mutex_lock(&exec->lock);
-		pool->busy--;
-	}
+	while (!exec->stopping || pool->started)
+		if (!work(pool) && !exec->stopping)
+			pthread_cond_wait(&pool->work, &exec->lock);
 	pthread_mutex_unlock(&exec->lock);
 	return NULL;
 }

@@ -16,11 +16,14 @@ struct osd_run {
 	struct osd_sandbox *sandbox; /* reference held */
 	struct osd_session session;  /* the proxy thread's, but for its atomics */
 	struct osd_output output;
-	uint64_t handed_over_usec; /* 0: not yet */
-	bool unasked;              /* nobody had asked it to end when it did */
+	uint64_t handed_over_usec;    /* 0: not yet */
+	bool unasked;		      /* nobody had asked it to end when it did */
+	uint32_t call_seen;	      /* the call line before the job was handed over */
+	struct osd_run *next_started; /* exec->lock; of its pool's */
+	bool not_sent;		      /* started, but its sandbox did not take the job */
 };
 
-/* exec->lock held. */
+/* run.c.  exec->lock held. */
 struct osd_run *osd_run_ref(struct osd_run *run);
 void osd_run_unref(struct osd_run *run);
 /* Put what is known of a running job now into a copy of its record: how long it runs, and the lengths
@@ -28,6 +31,35 @@ void osd_run_unref(struct osd_run *run);
 void osd_run_sample_lengths(struct osd_run *run, struct osd_job_record *record);
 /* These, and what it has used, by a look at its clocks. */
 void osd_run_sample(struct osd_run *run, struct osd_job_record *record);
+
+/* A run of no job yet; takes over the reference to the sandbox.  NULL: no memory. */
+struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbox);
+/* exec->lock held.  The job, whose reference it takes over, its record as it is: from now on it is the
+ * run of that job. */
+void osd_run_set_job(struct osd_run *run, struct osd_job *job);
+/* exec->lock held.  RUNNING from now on, and the monitor looks after it; osd_run_send comes next. */
+void osd_run_begin(struct osd_run *run);
+/* No lock held.  The job goes to the sandbox; false: that does not take it. */
+bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint8_t *content);
+/* A message on the job socket, with descriptors; false: the sandbox does not take it. */
+struct iovec;
+bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, const int *fds,
+		      size_t fd_count);
+
+/* start.c: a job that need not wait is handed over by who accepts it, so that neither its sandbox
+ * waits until a proxy has woken up, nor the store is written to say that it has started: the record
+ * is accepted in state STARTING.
+ *
+ * exec->lock held.  A run with a sandbox for a job that is being accepted, and the record as of its
+ * start; NULL: it has to wait in the queue, and record is as it was. */
+struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *record);
+/* exec->lock held.  It is not to start after all. */
+void osd_start_give_back(struct osd_run *run, struct osd_pool *pool);
+/* exec->lock held; the job is in the table.  Then, without the lock, osd_start_send. */
+void osd_start_begin(struct osd_run *run, struct osd_job *job);
+void osd_start_send(struct osd_run *run);
+/* exec->lock held.  A started run for a proxy of the pool to serve; NULL: none. */
+struct osd_run *osd_start_take(struct osd_pool *pool);
 
 /* proxy_end.c: the script is over, one way or another: decides how the job ended, writes it, tells
  * those who wait; or puts it back for another attempt. */

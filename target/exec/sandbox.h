@@ -114,6 +114,8 @@ struct osd_sandbox *osd_pool_find_kept(struct osd_exec *exec, const struct osd_j
 /* Releases the lock for a moment.  False: the sandbox did not say READY again in time, and is given
  * back. */
 bool osd_pool_renew(struct osd_exec *exec, struct osd_sandbox *sandbox);
+/* The same without waiting; false: keep it on. */
+bool osd_pool_is_renewed(struct osd_sandbox *sandbox);
 /* Instead of giving it back: FINISH is answered, and it is to make itself ready for another job of
  * this principal.  The reference goes. */
 void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const char *principal);

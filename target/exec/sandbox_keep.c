@@ -145,6 +145,14 @@ bool osd_pool_renew(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	return false;
 }
 
+bool osd_pool_is_renewed(struct osd_sandbox *sandbox)
+{
+	if (sandbox->dead || !hear(sandbox))
+		return false;
+	sandbox->kill_usec = OSD_NEVER;
+	return true;
+}
+
 bool osd_pool_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec)
 {
 	if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->ready_again || !hear(sandbox))

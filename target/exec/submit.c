@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/proxy.h"
 #include "wire/cursor.h"
 
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -22,6 +23,7 @@ struct acceptance {
 	uint8_t tags[OSD_JOB_TAGS_MAX];
 	size_t tags_length;
 	bool existing; /* the key is known: record is the earlier job's */
+	struct osd_run *run; /* it starts at once; NULL: it goes into the queue */
 };
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -323,6 +325,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	acceptance->record.sequence = job->entry.sequence = exec->next_sequence;
 	exec->next_sequence += 1 + members;
 	job->entry.priority = acceptance->record.priority;
+	acceptance->run = osd_start_claim(job, &acceptance->record);
 	return OSD_OK;
 }
 
@@ -375,6 +378,7 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 		  struct osd_exec_wait *wait)
 {
 	struct osd_exec_wait *ended = NULL;
+	struct osd_run *run = NULL;
 
 	if (job->array && !acceptance->existing)
 		osd_array_fill(job->array, &acceptance->record);
@@ -383,6 +387,8 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 	if (acceptance->existing) {
 		osd_after_drop(exec, job);
 		osd_exec_unplace(job);
+		if (acceptance->run)
+			osd_start_give_back(acceptance->run, job->pool);
 	} else {
 		job->record = acceptance->record;
 		exec->accepted += job->array ? job->record.array.count : 1;
@@ -391,6 +397,9 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 			osd_array_admit(exec, job->array);
 		if (job->after)
 			osd_after_admitted(exec, job);
+		run = acceptance->run;
+		if (run)
+			osd_start_begin(run, job);
 	}
 	if (wait && osd_exec_find(exec, acceptance->record.id)) {
 		osd_exec_wait_start(exec, wait, acceptance->record.id);
@@ -400,14 +409,19 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 	}
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);
+	if (run)
+		osd_start_send(run);
 	if (ended)
 		deliver_ended(exec, ended, &acceptance->record);
 }
 
-static void take_back(struct osd_exec *exec, struct osd_job *job, struct osd_exec_wait *wait)
+static void take_back(struct osd_exec *exec, struct acceptance *acceptance, struct osd_job *job,
+		      struct osd_exec_wait *wait)
 {
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
+	if (acceptance->run)
+		osd_start_give_back(acceptance->run, job->pool);
 	osd_after_drop(exec, job);
 	osd_exec_unplace(job);
 	osd_exec_wait_drop(exec, wait);
@@ -468,7 +482,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (status == OSD_OK)
 		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, accept_in, &acceptance);
 	if (status != OSD_OK) {
-		take_back(exec, job, wait);
+		take_back(exec, &acceptance, job, wait);
 		return status;
 	}
 	*ret_job = acceptance.record.id;

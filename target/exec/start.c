@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* start.c -- see proxy.h: the start of a job by who accepts it.  Only where nothing has to be waited
+ * for: no other job is in the pool's queue, a slot is free, and a sandbox with the job's limits is
+ * READY. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/proxy.h"
+
+/* exec->lock held.  It has waited for nothing. */
+static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
+{
+	struct osd_sandbox_limits wanted = osd_sandbox_limits_of(&job->record.limits);
+	struct osd_sandbox *sandbox = osd_pool_take(exec, job);
+
+	if (!sandbox)
+		return NULL;
+	if (sandbox->principal) {
+		if (osd_pool_is_renewed(sandbox))
+			return sandbox;
+		osd_pool_keep_on(exec, sandbox);
+		return NULL;
+	}
+	if (osd_sandbox_limits_equal(&wanted, &sandbox->limits))
+		return sandbox;
+	osd_pool_give_back(exec, sandbox, false);
+	return NULL;
+}
+
+static void fill_started(struct osd_job_record *record, const struct osd_pool *pool)
+{
+	memcpy(record->set, pool->config.set, sizeof(record->set));
+	record->state = OSD_STATE_STARTING;
+	record->reason = OSD_REASON_NONE;
+	record->attempt = 1;
+	record->generation++;
+	record->started_msec = osd_wall_msec();
+}
+
+struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *record)
+{
+	struct osd_pool *pool = job->pool;
+	struct osd_exec *exec = pool->exec;
+	struct osd_sandbox *sandbox;
+	struct osd_run *run;
+
+	if (record->state != OSD_STATE_QUEUED || job->after || job->array || !job->content ||
+	    pool->queue.entry_count > 0 || pool->busy >= pool->active || exec->stopping)
+		return NULL;
+	sandbox = take_fitting(exec, job);
+	if (!sandbox)
+		return NULL;
+	run = osd_run_create(exec, sandbox);
+	if (!run && sandbox->principal)
+		osd_pool_keep_on(exec, sandbox);
+	else if (!run)
+		osd_pool_give_back(exec, sandbox, false);
+	if (!run)
+		return NULL;
+	pool->busy++;
+	fill_started(record, pool);
+	return run;
+}
+
+void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
+{
+	struct osd_exec *exec = pool->exec;
+
+	pool->busy--;
+	if (run->sandbox->principal)
+		osd_pool_keep_on(exec, run->sandbox);
+	else
+		osd_pool_give_back(exec, run->sandbox, false);
+	free(run);
+}
+
+void osd_start_begin(struct osd_run *run, struct osd_job *job)
+{
+	osd_exec_unplace(job);
+	job->started_usec = osd_monotonic_usec();
+	osd_run_set_job(run, osd_job_ref(job));
+	osd_run_begin(run);
+}
+
+/* The proxy is told only now, and wakes while the sandbox does. */
+void osd_start_send(struct osd_run *run)
+{
+	OSD_CLEANUP_FREE uint8_t *content = NULL;
+	struct osd_exec *exec = run->exec;
+	struct osd_pool *pool = run->job->pool;
+	struct osd_job_record record;
+	bool sent;
+
+	pthread_mutex_lock(&exec->lock);
+	record = run->job->record;
+	content = OSD_STEAL(run->job->content);
+	pthread_mutex_unlock(&exec->lock);
+	sent = osd_run_send(run, &record, content);
+	pthread_mutex_lock(&exec->lock);
+	run->not_sent = !sent;
+	run->next_started = pool->started;
+	pool->started = run;
+	pthread_cond_signal(&pool->work);
+	pthread_mutex_unlock(&exec->lock);
+}
+
+struct osd_run *osd_start_take(struct osd_pool *pool)
+{
+	struct osd_run *run = pool->started;
+
+	if (run)
+		pool->started = run->next_started;
+	return run;
+}
