@@ -33,7 +33,9 @@ void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state,
 	uint64_t now = osd_wall_msec();
 	enum osd_job_state to = state;
 
-	if (!osd_job_transition(record->state, osd_job_event_to(state), &to) || to != state)
+	/* An array never runs: it ends when its members have. */
+	if (!(record->flags & OSD_JOB_ARRAY) &&
+	    (!osd_job_transition(record->state, osd_job_event_to(state), &to) || to != state))
 		osd_error("job %#llx/%#llx: an end as %s is not permitted in state %s",
 			  (unsigned long long)record->id.partition_id,
 			  (unsigned long long)record->id.object_id, osd_job_state_name(state),

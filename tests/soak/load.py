@@ -79,6 +79,7 @@ class Worker:
             (self.held_job, 3),
             (self.waited_job, 6),
             (self.key, 3),
+            (self.array, 2),
             (self.abandoned_job, 5),
             (self.write, 20),
             (self.read, 20),
@@ -213,6 +214,15 @@ class Worker:
         assert first.id == again.id, "two jobs for one key"
         first.wait(JOB_S)
         first.remove()
+
+    def array(self, target: pyosd.Target) -> None:
+        """Members that end in two ways, some of them at once; sometimes all are killed."""
+        code = "if osd.array_index % 3 == 0: 1 / 0"
+        array = self.submit(target, code, array=range(self.rng.randint(2, 9)), at_once=2)
+        if self.rng.random() < 0.2:
+            array.kill(JOB_S)
+        array.wait(JOB_S)
+        array.remove()
 
     def abandoned_job(self, target: pyosd.Target) -> None:
         """Nobody asks for it again: its record expires."""
