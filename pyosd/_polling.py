@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pyosd import errors, requests
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
-from pyosd.job_status import POLL_IDS, STATUS_IDS, JobStatus, decode_status
-from pyosd.types import AttributeId, AttributeValue, ref
+from pyosd.job_status import POLL_IDS, STATES_ID, STATUS_IDS, JobStatus, decode_status
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 
 if TYPE_CHECKING:
     from pyosd.jobs import Job
@@ -30,6 +30,8 @@ FOLLOW_MOST = 0.075
 """Seconds between looks at the output of a running job: a line is there 100 ms after its print()."""
 _POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.5, 0.2
 _COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command ...
+_TOGETHER = 64  # commands about members of arrays that are under way together
+_TERMINAL = 0x10  # in states that are an end
 _COLLECTION_RATIO = 16  # ... unless the collection has so many times more members
 
 
@@ -67,7 +69,13 @@ def poll_jobs(jobs: Iterable[Job]) -> float:
     Returns: seconds until asking again is worth while, the least any of them suggests.
     """
     suggestions = []
-    for job, attributes in ask_jobs(jobs, POLL_IDS):
+    asked, arrays = _split(jobs)
+    for members in arrays.values():
+        ended = list(_ended_members(members))
+        asked += ended
+        if len(ended) < len(members):
+            suggestions.append(0.0)
+    for job, attributes in ask_jobs(asked, POLL_IDS):
         try:
             state, suggested = job.take_poll(attributes)
         except errors.JobExpired as error:
@@ -86,12 +94,45 @@ def ask_jobs(
     Yields: each job once, in no order; no attributes: it has no record (any more).
     """
     groups: dict[tuple[int, int], list[Job]] = {}
+    members_of_arrays = []
     for job in jobs:
+        if job.member_of is not None:  # no jobs collection tells of it
+            members_of_arrays.append(job)
+            continue
         groups.setdefault((id(job.commands), job.id.partition_id), []).append(job)
     for group in groups.values():
         members = _members_seen.get(group[0].commands, {}).get(group[0].id.partition_id, 0)
         ask = _ask_collection if collection_pays(len(group), members) else _ask_each
         yield from zip(group, ask(group, wanted), strict=True)
+    for at in range(0, len(members_of_arrays), _TOGETHER):
+        some = members_of_arrays[at : at + _TOGETHER]
+        yield from zip(some, _ask_each(some, wanted), strict=True)
+
+
+def _split(jobs: Iterable[Job]) -> tuple[list[Job], dict[tuple[int, ObjectRef], list[Job]]]:
+    """Those that are members of no array, and those of each one."""
+    alone: list[Job] = []
+    arrays: dict[tuple[int, ObjectRef], list[Job]] = {}
+    for job in jobs:
+        if job.member_of is None:
+            alone.append(job)
+        else:
+            arrays.setdefault((id(job.commands), job.member_of), []).append(job)
+    return alone, arrays
+
+
+def _ended_members(members: list[Job]) -> Iterator[Job]:
+    """Those of one array that have ended, or are gone: the array says it in one command."""
+    array = members[0].member_of
+    assert array is not None
+    try:
+        states = members[0].commands.get_attributes(array, [STATES_ID])[0].value
+    except errors.NotFound:
+        states = b""
+    for job in members:
+        at = job.id.object_id - array.object_id - 1
+        if at >= len(states) or states[at] & _TERMINAL:
+            yield job
 
 
 def job_statuses(

@@ -21,6 +21,7 @@ from pyosd.types import ObjectRef
 DESCRIPTOR_TYPE = 0xF081
 FORMAT_VERSION = 1
 _CRITICAL = 0x0001
+RETRIES_MOST = 14
 
 
 class Tag(IntEnum):
@@ -60,7 +61,9 @@ class ArgsEncoding(IntEnum):
 
 
 class ExecFlag(IntFlag):
-    """Parameter FLAGS; bits 15-8 hold an exit code to run again for, bits 18-16 the code's form."""
+    """Parameter FLAGS; bits 7-4 hold how often it may be tried in all (0: 3), bits 15-8 an exit code to
+    run again for, bits 18-16 the code's form.
+    """
 
     HOLD = 0x01
     IDEMPOTENT = 0x02
@@ -184,6 +187,7 @@ class ExecParams:
     wait: Duration | None = None
     flags: ExecFlag = _NO_FLAGS
     retry_exit: int = 0
+    retries: int | None = None
     after: tuple[After, ...] = ()
     array: tuple[int, int, int] | None = None
     pool: str = ""
@@ -219,8 +223,13 @@ class ExecParams:
             say(Tag.SURROGATE_ID, struct.pack(">Q", self.surrogate.object_id))
         if self.wait is not None:
             say(Tag.SYNC_WAIT, struct.pack(">Q", _usec(self.wait)))
-        if self.flags or self.retry_exit:
-            say(Tag.FLAGS, struct.pack(">I", self.flags | self.retry_exit << 8))
+        flags = self.flags | self.retry_exit << 8
+        if self.retries is not None:
+            if not 0 <= self.retries <= RETRIES_MOST:
+                raise ValueError(f"retries must be 0 to {RETRIES_MOST}")
+            flags |= self.retries + 1 << 4
+        if flags:
+            say(Tag.FLAGS, struct.pack(">I", flags))
         if self.after:
             jobs = [(a.job.partition_id, a.job.object_id, a.completed, 0) for a in self.after]
             say(Tag.AFTER, b"".join(struct.pack(">QQII", *each) for each in jobs))

@@ -27,10 +27,11 @@ from pyosd.job_status import (
     JobState,
     JobStatus,
     Number,
+    decode_status,
 )
 from pyosd.jobs import CANCEL, RESULT, Job, Submission, prepare, send
 from pyosd.reply import PendingReply
-from pyosd.types import AttributeId, ObjectRef
+from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
 __all__ = ["JobArray", "submit"]
 
@@ -94,7 +95,9 @@ class JobArray(Job, Sequence[Job]):
     def member(self, index: int) -> Job:
         """The member with that index; nothing is sent.  Raises: IndexError."""
         if index not in self._members:
-            self._members[index] = Job(self.commands, self.place.member(index), self.name)
+            job = Job(self.commands, self.place.member(index), self.name)
+            job.member_of, job.label = self.id, f"{self.id}[{index}]"
+            self._members[index] = job
         return self._members[index]
 
     # ---- how it goes ----------------------------------------------------------------------------
@@ -136,22 +139,36 @@ class JobArray(Job, Sequence[Job]):
 
     def _settled(self, indices: Sequence[int]) -> Iterator[Job]:
         """Members that have ended, with how; a few commands under way at a time."""
-        lists = AttributeLists((*STATUS_IDS, _RESULT_ID))
+        wanted = (*STATUS_IDS, _RESULT_ID)
+        for job, found in self._ask(map(self.member, indices), wanted):
+            if not job.settled:
+                job.take_end(found)
+            yield job
+
+    def _ask(
+        self, jobs: Iterator[Job], wanted: tuple[AttributeId, ...]
+    ) -> Iterator[tuple[Job, tuple[AttributeValue, ...]]]:
+        """Attributes of members in order, a few commands under way at a time; () of one that is gone."""
+        lists = AttributeLists(wanted)
         under_way: deque[tuple[Job, PendingReply]] = deque()
-        wanted = map(self.member, indices)
         while True:
-            for job in islice(wanted, _FETCH_DEPTH - len(under_way)):
+            for job in islice(jobs, _FETCH_DEPTH - len(under_way)):
                 request = requests.get_attributes(job.id, attributes=lists)
                 under_way.append((job, self.commands.submit(request)))
             if not under_way:
                 return
             job, pending = under_way.popleft()
-            if not job.settled:
-                reply = pending.reply()
-                if reply.error and not isinstance(reply.error, errors.NotFound):
-                    raise reply.error
-                job.take_end(reply.attributes)
-            yield job
+            reply = pending.reply()
+            if reply.error and not isinstance(reply.error, errors.NotFound):
+                raise reply.error
+            yield job, () if reply.error else reply.attributes
+
+    def statuses(self) -> Iterator[JobStatus]:
+        """Everything the members say, in order; those that were removed are left out."""
+        for job, found in self._ask(iter(self), STATUS_IDS):
+            status = decode_status(job.id, found)
+            if status is not None:
+                yield status
 
     # ---- how it ended ---------------------------------------------------------------------------
 

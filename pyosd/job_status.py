@@ -129,7 +129,7 @@ WATCH_IDS = tuple(
         *(Number.GENERATION, Number.STATE, Number.REASON, Number.EXIT_CODE, Number.SIGNAL),
         *(Number.ATTEMPT, Number.PROGRESS, Number.MESSAGE, Number.SUBMITTED, Number.QUEUE_TIME),
         *(Number.RUN_TIME, Number.POSITION, Number.POLL_INTERVAL, Number.RESULT_LENGTH),
-        *(Number.STDOUT_LENGTH, Number.REASON_LABEL, Number.NAME),
+        *(Number.STDOUT_LENGTH, Number.REASON_LABEL, Number.NAME, Number.ARRAY, Number.MEMBERS),
     )
 )
 """What somebody wants to see who watches jobs."""

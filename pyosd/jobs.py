@@ -81,6 +81,8 @@ class Job(Future[Any]):
         self._settle_lock = threading.Lock()
         self._final: JobStatus | None = None
         self._seen: JobState | None = None
+        self.member_of: ObjectRef | None = None  # the array, where that is known
+        self.label = str(job)  # for people; of a member of an array ARRAY[INDEX]
         self.id = job
         self.name = name
 
@@ -486,8 +488,9 @@ class Submission(TypedDict, total=False):
     key: idempotency key, at most 64 bytes; with it a lost session is no matter: submitting again
         finds the job.
     hold: accept, but do not start before release().  idempotent: may run twice after a fault.
-    retry_oom: run again when out of memory; retry_exit: when it exits with this code (1-255).  Only
-        where the script has written nothing, or is idempotent; three times in all.
+    retries: how often it is run again after faults of the system, 0 to 14 (2 if not said).
+        retry_oom: when out of memory, too; retry_exit: when it exits with this code (1-255).  Only
+        where the script has written nothing, or is idempotent.
     after: jobs to wait for, at most 64 of the submitter's own; each must end COMPLETED, unless an
         After says otherwise.  expire: how long the record is kept.
     surrogate: partition, and id if wanted, of the job's object.
@@ -519,6 +522,7 @@ class Submission(TypedDict, total=False):
     compress: bool | None
     bytecode: bool
     predecessor: ObjectRef | None
+    retries: int | None
     retry_oom: bool
     retry_exit: int
     array: range | None
@@ -571,6 +575,7 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         wait=how.get("wait"),
         flags=flags | packing,
         retry_exit=how.get("retry_exit", 0),
+        retries=how.get("retries"),
         array=_array(how.get("array"), how.get("at_once", 0)),
         predecessor=how.get("predecessor"),
         after=tuple(to_wait_for(each) for each in how.get("after", ())),

@@ -21,11 +21,12 @@ from pyosd.cli.codes import Exit
 from pyosd.cli.follow import await_end, interrupted
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.logs import print_streams
-from pyosd.cli.output import print_json
-from pyosd.cli.params import ADDRESS, AFTER, DURATION, SIZE, TAG
+from pyosd.cli.output import harmless, print_json
+from pyosd.cli.params import ADDRESS, AFTER, ARRAY, DURATION, RETRY_ON, SIZE, TAG
 from pyosd.cli.script import embedded_options, read_script
 from pyosd.cli.verb import Settings, Verb
 from pyosd.exec_params import Limits
+from pyosd.job_array import JobArray
 from pyosd.jobs import Job
 from pyosd.types import ROOT, ObjectRef, ref
 
@@ -45,8 +46,25 @@ class Exec(Verb):
         args = [*bare_wait(args)]
         look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
         super().parse_args(look, [*args])
-        words = embedded_options(read_script(ctx, look.params["script"]))
-        return super().parse_args(ctx, [*bare_wait(words), *args])
+        words = []
+        for number, each in embedded_options(read_script(ctx, look.params["script"])):
+            self.check_line(ctx, number, bare_wait(each))
+            words += bare_wait(each)
+        return super().parse_args(ctx, [*words, *args])
+
+    def check_line(self, ctx: click.Context, number: int, words: list[str]) -> None:
+        """Each line must make sense by itself.  Raises: UsageError: which does not."""
+        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        try:
+            super().parse_args(look, [*words, "--", "SCRIPT"])
+        except click.UsageError as error:
+            raise click.UsageError(
+                f"line {number} of the script: {error.format_message()}", ctx
+            ) from None
+        if look.params["args"]:
+            raise click.UsageError(
+                f"line {number} of the script: '{look.params['script']}' is no option", ctx
+            )
 
 
 def bare_wait(args: list[str]) -> list[str]:
@@ -68,7 +86,10 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option(
     "--after", type=AFTER, multiple=True, help="Start after another job has ended (ok: COMPLETED)."
 )
+@click.option("--array", type=ARRAY, help="Run it once for each index, N at once; osd.array_index.")
 @click.option("--key", help="Submitting the same with the same key again finds the first job.")
+@click.option("--retries", type=click.IntRange(0, 14), help="After faults of the system.  [2]")
+@click.option("--retry-on", type=RETRY_ON, help="Also when it ends so.")
 @click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
 @click.option("--expire", type=DURATION, help="How long the record is kept.")
 @click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
@@ -88,9 +109,9 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option(
     "--exit-code",
     "style",
-    type=click.Choice(["state", "script"]),
+    type=click.Choice(["state", "script", "worst"]),
     default="state",
-    help="With --wait: a code for the state, or the script's own.  [state]",
+    help="With --wait: a code for the state, the script's own, or the worst of an array's.  [state]",
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "id"]), default="text", help="[text]"
@@ -101,7 +122,8 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
 
     ARGS after -- reach it as osd.args.  Lines "#OSD --limit-mem 256MiB" at its top are options too.
     Waits for the end where stdout is a terminal, or with --wait or --follow; what the script printed
-    is then printed here.  A SCRIPT that ends in .pyc is byte-code, if the target allows that.
+    is then printed here (of an array only with --follow, when a member has ended).  A SCRIPT that
+    ends in .pyc is byte-code, if the target allows that.
     """
     settings: Settings = ctx.obj
     code = read_script(ctx, given["script"])
@@ -152,12 +174,16 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "after": given["after"],
         "key": given["key"],
         "idempotent": given["idempotent"],
+        "retries": given["retries"],
+        **(given["retry_on"] or {}),
         "expire": given["expire"],
         "grace": given["grace"],
         "pool": given["pool"],
         "compress": given["compress"],
         "bytecode": script.endswith(BYTECODE_SUFFIX),
         "surrogate": None if partition is None else ref(partition.partition_id),
+        "array": given["array"] and given["array"][0],
+        "at_once": given["array"][1] if given["array"] else 0,
     }
 
 
@@ -177,11 +203,25 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         "surrogate": request["surrogate"] and str(request["surrogate"]),
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
         "limits": limits,
+        "array": request["array"] and [request["array"][0], request["array"][-1]],
     }
 
 
 def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
     """Run the script in an interpreter of its own; the client's package `osd` asks the target."""
+    if given["array"]:
+        return run_members(settings, given, code)
+    return run_one(settings, given, code, None)
+
+
+def run_members(settings: Settings, given: dict[str, Any], code: bytes) -> int:
+    """One after the other.  Returns: the code of the first that failed."""
+    codes = [run_one(settings, given, code, index) for index in given["array"][0]]
+    return next(filter(None, codes), Exit.OK)
+
+
+def run_one(settings: Settings, given: dict[str, Any], code: bytes, index: int | None) -> int:
+    """The script, or that member of an array."""
     unheeded = [name for name in LIMITS if given[name] is not None]
     if unheeded:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in unheeded)
@@ -193,6 +233,7 @@ def run_here(settings: Settings, given: dict[str, Any], code: bytes) -> int:
         "IOSD_ZONE": str(given["zone"]),
         "IOSD_ARGS": json.dumps(list(given["args"])),
         "IOSD_PROGRESS": "" if settings.quiet else "1",
+        "IOSD_ARRAY_INDEX": "" if index is None else str(index),
         "IOSD_SCRIPT_NAME": "stdin" if given["script"] == "-" else Path(given["script"]).name,
     }
     suffix = BYTECODE_SUFFIX if given["script"].endswith(BYTECODE_SUFFIX) else ".py"
@@ -214,6 +255,16 @@ def tell_next(settings: Settings, job: Job) -> None:
         )
 
 
+def print_members(array: JobArray) -> None:
+    """What each member printed, when it has ended, with its index before each line."""
+    try:
+        for job in array.as_completed():
+            for line in job.logs():
+                click.echo(f"{job.label} | {harmless(line)}")
+    except KeyboardInterrupt:
+        raise interrupted(f"array {array.id} goes on: osd job wait {array.id}") from None
+
+
 def report(settings: Settings, job: Job) -> None:
     """Print the job's id, or its record."""
     if settings.output == "json":
@@ -225,12 +276,14 @@ def report(settings: Settings, job: Job) -> None:
 def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
     """Wait, print what the script printed on both streams, and return the exit code."""
     as_text = settings.output == "text"
+    if isinstance(job, JobArray) and given["follow"] and as_text:
+        print_members(job)
 
     def print_what_it_printed() -> None:
-        if as_text and not given["follow"]:
+        if as_text and not given["follow"] and not isinstance(job, JobArray):
             print_streams(job, follow=False)
 
-    if given["follow"] and as_text:
+    if given["follow"] and as_text and not isinstance(job, JobArray):
         print_streams(job, follow=True)
     patience = None if given["wait"] == inf else given["wait"]
     status = await_end(job, settings, patience, before_last=print_what_it_printed)

@@ -6,24 +6,37 @@ from __future__ import annotations
 import collections
 import json
 import sys
+from collections.abc import Iterator
 
 import click
 
 from pyosd.cli.codes import Exit
-from pyosd.cli.job_verb import JobListing, JobVerb, any_jobs, jobs_of, one_job, some_jobs
-from pyosd.cli.job_view import COLUMNS, explanation, record_of
+from pyosd.cli.job_verb import (
+    JobListing,
+    JobVerb,
+    any_jobs,
+    job_of,
+    jobs_of,
+    one_job,
+    some_jobs,
+    whole_of,
+    wholes_of,
+)
+from pyosd.cli.job_view import COLUMNS, counted, explanation, record_of, standing
 from pyosd.cli.logs import logs
 from pyosd.cli.params import MOMENT
 from pyosd.cli.report import report, retry
 from pyosd.cli.verb import Failure, Settings
 from pyosd.cli.watch import wait, watch
+from pyosd.job_array import JobArray, known
 from pyosd.job_status import JobState, JobStatus
-from pyosd.jobs import Job
+from pyosd.target import Target
 from pyosd.types import ObjectRef
 
 __all__ = ["job", "ls"]
 
 LAST_LINES = 10
+WELL = (JobState.COMPLETED, JobState.CANCELLED)
 
 
 @click.group()
@@ -44,6 +57,7 @@ def job() -> None:
 @click.option("--until", type=MOMENT, help="Only jobs submitted before then.")
 @click.option("--head", type=click.IntRange(0), metavar="N", help="Only the first N submitted.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N submitted.")
+@click.option("--members", is_flag=True, help="Instead of an array its members, a line each.")
 @click.pass_obj
 def ls(
     settings: Settings,
@@ -53,8 +67,12 @@ def ls(
     until: float | None,
     head: int | None,
     tail: int | None,
+    members: bool,
 ) -> None:
-    """List jobs in the order they were submitted: those named, else all there are."""
+    """List jobs in the order they were submitted: those named, else all there are.
+
+    An array of jobs is one line; its members are named ARRAY[INDEX].
+    """
     if head is not None and tail is not None:
         raise click.UsageError("--head and --tail exclude each other")
     with settings.connect() as target:
@@ -62,6 +80,8 @@ def ls(
             found = [each.status() for each in jobs_of(settings, target, addresses)]
         else:
             found = [each for pid in target.list_partitions() for each in target.jobs(pid)]
+        if members:
+            found = [each for status in found for each in members_of(target, status)]
     chosen = [
         each
         for each in found
@@ -70,6 +90,12 @@ def ls(
     chosen.sort(key=lambda each: (submitted(each), each.id))
     chosen = chosen[:head] if tail is None else chosen[max(0, len(chosen) - tail) :]
     settings.show([record_of(each) for each in chosen], COLUMNS, "iosd.jobs/1", "jobs")
+
+
+def members_of(target: Target, status: JobStatus) -> Iterator[JobStatus]:
+    """The members of an array; of another job itself."""
+    array = known(target, status)
+    return array.statuses() if isinstance(array, JobArray) else iter([status])
 
 
 def submitted(status: JobStatus) -> float:
@@ -103,10 +129,10 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
 def result(settings: Settings, address: ObjectRef) -> None:
     """Print what the script gave to osd.result().
 
-    Bytes come as they are, anything else as JSON.
+    Bytes come as they are, anything else as JSON; of an array the list of its members' results.
     """
     with settings.connect() as target:
-        each = target.job(settings.job(address))
+        each = whole_of(target, job_of(settings, target, address))
         state = each.status().state
         if not state.terminal:
             raise Failure(Exit.WRONG_STATE, f"{each.id} is {state.name}: osd job wait {each.id}")
@@ -116,22 +142,29 @@ def result(settings: Settings, address: ObjectRef) -> None:
     elif isinstance(value, bytes):
         sys.stdout.buffer.write(value)
     else:
-        click.echo(json.dumps(value, ensure_ascii=False))
+        try:
+            click.echo(json.dumps(value, ensure_ascii=False))
+        except TypeError:
+            text = f"members of {each.id} left bytes: osd job result '{each.id}[INDEX]'"
+            raise Failure(Exit.FAILED, text) from None
 
 
 @job.command(cls=JobVerb)
 @some_jobs
 @click.pass_obj
 def cancel(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
-    """End jobs that have not started; refused (18) for one that has."""
+    """End jobs that have not started; refused (18) for one that has.
+
+    Of an array the members that have not.
+    """
     with settings.connect() as target:
-        for each in jobs_of(settings, target, addresses):
+        for each in wholes_of(settings, target, addresses):
             if not each.cancel():
-                state = each.status().state.name
                 raise Failure(
-                    Exit.WRONG_STATE, f"{each.id} is {state}; to end a running one: osd job kill"
+                    Exit.WRONG_STATE,
+                    f"{each.id} is {standing(each.status())}; to end a running one: osd job kill",
                 )
-            settings.say(f"{each.id} CANCELLED")
+            settings.say(f"{each.id} {standing(each.status())}")
 
 
 @job.command(cls=JobVerb)
@@ -141,7 +174,8 @@ def kill(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """End jobs for sure, and say which state won."""
     with settings.connect() as target:
         for each in jobs_of(settings, target, addresses):
-            settings.say(f"{each.id} {each.kill().name}")
+            each.kill()
+            settings.say(f"{each.id} {standing(each.status())}")
 
 
 @job.command(cls=JobVerb)
@@ -151,7 +185,10 @@ def hold(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """Keep queued jobs from starting."""
     with settings.connect() as target:
         for each in jobs_of(settings, target, addresses):
-            settings.say(f"{each.id} {expect(each, each.hold(), JobState.HELD).name}")
+            state = each.hold()
+            if state is not JobState.HELD and not each.status().counts.get(JobState.HELD):
+                raise Failure(Exit.WRONG_STATE, f"{each.id} is {state.name}")
+            settings.say(f"{each.id} {standing(each.status())}")
 
 
 @job.command(cls=JobVerb)
@@ -161,14 +198,8 @@ def release(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
     """Let held jobs start."""
     with settings.connect() as target:
         for each in jobs_of(settings, target, addresses):
-            settings.say(f"{each.id} {each.release().name}")
-
-
-def expect(each: Job, state: JobState, wanted: JobState) -> JobState:
-    """Refuse when another state won."""
-    if state is not wanted:
-        raise Failure(Exit.WRONG_STATE, f"{each.id} is {state.name}")
-    return state
+            each.release()
+            settings.say(f"{each.id} {standing(each.status())}")
 
 
 @job.command(cls=JobVerb)
@@ -188,13 +219,27 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
 def why(settings: Settings, address: ObjectRef) -> None:
     """Say what a job waits for, or how it ended."""
     with settings.connect() as target:
-        each = target.job(settings.job(address))
+        each = whole_of(target, job_of(settings, target, address))
         state = each.status()
         log: list[str] = []
-        if state.done:
+        more = array_lines(each) if isinstance(each, JobArray) else []
+        if state.done and not more:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
-    for line in explanation(state, log):
+    for line in [*explanation(state, log), *more]:
         click.echo(line)
+
+
+def array_lines(array: JobArray) -> list[str]:
+    """What there is to say of an array's members."""
+    place, counts = array.place, array.status().counts
+    most = f", at most {place.at_once} at once" if place.at_once else ""
+    lines = [f"Members {place.index} to {place.indices[-1]}{most}: {counted(counts)}."]
+    states = zip(place.indices, array.states(), strict=True)
+    bad = [(index, state) for index, state in states if state.terminal and state not in WELL]
+    lines += [f"  {array.id}[{index}] {state.name}" for index, state in bad[:LAST_LINES]]
+    if bad:
+        lines.append(f"See: osd job why '{array.id}[{bad[0][0]}]'")
+    return lines
 
 
 for each in (wait, watch, logs, report, retry):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyosd.cli.codes import Exit
@@ -68,6 +69,37 @@ def limits_of(status: JobStatus) -> dict[str, float | int | None]:
     return {key: None if value in NO_LIMIT else value for key, value in given.items()}  # type: ignore[misc]
 
 
+def counted(counts: Mapping[JobState, int]) -> str:
+    """How many are in which state."""
+    return ", ".join(f"{count} {state.name}" for state, count in counts.items())
+
+
+def standing(status: JobStatus) -> str:
+    """The state; of an array those of its members, too."""
+    return f"{status.state.name} ({counted(status.counts)})" if status.counts else status.state.name
+
+
+def shown_id(status: JobStatus) -> str:
+    """How a job is named to people: a member of an array as ARRAY[INDEX]."""
+    place = status.array
+    if place is None or place.members:
+        return str(status.id)
+    return f"{place.array}[{place.index}]"
+
+
+def progress_in(status: JobStatus) -> float | None:
+    """As the script says; of an array the share of its members that have ended."""
+    if not status.counts:
+        return status.progress
+    ended = sum(count for state, count in status.counts.items() if state.terminal)
+    return ended / sum(status.counts.values())
+
+
+def message_of(status: JobStatus) -> str:
+    """The job's message; of an array that goes on, what its members do."""
+    return counted(status.counts) if status.counts and not status.done else status.message
+
+
 def array_of(status: JobStatus) -> Record | None:
     """Of an array, or of one of its members; None: it is neither."""
     place = status.array
@@ -95,8 +127,8 @@ def record_of(status: JobStatus) -> Record:
         "exit_code": status.exit_code,
         "signal": status.signal,
         "attempt": status.attempt,
-        "progress": status.progress,
-        "message": status.message,
+        "progress": progress_in(status),
+        "message": message_of(status),
         "submitted_ms": milliseconds(status.submitted),
         "started_ms": milliseconds(status.started),
         "ended_ms": milliseconds(status.ended),
@@ -139,8 +171,14 @@ def progress_of(row: Record) -> str:
     return "-" if row["progress"] is None else f"{row['progress']:.0%}"
 
 
+def name_of(row: Record) -> str:
+    """The job's id, of a member of an array ARRAY[INDEX]."""
+    array = row["array"]
+    return f"{array['id']}[{array['index']}]" if array and "index" in array else row["id"]
+
+
 COLUMNS = (
-    Column("JOB", lambda row: row["id"]),
+    Column("JOB", name_of),
     Column("STATE", lambda row: row["state"], colour=colour_of),
     Column("REASON", lambda row: str(row["reason"]["number"] or "-"), right=True, drop=2),
     Column("DONE", progress_of, right=True, drop=3),
@@ -160,7 +198,7 @@ COLUMNS = (
 )
 
 WATCH_COLUMNS = (
-    Column("JOB", lambda row: row["id"]),
+    Column("JOB", name_of),
     Column("STATE", lambda row: row["state"], colour=colour_of),
     Column("DONE", progress_of, right=True, drop=2),
     Column("RUN", lambda row: format_seconds(row["run_s"]), right=True, drop=1),
@@ -188,8 +226,11 @@ def exit_code(status: JobStatus, style: str = "state") -> int:
 
     Args:
         status: of a job that has ended.
-        style: "state": a code of conventions; "script": the script's own, 128 + n for signal n.
+        style: "state": a code of conventions; "script": the script's own, 128 + n for signal n; "worst":
+            of an array the greatest of its members' codes, else as "state".
     """
+    if style == "worst" and status.counts:
+        return max(CODES[state] for state in status.counts)
     if style == "script" and status.signal:
         return 128 + status.signal
     if style == "script" and (status.exit_code or status.state is JobState.COMPLETED):
@@ -212,8 +253,11 @@ def why_ended(status: JobStatus) -> str:
 def last_line(status: JobStatus) -> str:
     """What is said when a job has ended: state, duration, where the rest is."""
     text = (
-        f"{status.id} {status.state.name}{why_ended(status)} in {format_seconds(status.run_time)}"
+        f"{shown_id(status)} {status.state.name}{why_ended(status)} in "
+        f"{format_seconds(status.run_time)}"
     )
+    if status.counts and status.state is not JobState.COMPLETED:
+        return f"{text}: {counted(status.counts)}; see: osd job why {status.id}"
     if status.result_length:
         text += f"; result of {format_bytes(status.result_length)}: osd job result {status.id}"
     elif status.state is not JobState.COMPLETED:

@@ -17,8 +17,9 @@ from pyosd._polling import FOLLOW_MOST, Backoff, job_statuses
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cli.follow import interrupted, named
-from pyosd.cli.job_verb import JobVerb, jobs_of, some_jobs
+from pyosd.cli.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.verb import Settings
+from pyosd.job_array import JobArray
 from pyosd.job_status import JobStatus, Number
 from pyosd.jobs import Job
 from pyosd.types import AttributeId, ObjectRef
@@ -168,18 +169,21 @@ def logs(
 ) -> None:
     """Print what scripts have printed so far.
 
-    Of one job the bytes as they are; of several whole lines, each with its job's id before it.  Of
-    standard error the first 20 and the last 40 KiB are kept; a line tells how much is missing.
+    Of one job the bytes as they are; of several, or the members of an array, whole lines, each with its
+    job's id before it.  Of standard error the first 20 and the last 40 KiB are kept; a line tells how
+    much is missing.
     """
     with settings.connect() as target:
-        jobs = list({job.id: job for job in jobs_of(settings, target, addresses)}.values())
+        wholes = wholes_of(settings, target, addresses)
+        found = (each for job in wholes for each in (job if isinstance(job, JobArray) else [job]))
+        jobs = list({job.id: job for job in found}.values())
         outputs = [
             Output(
                 job,
                 stderr=each == "stderr",
                 to=sys.stderr.buffer if each != STREAMS[stream][0] else sys.stdout.buffer,
                 tail=tail,
-                prefix=f"{job.id} | " if len(jobs) > 1 else "",
+                prefix=f"{job.label} | " if len(jobs) > 1 else "",
             )
             for job in jobs
             for each in STREAMS[stream]

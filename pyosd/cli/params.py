@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from typing import Any
@@ -19,6 +20,7 @@ from pyosd.types import ObjectRef
 __all__ = [
     "ADDRESS",
     "AFTER",
+    "ARRAY",
     "ATTRIBUTE",
     "COLLECTION",
     "DURATION",
@@ -26,9 +28,13 @@ __all__ = [
     "MOMENT",
     "NUMBER",
     "OBJECT",
+    "RETRY_ON",
     "SIZE",
     "TAG",
+    "MemberRef",
 ]
+
+ARRAY_MOST = 10_000  # members
 
 
 class Address(click.ParamType[ObjectRef]):
@@ -157,6 +163,83 @@ def _uint32(text: str) -> int | None:
     return number if 0 <= number < 1 << 32 else None
 
 
+@dataclass(frozen=True)
+class MemberRef(ObjectRef):
+    """ARRAY[INDEX]: the ids are the array's."""
+
+    index: int = 0
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}[{self.index}]"
+
+
+class JobAddress(Address):
+    """A job: an address, or a member of an array, ARRAY[INDEX]."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ObjectRef:
+        """Parse; what the target calls a member is found out later."""
+        if isinstance(value, ObjectRef):
+            return value
+        array, bracket, index = str(value).partition("[")
+        if not bracket:
+            return super().convert(value, param, ctx)
+        if not index.endswith("]") or not index[:-1].isdecimal():
+            self.fail(f"'{value}' is not ARRAY[INDEX]", param, ctx)
+        whole = super().convert(array, param, ctx)
+        return MemberRef(whole.partition_id, whole.object_id, int(index[:-1]))
+
+
+class ArrayRange(click.ParamType[tuple[range, int]]):
+    """FIRST-LAST[%N], or one index."""
+
+    name = "FIRST-LAST[%N]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[range, int]:
+        """Parse to the indices and how many may run at once, 0: all."""
+        if isinstance(value, tuple):
+            return value
+        span, percent, most = str(value).partition("%")
+        first, _, last = span.partition("-")
+        last = last or first
+        if not (first.isdecimal() and last.isdecimal() and (most.isdecimal() or not percent)):
+            self.fail(f"'{value}' is not FIRST-LAST, as 0-15, or FIRST-LAST%N", param, ctx)
+        indices = range(int(first), int(last) + 1)
+        if not 0 < len(indices) <= ARRAY_MOST or indices[-1] >= 1 << 32:
+            self.fail(f"'{value}' is empty, or more than {ARRAY_MOST} indices", param, ctx)
+        if percent and not 0 < int(most) <= ARRAY_MOST:
+            self.fail(f"'{most}': at least 1 must run at once", param, ctx)
+        return indices, int(most or 0)
+
+
+class RetryOn(click.ParamType[dict[str, int]]):
+    """exit=CODE, oom, or both with a comma between."""
+
+    name = "exit=CODE,oom"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, int]:
+        """Parse to the arguments of Target.exec()."""
+        if isinstance(value, dict):
+            return value
+        found: dict[str, int] = {}
+        for word in str(value).split(","):
+            what, _, code = word.strip().partition("=")
+            if what == "oom" and not code:
+                found["retry_oom"] = True
+            elif what == "exit" and code.isdecimal() and 0 < int(code) < 256:
+                found["retry_exit"] = int(code)
+            else:
+                self.fail(
+                    f"'{word}' is neither oom nor exit=CODE with a code of 1 to 255", param, ctx
+                )
+        return found
+
+
 class AfterJob(click.ParamType[After]):
     """JOB, JOB:ok or JOB:any."""
 
@@ -194,7 +277,9 @@ class Tag(click.ParamType[tuple[str, str]]):
 ADDRESS = Address("ADDRESS", live.addresses)
 OBJECT = Address("PID/OID", live.addresses, inside=True)
 COLLECTION = Address("PID/CID", live.collections, inside=True)
-JOB = Address("JOB", live.jobs)
+JOB = JobAddress("JOB", live.jobs)
+ARRAY = ArrayRange()
+RETRY_ON = RetryOn()
 AFTER = AfterJob()
 SIZE = Size()
 DURATION = Duration()

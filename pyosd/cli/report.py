@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pyosd.cli.codes import Exit
-from pyosd.cli.job_verb import JobVerb, one_job
+from pyosd.cli.job_verb import JobVerb, job_of, one_job
 from pyosd.cli.job_view import NO_LIMIT, explanation, record_of
 from pyosd.cli.output import Record, format_bytes, format_seconds, format_time, harmless, print_json
 from pyosd.cli.params import TAG
@@ -132,7 +132,7 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     error.  No address of the target, no login.
     """
     with settings.connect() as target:
-        job = target.job(settings.job(address))
+        job = job_of(settings, target, address)
         status = job.status()
         found = report_of(job, status, describe(target), log)
     if settings.output == "json":
@@ -140,6 +140,13 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
         return
     for line in page(found, status):
         click.echo(line)
+
+
+def indices_of(status: JobStatus) -> range | None:
+    """Of an array, or the one of a member; None: the job is neither."""
+    if status.array is None:
+        return None
+    return status.array.indices or range(status.array.index, status.array.index + 1)
 
 
 def same_limits(limits: Limits) -> Limits:
@@ -166,7 +173,7 @@ def retry(
 
     Zone, name, pool, limits and idempotence are the old job's.  Code and arguments the target keeps
     only until a job ends: say --script FILE, and ARGS after --, again.  The new job names the old one
-    as its predecessor.
+    as its predecessor.  An array is run again whole, a member ARRAY[INDEX] as an array of that index.
     """
     settings: Settings = ctx.obj
     if script is None:
@@ -175,7 +182,7 @@ def retry(
         )
     code = read_script(ctx, script)
     with settings.connect() as target:
-        old = target.job(settings.job(address))
+        old = job_of(settings, target, address)
         status = old.status()
         if not status.done:
             raise Failure(
@@ -197,5 +204,7 @@ def retry(
             predecessor=old.id,
             key=key or "",
             surrogate=ref(old.id.partition_id),
+            array=indices_of(status),
+            at_once=status.array.at_once if status.array else 0,
         )
     click.echo(new.id)

@@ -40,17 +40,17 @@ def read_script(ctx: click.Context, file: str) -> bytes:
     return kept
 
 
-def embedded_options(code: bytes) -> list[str]:
-    """Return the words of the #OSD lines among the comments that open a script."""
-    words: list[str] = []
-    for raw in code.split(b"\n"):
+def embedded_options(code: bytes) -> list[tuple[int, list[str]]]:
+    """Return the words of the #OSD lines among the comments that open a script, by line number."""
+    found: list[tuple[int, list[str]]] = []
+    for number, raw in enumerate(code.split(b"\n"), 1):
         line = raw.strip()
         if line and not line.startswith(b"#"):
             break
         if line.startswith(MARK.encode()) and line[len(MARK) :][:1].isspace():
             text = line[len(MARK) :].decode(errors="replace")
             try:
-                words += shlex.split(text, comments=True)
+                found.append((number, shlex.split(text, comments=True)))
             except ValueError as error:
-                raise click.UsageError(f"line '{MARK}{text}': {error}") from None
-    return words
+                raise click.UsageError(f"line {number} of the script: {error}") from None
+    return found

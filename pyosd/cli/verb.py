@@ -17,6 +17,7 @@ from pyosd import errors
 from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, load_profile
 from pyosd.cli.output import FORMATS, Column, Record, colour_wanted, print_json, print_records
+from pyosd.cli.params import MemberRef
 from pyosd.types import ObjectRef, ref
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ class Settings:
         """The job meant by an address; a lone id is inside the profile's partition."""
         if address.object_id or not address.partition_id:
             return address
+        if isinstance(address, MemberRef):
+            whole = self.job(ref(address.partition_id))
+            return MemberRef(whole.partition_id, whole.object_id, address.index)
         if self.profile.partition is None:
             raise click.UsageError(f"'{address}' is not a job's id, PID/OID")
         return ref(self.profile.partition, address.partition_id)

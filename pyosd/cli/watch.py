@@ -98,9 +98,10 @@ def code_of(crowd: Crowd, style: str = "state") -> int:
 @click.option(
     "--exit-code",
     "style",
-    type=click.Choice(["state", "script"]),
+    type=click.Choice(["state", "script", "worst"]),
     default="state",
-    help="Exit with a code for the state, or the script's own.  [state]",
+    help="Exit with a code for the state, the script's own, or the worst of an array's members.  "
+    "[state]",
 )
 @click.pass_obj
 def wait(

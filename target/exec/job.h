@@ -176,7 +176,7 @@ struct osd_job_limits {
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
 #define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
-#define OSD_JOB_ATTEMPTS_MAX  3	    /* the first one and two after system faults */
+#define OSD_JOB_ATTEMPTS      3	    /* the first one and two after faults, if nothing else was asked */
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -251,6 +251,14 @@ struct osd_job_record {
 #define OSD_JOB_GRACE_SHIFT 19
 _Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
 	       "no flag of the wire's is above");
+
+/* How often it may be tried in all. */
+static inline unsigned osd_job_attempts(const struct osd_job_record *record)
+{
+	unsigned asked = (record->client_flags & OSD_EXEC_ATTEMPTS) >> 4;
+
+	return asked ? asked : OSD_JOB_ATTEMPTS;
+}
 
 /* How long a script that is ended may clean up; 0 in the record: as usual. */
 static inline uint64_t osd_job_grace_usec(const struct osd_job_record *record)

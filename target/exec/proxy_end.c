@@ -284,7 +284,7 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 		bool harmless =
 			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
 
-		if (harmless && record.attempt < OSD_JOB_ATTEMPTS_MAX) {
+		if (harmless && record.attempt < osd_job_attempts(&record)) {
 			again(run);
 			return;
 		}

@@ -207,7 +207,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	if (killed)
 		osd_job_record_end(record, OSD_STATE_CANCELLED, OSD_REASON_KILLED);
 	else if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) || is_orphan(exec, record) ||
-		 record->attempt >= OSD_JOB_ATTEMPTS_MAX)
+		 record->attempt >= osd_job_attempts(record))
 		osd_job_record_end(record, OSD_STATE_SANDBOX_LOST,
 				   wrote ? OSD_REASON_LOST_AFTER_WRITE
 					 : OSD_REASON_TARGET_RESTARTED);

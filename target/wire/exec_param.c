@@ -87,7 +87,7 @@ static const char *decode_tag(struct osd_rd *value, struct osd_exec_params *para
 static const char *decode_flags(struct osd_rd *value, struct osd_exec_params *params)
 {
 	const uint32_t known = OSD_EXEC_HOLD | OSD_EXEC_IDEMPOTENT | OSD_EXEC_END_ON_ABORT |
-			       OSD_EXEC_RETRY_OOM | OSD_EXEC_RETRY_EXIT |
+			       OSD_EXEC_RETRY_OOM | OSD_EXEC_ATTEMPTS | OSD_EXEC_RETRY_EXIT |
 			       OSD_EXEC_CODE_FORM;
 
 	params->flags = (uint32_t)osd_rd_be(value, 4);

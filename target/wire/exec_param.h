@@ -65,6 +65,7 @@ enum osd_exec_flags {
 	OSD_EXEC_IDEMPOTENT = 0x02,   /* may be run again after it has written */
 	OSD_EXEC_END_ON_ABORT = 0x04, /* aborting the waiting command ends the job */
 	OSD_EXEC_RETRY_OOM = 0x08,    /* run again when out of memory */
+	OSD_EXEC_ATTEMPTS = 0xf0,     /* b7-b4: how often it may be tried in all; 0: 3 */
 	OSD_EXEC_RETRY_EXIT = 0xff00, /* b15-b8: run again when the script exits so; 0: none */
 	OSD_EXEC_CODE_FORM = 0x70000, /* b18-b16: enum osd_code_form */
 };

@@ -89,7 +89,8 @@ def test_options_in_a_script() -> None:
         b"#OSD --too-late\n"
     )
     assert embedded_options(code) == [
-        *("--limit-mem", "256MiB", "--name", "two words", "--priority", "5")
+        (3, ["--limit-mem", "256MiB", "--name", "two words"]),
+        (5, ["--priority", "5"]),
     ]
 
 
