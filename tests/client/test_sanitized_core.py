@@ -7,13 +7,25 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.ahead import Task, run
 from tests.sanitize.builds import CORE, made
 
 ROOT = Path(__file__).resolve().parents[2]
+TASK = Task((sys.executable, "-m", "tests.client.test_sanitized_core"), 240, ROOT)
+
+
+@pytest.mark.slow
+@pytest.mark.is_task(CORE.task, TASK)
+@pytest.mark.skipif("IOSD_CORE_SANITIZED" in os.environ, reason="this is the sanitized run")
+def test_hostile_target_under_sanitizers() -> None:
+    made(CORE)
+    done = run(TASK)
+    assert done.returncode == 0, done.output[-8000:]
 
 
 def _library(name: str) -> str:
@@ -22,17 +34,13 @@ def _library(name: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.mark.slow
-@pytest.mark.after_task(CORE.task)
-@pytest.mark.skipif("IOSD_CORE_SANITIZED" in os.environ, reason="this is the sanitized run")
-def test_hostile_target_under_sanitizers(tmp_path: Path) -> None:
-    library = made(CORE).program("_core.abi3.so")
-    # A copy of the package, so that the extension everybody else uses stays as it is.
-    package = tmp_path / "pyosd"
+def main(folder: Path) -> int:
+    """Run the tests on a copy of the package, so that the extension everybody uses stays as it is."""
+    package = folder / "pyosd"
     shutil.copytree(ROOT / "pyosd", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    shutil.copy(library, package)
-    (tmp_path / "tests").mkdir()
-    shutil.copytree(ROOT / "tests/client", tmp_path / "tests/client")
+    shutil.copy(CORE.program("_core.abi3.so"), package)
+    (folder / "tests").mkdir()
+    shutil.copytree(ROOT / "tests/client", folder / "tests/client")
     preload = " ".join(map(_library, ("libasan.so", "libubsan.so")))
     environment = dict(
         os.environ,
@@ -41,21 +49,11 @@ def test_hostile_target_under_sanitizers(tmp_path: Path) -> None:
         IOSD_CORE_SANITIZED="1",
     )
     command = [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / ".pytest.ini")]
-    command += [
-        "--rootdir",
-        str(tmp_path),
-        "-o",
-        f"pythonpath={tmp_path}",
-        "-p",
-        "no:cacheprovider",
-    ]
-    done = subprocess.run(
-        [*command, "tests/client/test_hostile_target.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    command += ["--rootdir", str(folder), "-o", f"pythonpath={folder}", "-p", "no:cacheprovider"]
+    command += ["tests/client/test_hostile_target.py"]
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made_folder:
+        sys.exit(main(Path(made_folder)))
