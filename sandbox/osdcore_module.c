@@ -134,6 +134,11 @@ static PyObject *core_readinto(PyObject *module, PyObject *args)
 	return result;
 }
 
+PyDoc_STRVAR(pread_doc,
+	     "pread(version page, layout, head_fd, head_bytes, tail_fd, offset, buffer, /) "
+	     "-> bytes read\n\n"
+	     "From shared files, as far as the object goes; -1: look closer.");
+
 PyDoc_STRVAR(share_doc, "share(partition_id, object_id, /) -> (head_bytes, length, head_fd, "
 			"tail_fd, version_fd)\n\n"
 			"Read-only descriptors of an object's files, the caller's to close; -1 for "
@@ -217,9 +222,11 @@ static PyObject *core_on_end(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(changed_doc, "changed(things, stamps, /) -> [index, ...]\n\n"
-			  "Which of these dicts, or types by their dicts, have changed since the last call with\n"
-			  "these stamps (a bytearray, 8 bytes a thing).");
+PyDoc_STRVAR(
+	changed_doc,
+	"changed(things, stamps, /) -> [index, ...]\n\n"
+	"Which of these dicts, or types by their dicts, have changed since the last call with\n"
+	"these stamps (a bytearray, 8 bytes a thing).");
 
 /* Every change of a dict gives it a version no dict had before, up to 3.11; later we cannot tell
  * cheaply. */
@@ -274,6 +281,7 @@ static PyObject *core_changed(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
 	{"call", core_call, METH_VARARGS, call_doc},
 	{"readinto", core_readinto, METH_VARARGS, readinto_doc},
+	{"pread", osd_core_pread, METH_VARARGS, pread_doc},
 	{"share", core_share, METH_VARARGS, share_doc},
 	{"register", core_register, METH_O, register_doc},
 	{"changed", core_changed, METH_VARARGS, changed_doc},

@@ -22,4 +22,7 @@ bool osd_core_is_ended(PyObject *type);
 /* osdcore_map.c: adds the type Map to the module. */
 int osd_core_add_map(PyObject *module);
 
+/* osdcore_read.c: the method pread of the module. */
+PyObject *osd_core_pread(PyObject *module, PyObject *args);
+
 #endif

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast, overload
 
 from ._errors import ANSWERS, NotFound, OSDError
-from ._transport import CALL_IO_MAX, Call, Context
+from ._transport import Call, Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SandboxTransport", "core"]
 
 SHARE_ABOVE = 64 << 10  # smaller reads are cheaper as calls
+SHARE_AT_ONCE = 256 << 10  # who asks for more at a time means to read much
 SHARES_MAX = 64  # two descriptors each, of the 256 a job may hold
 PAGE_BYTES = 4096
 ATTEMPTS = 3
@@ -36,6 +37,7 @@ class Core(Protocol):
 
     call: Callable[..., tuple[int, int, bytes]]
     readinto: Callable[[int, int, int, WriteableBuffer], int]
+    pread: Callable[[memoryview, int, int, int, int, int, WriteableBuffer], int]
     share: Callable[[int, int], tuple[int, int, int, int, int]]
     Map: type
     register: Callable[[tuple[type[BaseException], ...]], None]
@@ -91,6 +93,11 @@ class Shared:
             if words[COUNTER] == before:
                 return count
         return None
+
+    def read_now(self, offset: int, buffer: memoryview) -> int:
+        """The usual case of readinto(), in one step; -1: it is another."""
+        head_fd, tail_fd, head_bytes = self.head_fd, self.tail_fd, self.head_bytes
+        return core.pread(self.words, self.layout, head_fd, head_bytes, tail_fd, offset, buffer)
 
     def check(self) -> None:
         """Raise NotFound or OutOfDate where these files are not the object any more."""
@@ -179,7 +186,7 @@ class SandboxTransport:
         if len(view) <= SHARE_ABOVE:
             return core.readinto(partition_id, object_id, offset, view)
         ids = (partition_id, object_id)
-        if ids in self._large or len(view) > CALL_IO_MAX:
+        if ids in self._large or len(view) > SHARE_AT_ONCE:
             count = self._read_shared(ids, offset, view)
             if count is not None:
                 return count
@@ -207,6 +214,9 @@ class SandboxTransport:
             shared = self._shared(ids)
             if shared is None:
                 return None
+            count = shared.read_now(offset, view)
+            if count >= 0:
+                return count
             try:
                 return shared.readinto(offset, view)
             except OutOfDate:
