@@ -168,6 +168,16 @@ REASONS: dict[int, Reason] = {
             ITSELF,
         ),
         (
+            114,
+            "",
+            "waiting for a sandbox, and none can be made now",
+            "the host is short of processes, memory or descriptors; it then runs by itself",
+            "The last sandbox that was asked for did not come up, or iosd-sandboxd has not answered "
+            "for a second. The hint of the job's status says which and why; another is asked for "
+            "after a pause of up to 5 s.",
+            ITSELF,
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

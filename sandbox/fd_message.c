@@ -83,7 +83,7 @@ ssize_t osd_fd_receive(int socket, void *buffer, size_t capacity, int *fds, size
 	count = take_fds(&message, received);
 	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || count > fd_capacity) {
 		osd_fds_close(received, count);
-		return -EMSGSIZE;
+		return message.msg_flags & MSG_TRUNC || count > fd_capacity ? -EMSGSIZE : -EMFILE;
 	}
 	memcpy(fds, received, count * sizeof(int));
 	*ret_fd_count = count;

@@ -143,7 +143,9 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_sandbox *san
 	groups = osd_cgroups_prepare(&daemon->cgroups, slot, &sandbox->limits,
 				     fds + SPAWN_FD_CGROUPS);
 	if (groups < 0)
-		return "the control group refuses these limits";
+		return groups == -EMFILE || groups == -ENFILE || groups == -ENOMEM
+			       ? "no descriptors or memory left for its control group"
+			       : "the control group refuses these limits";
 	if (!make_channels(sandbox, fds))
 		failed = "no descriptors or memory left for its channels";
 	else if (!osd_zygote_send(zygote, &message, fds, SPAWN_FD_CGROUPS + (size_t)groups))
@@ -224,7 +226,14 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 	}
 	sandbox->state = OSD_SANDBOX_LIVE;
 	sandbox->pidfd = pidfd;
-	sandbox->pid = pid_of(pidfd);
+	sandbox->pid = pidfd < 0 ? 0 : pid_of(pidfd);
+	if (sandbox->pid <= 0) { /* with its channels closed it exits, if it cannot be killed */
+		osd_target_refuse(daemon, sandbox->id, "no descriptors left for its process");
+		osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
+		memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+		osd_slot_kill(sandbox);
+		return;
+	}
 	memcpy(fds + 1, sandbox->target_fds, sizeof(sandbox->target_fds));
 	osd_put_be(body, (uint64_t)sandbox->pid, 4);
 	osd_target_send(daemon, OSD_SANDBOXD_SPAWNED, sandbox->id, body, sizeof(body), fds,
@@ -313,7 +322,7 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 	char text[240];
 	int error;
 
-	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE) {
+	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE || sandbox->pid <= 0) {
 		osd_target_refuse(daemon, id, "no such sandbox");
 		return;
 	}

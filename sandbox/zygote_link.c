@@ -397,12 +397,16 @@ static void hear_failure(struct osd_daemon *daemon, struct osd_zygotes *pool,
 void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index)
 {
 	struct osd_zygote *zygote = &pool->zygotes[index];
-	struct zygote_message message;
+	struct zygote_message message = {0};
 	size_t fd_count = 0;
 	int fd = -1;
 	ssize_t length =
 		osd_fd_receive(zygote->socket, &message, sizeof(message), &fd, 1, &fd_count);
 
+	if (length == -EMFILE && message.type == ZYGOTE_SPAWNED) {
+		osd_slot_spawned(daemon, &message, -1);
+		return;
+	}
 	if (length != sizeof(message)) {
 		gone(daemon, pool, index);
 		return;

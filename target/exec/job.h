@@ -71,6 +71,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "as many members run as the array may have at once; it starts when one of them ends")    \
 	X(113, WAITS_FOR_POOL, 0, "waiting for its pool, which does not serve",                    \
 	  "the administrator sees why with osd pool show; it then runs by itself")                 \
+	X(114, WAITS_FOR_SANDBOX, 0, "waiting for a sandbox, and none can be made now",            \
+	  "the host is short of processes, memory or descriptors; it then runs by itself")         \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \

@@ -112,6 +112,15 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 			if (exec->pool.fd < 0)
 				return; /* the connection was lost: the list is not what it was */
 		}
+		if (sandbox->kill_sent && sandbox->state == OSD_SANDBOX_TAKEN) {
+			if (now >= sandbox->give_up_usec) {
+				osd_pool_give_up(exec, sandbox);
+				if (exec->pool.fd < 0)
+					return;
+				continue;
+			}
+			*deadline = OSD_MIN(*deadline, sandbox->give_up_usec);
+		}
 		*deadline = OSD_MIN(*deadline, sandbox->kill_usec);
 	}
 }

@@ -73,7 +73,8 @@ struct osd_pool {
 	bool serving;		 /* iosd-sandboxd makes sandboxes for it */
 	bool failed;		 /* and cannot, see why */
 	char why[OSD_POOL_WHY_MAX];
-	uint64_t calm_usec;   /* after a refusal: no new SPAWN before this */
+	char lacking[OSD_POOL_WHY_MAX]; /* why the last sandbox asked for did not come up; "": it did */
+	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
 	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
 };
 
@@ -92,6 +93,11 @@ struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_
  * more, unless forced. */
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
 				 bool force, struct osd_fair_entry *entry);
+/* Why no sandbox can be had now, though iosd-sandboxd is there; NULL: one can, or soon.  Valid while
+ * exec->lock is held. */
+const char *osd_pool_lacks(const struct osd_exec *exec, const struct osd_pool *pool);
+/* Whether a job may start before long: else nobody should wait for one. */
+bool osd_pool_may_run(const struct osd_exec *exec, const struct osd_pool *pool);
 /* Jobs that have places, in all pools. */
 size_t osd_pools_places(const struct osd_exec *exec);
 /* What iosd-sandboxd says of a pool; none of a name we do not know. */

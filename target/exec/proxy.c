@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 
-#define LIMITS_USEC	5000000 /* iosd-sandboxd's answer to LIMITS */
+#define LIMITS_USEC	1000000 /* iosd-sandboxd's answer to LIMITS */
 #define YIELD_STEP_NSEC 50000
 #define YIELD_STEPS	20
 
@@ -187,17 +187,19 @@ static enum handed_over hand_over(struct osd_run *run)
 	struct osd_exec *exec = run->exec;
 	struct osd_job *job = run->job;
 	struct osd_job_record record;
-	bool wanted, limited;
+	bool wanted, limited, refused;
 
 	pthread_mutex_lock(&exec->lock);
 	limited = settle_limits(run);
+	refused = run->sandbox->limits_refused;
+	run->unheard = !limited && !refused && !run->sandbox->dead;
 	record = job->record;
 	wanted = !job->end_reason;
 	pthread_mutex_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
 	if (!limited)
-		return run->sandbox->limits_refused ? LIMITS_BAD : SANDBOX_BAD;
+		return refused ? LIMITS_BAD : SANDBOX_BAD;
 	if (get_content(run, &record, &content) != OSD_OK || store_record(run) != OSD_OK ||
 	    !open_session(run))
 		return STORE_BAD;

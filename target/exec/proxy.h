@@ -21,6 +21,7 @@ struct osd_run {
 	uint32_t call_seen;	      /* the call line before the job was handed over */
 	struct osd_run *next_started; /* exec->lock; of its pool's */
 	bool not_sent;		      /* started, but its sandbox did not take the job */
+	bool unheard;		      /* iosd-sandboxd did not answer: no attempt of the job's */
 };
 
 /* run.c.  exec->lock held. */

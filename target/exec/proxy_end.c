@@ -36,7 +36,7 @@ static void await_death(struct osd_run *run)
 		osd_pool_kill(exec, sandbox);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += DEATH_USEC / 1000000;
-	while (!sandbox->dead || !sandbox->exit_known)
+	while ((!sandbox->dead || !sandbox->exit_known) && !sandbox->given_up)
 		if (pthread_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
 			break;
 }
@@ -240,8 +240,10 @@ static void again(struct osd_run *run)
 	record->message[0] = '\0';
 	record->result_length = record->stdout_length = record->stderr_length =
 		record->result_object = 0;
-	record->flags &= OSD_JOB_IDEMPOTENT | OSD_JOB_WROTE | OSD_JOB_AFTER;
+	record->flags &= ~(uint32_t)(OSD_JOB_STDOUT_CUT | OSD_JOB_STDERR_CUT |
+				     OSD_JOB_RESULT_SPILLED | OSD_JOB_RESULT_JSON);
 	osd_exec_delay(exec, job, retry_delay_usec(record));
+	record->attempt -= run->unheard;
 	pthread_mutex_unlock(&exec->lock);
 }
 
@@ -284,7 +286,7 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 		bool harmless =
 			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
 
-		if (harmless && record.attempt < osd_job_attempts(&record)) {
+		if (harmless && (record.attempt < osd_job_attempts(&record) || run->unheard)) {
 			again(run);
 			return;
 		}

@@ -41,6 +41,7 @@ enum osd_sandbox_state {
 struct osd_sandbox {
 	struct osd_sandbox *next;
 	uint64_t id;
+	uint64_t asked_usec; /* since when iosd-sandboxd owes an answer, if it does; monotonic */
 	enum osd_sandbox_state state;
 	struct osd_pool *pool; /* constant */
 	unsigned references; /* the list, a proxy, the output thread in passing */
@@ -65,6 +66,8 @@ struct osd_sandbox {
 	uint64_t let_go_usec;
 	uint64_t kill_usec; /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;
+	uint64_t give_up_usec; /* after that: dead for us, if nothing was heard */
+	bool given_up;
 
 	/* Reuse (sandbox_keep.c). */
 	unsigned jobs;             /* run so far, the present one included */
@@ -133,6 +136,8 @@ void osd_pool_let_go(struct osd_sandbox *sandbox, uint64_t now_usec,
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
 			 const struct osd_sandbox_limits *limits);
 void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox);
+/* It was to be killed long ago: its job ends without it. */
+void osd_pool_give_up(struct osd_exec *exec, struct osd_sandbox *sandbox);
 /* The process is gone: wakes its proxy; unlinked once iosd-sandboxd has told how it ended. */
 void osd_pool_died(struct osd_exec *exec, struct osd_sandbox *sandbox);
 /* A word from a warming sandbox on its job socket. */

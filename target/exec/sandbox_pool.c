@@ -23,7 +23,13 @@
  * Short, because a script that has said it is over may go on, at no job's expense. */
 #define EXIT_USEC	  100000
 #define WARM_USEC	  10000000
-#define REFUSED_CALM_USEC 200000
+/* A job whose sandbox does not die in this time, because iosd-sandboxd is stopped, ends all the same:
+ * its calls are not answered any more. */
+#define DYING_USEC	  1000000
+/* Before another is asked for where one could not be made: so long, doubled each time. */
+#define CALM_FIRST_USEC	  200000
+#define CALM_MOST_USEC	  5000000
+#define ANSWER_USEC	  1000000 /* iosd-sandboxd answers a SPAWN in this time, or is stuck */
 /* Exit and fork take a processor for a millisecond each, part of it unpreemptible, just when the
  * answer to a waiting client is on its way through several threads; so they wait for so long when
  * others are READY. */
@@ -97,6 +103,7 @@ static bool spawn(struct osd_exec *exec, struct osd_pool *pool)
 		.next = exec->pool.list,
 		.pool = pool,
 		.id = exec->pool.next_id++,
+		.asked_usec = osd_monotonic_usec(),
 		.state = OSD_SANDBOX_SPAWNING,
 		.references = 1,
 		.pidfd = -1,
@@ -216,6 +223,35 @@ void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD
 	}
 }
 
+/* A sandbox did not come up: no other is asked for in a while.  Told once for each cause. */
+static void lacks(struct osd_pool *pool, const char *why)
+{
+	if (strncmp(pool->lacking, why, sizeof(pool->lacking) - 1) != 0)
+		osd_warning("no sandbox for pool %s: %s", pool->config.name, why);
+	snprintf(pool->lacking, sizeof(pool->lacking), "%s", why);
+	pool->calm_delay_usec =
+		OSD_MIN(OSD_MAX(2 * pool->calm_delay_usec, CALM_FIRST_USEC), CALM_MOST_USEC);
+	pool->calm_usec = osd_monotonic_usec() + pool->calm_delay_usec;
+}
+
+/* To a SPAWN, or how it ended. */
+static bool answer_is_due(const struct osd_sandbox *sandbox)
+{
+	return sandbox->state == OSD_SANDBOX_SPAWNING || (sandbox->dead && !sandbox->exit_known);
+}
+
+const char *osd_pool_lacks(const struct osd_exec *exec, const struct osd_pool *pool)
+{
+	uint64_t now = osd_monotonic_usec();
+
+	if (pool->lacking[0])
+		return pool->lacking;
+	for (const struct osd_sandbox *s = exec->pool.list; s; s = s->next)
+		if (s->pool == pool && answer_is_due(s) && now > s->asked_usec + ANSWER_USEC)
+			return "iosd-sandboxd does not answer";
+	return NULL;
+}
+
 void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
 	uint8_t bytes[1024];
@@ -234,36 +270,38 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
 			sandbox->kill_usec = OSD_NEVER;
+			sandbox->pool->lacking[0] = '\0';
+			sandbox->pool->calm_delay_usec = 0;
 			pthread_cond_signal(&sandbox->pool->work);
 			osd_pool_refill(exec);
 			return;
 		}
 		osd_log_quote(quoted, sizeof(quoted), (const char *)body, body_length);
-		osd_warning("sandbox %llu did not come up: %s", (unsigned long long)sandbox->id,
-			    quoted);
+		lacks(sandbox->pool, quoted);
 	}
 	osd_pool_kill(exec, sandbox);
 }
 
-void osd_pool_refused(struct osd_exec *exec, uint64_t id)
+void osd_pool_refused(struct osd_exec *exec, uint64_t id, const char *why)
 {
 	struct osd_sandbox *sandbox = osd_pool_find(exec, id);
 
 	if (!sandbox)
 		return;
 	if (sandbox->state != OSD_SANDBOX_SPAWNING) {
+		osd_warning("iosd-sandboxd refused limits: %s", why);
 		sandbox->limits_asked = false;
 		sandbox->limits_refused = true;
 		pthread_cond_broadcast(&exec->changed);
 		return;
 	}
-	sandbox->pool->calm_usec = osd_monotonic_usec() + REFUSED_CALM_USEC;
+	lacks(sandbox->pool, why);
 	unlink_sandbox(exec, sandbox);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-static struct osd_sandbox *find_ready(struct osd_exec *exec, const struct osd_pool *pool)
+static struct osd_sandbox *find_ready(const struct osd_exec *exec, const struct osd_pool *pool)
 {
 	struct osd_sandbox *found = NULL;
 
@@ -272,6 +310,13 @@ static struct osd_sandbox *find_ready(struct osd_exec *exec, const struct osd_po
 		if (sandbox->pool == pool && sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
 			found = sandbox;
 	return found;
+}
+
+bool osd_pool_may_run(const struct osd_exec *exec, const struct osd_pool *pool)
+{
+	if (!exec->pool.welcomed || pool->failed)
+		return false;
+	return !osd_pool_lacks(exec, pool) || find_ready(exec, pool);
 }
 
 struct osd_sandbox *osd_pool_take(struct osd_exec *exec, const struct osd_job *job)
@@ -352,6 +397,7 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		return;
 	sandbox->kill_sent = true;
 	sandbox->kill_usec = OSD_NEVER;
+	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
 	if (sandbox->state == OSD_SANDBOX_KEPT)
 		sandbox->state = OSD_SANDBOX_ENDING;
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
@@ -359,11 +405,20 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
+void osd_pool_give_up(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	osd_warning("sandbox %llu does not die: iosd-sandboxd does not answer",
+		    (unsigned long long)sandbox->id);
+	sandbox->given_up = true;
+	osd_pool_died(exec, sandbox);
+}
+
 void osd_pool_died(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
 	if (sandbox->dead)
 		return;
 	atomic_store(&sandbox->dead, true);
+	sandbox->asked_usec = osd_monotonic_usec(); /* how it ended */
 	sandbox->kill_usec = OSD_NEVER;
 	if (sandbox->pidfd >= 0)
 		epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->pidfd, NULL);

@@ -149,11 +149,12 @@ static void refused(struct osd_exec *exec, const struct osd_sandboxd_message *me
 	char quoted[256];
 
 	osd_log_quote(quoted, sizeof(quoted), (const char *)message->body, message->body_bytes);
-	osd_warning("iosd-sandboxd refused sandbox %llu: %s",
-		    (unsigned long long)message->sandbox_id, quoted);
 	if (message->sandbox_id) {
-		osd_pool_refused(exec, message->sandbox_id);
-	} else if (!exec->pool.welcomed && exec->pool.alive_max > 1) {
+		osd_pool_refused(exec, message->sandbox_id, quoted);
+		return;
+	}
+	osd_warning("iosd-sandboxd: %s", quoted);
+	if (!exec->pool.welcomed && exec->pool.alive_max > 1) {
 		exec->pool.alive_max /= 2; /* more than it keeps: fewer, then */
 		hello(exec);
 	}

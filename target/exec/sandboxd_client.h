@@ -16,7 +16,7 @@ bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64
 /* What has come in.  osd_pool_spawned takes the descriptors it wants, leaving -1. */
 void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS]);
 void osd_pool_exited(struct osd_exec *exec, uint64_t id, const struct osd_sandbox_exit *status);
-void osd_pool_refused(struct osd_exec *exec, uint64_t id);
+void osd_pool_refused(struct osd_exec *exec, uint64_t id, const char *why);
 void osd_pool_limits_set(struct osd_exec *exec, uint64_t id);
 void osd_pool_service_lost(struct osd_exec *exec);
 

@@ -308,7 +308,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 		return OSD_E_NOT_READY;
 	if (exec->pool.isolation_refused)
 		return OSD_E_ISOLATION;
-	if (submission->done && (!exec->pool.welcomed || pool->failed))
+	if (submission->done && !osd_pool_may_run(exec, pool))
 		return OSD_E_BUSY;
 	if (submission->done)
 		status = osd_exec_wait_reserve(exec, submission, ret_wait);

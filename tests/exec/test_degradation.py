@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What becomes of jobs while something under them is short, stuck, broken or full: they wait and say for
+what, or end and say why; ordinary commands do not notice; all is well again when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd import requests as rq
+from pyosd.exec_params import ExecParams
+from pyosd.job_status import JobState
+from pyosd.jobs import Job
+from pyosd.types import ObjectRef, ref
+from tests.exec.conftest import WAIT_S, ended
+from tests.expect import BUSY
+from tests.serving import Serving
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+COMPLETED, FAILED, LOST = JobState.COMPLETED, JobState.FAILED, JobState.SANDBOX_LOST
+FOREVER = "print('up')\nwhile True: pass"
+DEAF = "print('up')\nwhile True:\n    try:\n        n = 0\n        while True: n += 1\n    except: pass"
+PIDS = Path("/sys/fs/cgroup/pids")
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Serving]:
+    """A target whose daemons are stopped and starved here."""
+    with Serving("--isolation", "best", "--slots", "2") as served:
+        yield served
+
+
+@pytest.fixture
+def target(own: Serving) -> Iterator[pyosd.Target]:
+    with own.connect() as session:
+        yield session
+
+
+@pytest.fixture
+def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
+    zone = ref(target.create_partition())
+    yield zone
+    for status in target.jobs(zone.partition_id):
+        if not status.done:
+            target.job(status.id).kill(WAIT_S)
+    target.remove_partition(zone.partition_id, contents=True)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.005)
+
+
+def zygotes(serving: Serving) -> list[int]:
+    """Not what they have forked."""
+    daemon = serving.pids["iosd-sandboxd"]
+    children = Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
+    return [pid for pid in map(int, children) if command_of(pid).startswith(b"iosd-zygote")]
+
+
+def command_of(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+@contextlib.contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def busy(target: pyosd.Target, zone: ObjectRef) -> bool:
+    """Whether a synchronous EXEC is refused; else it uses up a spare sandbox, if there is one."""
+    request = rq.execute(zone, b"pass", ExecParams(wait=0.2), synchronous=True)
+    return target.reply(request).response.status == BUSY
+
+
+def waiting(target: pyosd.Target, zone: ObjectRef, why: str) -> list[Job]:
+    """Jobs that wait for a sandbox, and say why none can be made."""
+    until(lambda: busy(target, zone))
+    jobs = [target.exec("pass", zone=zone) for _ in range(3)]
+    for job in jobs:
+        status = job.status()
+        assert (status.state, status.reason) == (JobState.QUEUED, 114)
+        assert why in status.hint
+    serves_on(target, zone)
+    return jobs
+
+
+def serves_on(target: pyosd.Target, zone: ObjectRef) -> None:
+    """Ordinary commands do not notice."""
+    obj = target.create(zone.partition_id)
+    target.write(obj, 0, b"x" * 10_000)
+    assert target.read(obj, 0, 10_000) == b"x" * 10_000
+
+
+# ---- iosd-sandboxd ------------------------------------------------------------------------------
+
+
+def test_stopped(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
+    """Jobs wait and say that it does not answer, who would wait is told BUSY; a kill ends what is
+    deaf to it in bounded time; all run when it goes on."""
+    deaf = target.exec(DEAF, zone=zone)
+    assert next(deaf.iter_output(follow=True)) == b"up\n"
+    with stopped(own.pids["iosd-sandboxd"]):
+        jobs = waiting(target, zone, "iosd-sandboxd does not answer")
+        start = time.monotonic()
+        assert deaf.kill(WAIT_S) is JobState.CANCELLED
+        assert time.monotonic() - start < 10
+    for job in jobs:
+        assert ended(job.wait(WAIT_S), COMPLETED, 0).attempt == 1
+    until(lambda: not busy(target, zone))
+
+
+def test_its_limits_are_not_set_while_it_is_stopped(
+    own: Serving, target: pyosd.Target, zone: ObjectRef
+) -> None:
+    """Which is no attempt of the job's."""
+    ended(target.exec("pass", zone=zone).wait(WAIT_S), COMPLETED, 0)  # the next is warm
+    with stopped(own.pids["iosd-sandboxd"]):
+        job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem="100MiB"))
+        until(lambda: (now := job.status()).generation > 2 and now.state is JobState.QUEUED)
+    assert ended(job.wait(WAIT_S), COMPLETED, 0).attempt == 1
+
+
+def test_no_descriptors(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
+    daemon = own.pids["iosd-sandboxd"]
+    before = resource.prlimit(daemon, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon, resource.RLIMIT_NOFILE, (16, before[1]))  # it has more
+    try:
+        jobs = waiting(target, zone, "no descriptors")
+    finally:
+        resource.prlimit(daemon, resource.RLIMIT_NOFILE, before)
+    for job in jobs:
+        ended(job.wait(WAIT_S), COMPLETED, 0)
+    assert own.pids["iosd-sandboxd"] == daemon, "it was not restarted for that"
+
+
+@contextlib.contextmanager
+def group_of_one(pids: list[int]) -> Iterator[None]:
+    """As if the host had no process left."""
+    group = PIDS / f"iosd-test-{os.getpid()}"
+    homes = {pid: Path(f"/proc/{pid}/cgroup").read_text() for pid in pids}
+    group.mkdir()
+    try:
+        for pid in pids:
+            (group / "cgroup.procs").write_text(str(pid))
+        (group / "pids.max").write_text("1")
+        yield
+    finally:
+        (group / "pids.max").write_text("max")
+        for pid, home in homes.items():
+            line = next(each for each in home.splitlines() if ":pids:" in each)
+            (PIDS / line.rpartition(":")[2].lstrip("/") / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+@pytest.mark.skipif(not PIDS.is_dir(), reason="needs the pids controller of cgroup v1")
+def test_no_processes(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
+    with group_of_one(zygotes(own)):
+        jobs = waiting(target, zone, "cannot fork a sandbox: Resource temporarily unavailable")
+    for job in jobs:
+        ended(job.wait(WAIT_S), COMPLETED, 0)
+
+
+def test_no_memory(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
+    """Its own limit, which what it forks has too."""
+    zygote = zygotes(own)[0]
+    before = resource.prlimit(zygote, resource.RLIMIT_AS)
+    resource.prlimit(zygote, resource.RLIMIT_AS, (1 << 20, before[1]))
+    try:
+        jobs = waiting(target, zone, "Cannot allocate memory")
+    finally:
+        for pid in zygotes(own):
+            resource.prlimit(pid, resource.RLIMIT_AS, before)
+    for job in jobs:
+        ended(job.wait(WAIT_S), COMPLETED, 0)
+
+
+def test_a_limit_nobody_can_give(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
+    job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem=1 << 63))
+    ended(job.wait(WAIT_S), LOST, 406)
+    ended(target.exec("pass", zone=zone).wait(WAIT_S), COMPLETED, 0)
+
+
+def test_killed_in_the_middle_of_a_spawn(
+    own: Serving, target: pyosd.Target, zone: ObjectRef
+) -> None:
+    """It has asked its zygote, which has not answered, and dies; then the same with the zygote."""
+    for victim in ("iosd-sandboxd", "zygote"):
+        with contextlib.suppress(ProcessLookupError), stopped(*zygotes(own)):
+            jobs = waiting(target, zone, "iosd-sandboxd does not answer")
+            if victim == "zygote":
+                os.kill(zygotes(own)[0], signal.SIGKILL)
+            else:
+                own.kill(victim)
+                own.restarted()
+        for job in jobs:
+            ended(job.wait(WAIT_S), COMPLETED, 0)
