@@ -2,8 +2,10 @@
 """What is sent for a job: source text, whether it was given as text, as a file, or as a function;
 or byte-code, from a .pyc file; packed where that pays.
 
-Functions travel as source with JSON arguments; nothing is pickled.  What cannot travel (closures,
-lambdas, decorators, the globals of a module) is refused here, before anything is submitted.
+Functions travel as source with JSON arguments; nothing is pickled.  What a function uses of modules
+that its own module imported, and functions of the standard library, travel by name: a sandbox imports
+them.  What cannot travel (closures, lambdas, decorators, other globals) is refused here, before
+anything is submitted.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import dis
 import inspect
 import json
 import os
+import sys
 import textwrap
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
 from pyosd.exec_params import ArgsEncoding, ExecFlag
@@ -74,6 +77,9 @@ def map_source(function: Callable[..., object]) -> str:
 
 
 def _definition(function: Callable[..., object]) -> str:
+    imported = _import_by_name(function, getattr(function, "__name__", ""))
+    if imported:
+        return f"from __future__ import annotations\n{imported}\n"
     if not isinstance(function, FunctionType):
         raise TypeError(f"only a plain function can be sent, not {type(function).__name__}")
     name = function.__name__
@@ -82,15 +88,7 @@ def _definition(function: Callable[..., object]) -> str:
     if function.__closure__:
         names = ", ".join(function.__code__.co_freevars)
         raise ValueError(f"{name}() uses variables of an outer function ({names}): pass arguments")
-    known = function.__globals__
-    missing = {
-        each
-        for each in _global_names(function.__code__)
-        if each in known and each != name and not hasattr(builtins, each)
-    }
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise ValueError(f"{name}() uses globals of its module ({names}): import or define inside")
+    imports = _imports(function)
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except OSError:
@@ -98,7 +96,40 @@ def _definition(function: Callable[..., object]) -> str:
     definition = ast.parse(source).body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         raise ValueError(f"{name}() has decorators or is async: send a plain def")
-    return "from __future__ import annotations\n" + source
+    return "\n".join(["from __future__ import annotations", *imports, source])
+
+
+def _imports(function: FunctionType) -> list[str]:
+    """Statements that import what the function uses of other modules.
+
+    Raises: ValueError: it uses a global that no statement imports.
+    """
+    known, own = function.__globals__, function.__name__
+    used = {
+        each
+        for each in _global_names(function.__code__)
+        if each in known and each != own and not hasattr(builtins, each)
+    }
+    found = {each: _import_by_name(known[each], each) for each in sorted(used)}
+    missing = ", ".join(each for each, statement in found.items() if not statement)
+    if missing:
+        raise ValueError(f"{own}() uses globals of its module ({missing}): import or define inside")
+    return [*found.values()]
+
+
+def _import_by_name(thing: object, name: str) -> str:
+    """The statement that gives a module, or what the standard library has, that name; "": none."""
+    if isinstance(thing, ModuleType):
+        module = "osd" if thing.__name__ == "pyosd.osd" else thing.__name__
+        return f"import {module} as {name}" if module != "__main__" else ""
+    home, own = getattr(thing, "__module__", None), getattr(thing, "__name__", None)
+    if not isinstance(home, str) or not isinstance(own, str) or not name.isidentifier():
+        return ""
+    if home.partition(".")[0] not in sys.stdlib_module_names or home == "__main__":
+        return ""
+    if getattr(sys.modules.get(home), own, None) is not thing:
+        return ""
+    return f"from {home} import {own} as {name}"
 
 
 def code_bytes(code: Code) -> bytes:

@@ -7,9 +7,10 @@ run is its output, in which ... stands for anything on a line.
 
 from __future__ import annotations
 
+import linecache
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.cli.warm import warm_osd
 
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 MARK = "@@ block "
+Capture = Callable[[], str]
 
 
 @dataclass
@@ -46,6 +48,36 @@ def steps(page: str) -> Iterator[Step]:
             last.expected = text
     if last:
         yield last
+
+
+def python_steps(page: str) -> Iterator[Step]:
+    """Blocks of Python, each with the output shown behind it."""
+    last: Step | None = None
+    for found in BLOCK.finditer(page):
+        if found[1] == "python":
+            if last:
+                yield last
+            last = Step(found[2], page.count("\n", 0, found.start()) + 2)
+        elif found[1] == "text" and last is not None and last.expected is None:
+            last.expected = found[2]
+    if last:
+        yield last
+
+
+def run_python(page: Path, namespace: dict[str, object], capture: Capture) -> None:
+    """Run a page's blocks of Python, one after the other, with the names given to the first.
+
+    capture: gives what was printed since it was called last.
+    """
+    for step in python_steps(page.read_text()):
+        name = f"{page.name}:{step.line}"
+        linecache.cache[name] = (len(step.commands), None, step.commands.splitlines(True), name)
+        exec(compile(step.commands, name, "exec"), namespace)
+        found = capture()
+        if step.expected is not None:
+            assert matches(step.expected, found), (
+                f"{name}: expected\n{step.expected}\nfound\n{found}"
+            )
 
 
 def as_script(todo: list[Step]) -> str:

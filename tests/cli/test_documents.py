@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import pyosd.testing
-from tests.cli.documents import run_page, run_shell
+from pyosd.types import ref
+from tests.cli.documents import BLOCK, python_steps, run_page, run_python, run_shell
 from tests.conftest import unavailable
 from tests.processes import children_of_this, long_lived
 from tests.serving import missing, sandboxes_missing
@@ -54,3 +56,44 @@ def test_examples_of_the_manual_pages(environment: dict[str, str], tmp_path: Pat
     done = run_shell("\n".join(lines), tmp_path, environment, DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("b'hello world\\n'") == 3
+
+
+@pytest.mark.parametrize("name", ["query.md", "jobs.md"])
+def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
+
+
+def test_examples_of_the_client(
+    target: pyosd.testing.ServedTarget, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {"url": target.url, "__name__": "page"}
+    run_python(ROOT / "docs" / "client.md", names, lambda: capsys.readouterr().out)
+
+
+def test_examples_of_scripts(target: pyosd.testing.ServedTarget) -> None:
+    page = [*python_steps((ROOT / "docs" / "scripts.md").read_text())]
+    expected = "".join(step.expected or "" for step in page)
+    with target.connect() as session:
+        code = "\n".join(step.commands for step in page)
+        for run in (target.run, target.exec):
+            outcome = run(code, zone=ref(session.create_partition()))
+            assert outcome.output.decode() == expected, outcome.stderr.decode()
+
+
+def test_example_of_the_readme(target: pyosd.testing.ServedTarget) -> None:
+    (step,) = python_steps((ROOT / "README.md").read_text())
+    with target.connect() as session:
+        if 0x10000 not in session.list_partitions():
+            session.create_partition(0x10000)
+    code, count = re.subn(r'"iscsi://[^"]*"', repr(target.url), step.commands)
+    assert count == 1
+    exec(compile(code, "README.md", "exec"), {"__name__": "page"})
+
+
+def test_no_block_is_left_out() -> None:
+    """Whatever looks like a program is one of those that are run here, in the tour or elsewhere."""
+    run = {"sh tour", "python", "python test", "text", "", "toml"}
+    for page in ("tutorial.md", "query.md", "jobs.md", "client.md", "scripts.md"):
+        kinds = {each[1] for each in BLOCK.finditer((ROOT / "docs" / page).read_text())}
+        left = {each for each in kinds if each not in run and not each.startswith("python file=")}
+        assert left <= ({"sh"} if page == "tutorial.md" else set()), f"{page}: {left}"

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
+import statistics
 import zlib
 from collections.abc import Callable
+from json import loads
 from pathlib import Path
+from re import sub as re_sub
 
 import pytest
 
@@ -37,8 +41,12 @@ def needs_a_global(a: int) -> int:
     return a * FACTOR
 
 
-def needs_a_module() -> str:
-    return os.name
+def needs_modules(text: str) -> list[object]:
+    return [os.fspath(text), re_sub("a", "b", text), zlib.crc32(b""), loads("[1]")]
+
+
+def needs_a_local_name() -> int:
+    return plain(1)
 
 
 @functools.cache
@@ -85,11 +93,19 @@ def test_function_travels_as_source() -> None:
     assert run(source, call_arguments([4, 5], {"b": 3})) == 65
 
 
+def test_imports_travel_by_name() -> None:
+    source = function_source(needs_modules)
+    assert run(source, call_arguments(["x/a"], {})) == ["x/a", "x/b", 0, [1]]
+    assert run(function_source(pow), call_arguments([2, 5], {})) == 32
+    assert run(function_source(math.hypot), call_arguments([3, 4], {})) == 5.0
+    assert run(function_source(statistics.mean), call_arguments([[1, 3]], {})) == 2
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
         (needs_a_global, "FACTOR"),
-        (needs_a_module, "os"),
+        (needs_a_local_name, "plain"),
         (lambda: 1, "lambda"),
         (closure(), "inner_value"),
         (coroutine, "plain def"),
@@ -100,7 +116,7 @@ def test_functions_that_cannot_travel(function: Callable[..., object], why: str)
         function_source(function)
 
 
-@pytest.mark.parametrize("thing", [decorated, print, str.upper, functools.partial(plain, 1)])
+@pytest.mark.parametrize("thing", [decorated, str.upper, functools.partial(plain, 1)])
 def test_things_that_are_no_functions(thing: Callable[..., object]) -> None:
     with pytest.raises(TypeError, match="plain function"):
         function_source(thing)
