@@ -66,6 +66,7 @@ def _on_large_pool(plan: Plan) -> Iterator[Row]:
     kills, seconds, pairs = (10, 0.5, 2) if plan.quick else (100, 3.0, 7)
     with bench_target("--slots", str(HOSTILE_SLOTS)) as target:
         yield from sandboxes.rows(target, kills, seconds, pairs)
+    yield sandboxes.numpy_row()
 
 
 def _on_reusing_target(plan: Plan) -> Iterator[Row]:

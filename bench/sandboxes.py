@@ -11,13 +11,20 @@ from pathlib import Path
 
 import pyosd
 from bench.stats import Row, at_most, missing, percentile, row_of_pairs, row_of_tail
-from bench.target import BenchTarget
+from bench.target import SOURCE, BenchTarget, bench_target
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
 from pyosd.types import ObjectRef
+from scheduler import packages
 
 MIB = 1 << 20
 IDLE_BYTES = MIB
+IDLE_NUMPY_BYTES = MIB * 8 // 5
+SETS = SOURCE / "build" / "packages"
+NUMPY_POOL = (
+    *("--package-sets", str(SETS), "--pool", "numpy:packages=numpy,max=5"),
+    *("--pool", "default:min=0,warm_spare=0"),  # so that all that are there are numpy's
+)
 SETTLE_S = 30.0
 KILLS = (("kill_p99", 64, 0.010), ("kill_p99_large", 512, 0.050))  # MiB dirty, aim in seconds
 DIRTY = "import osd\nkept = b'\\1' * ({mib} << 20)\nosd.progress(1.0)\nwhile True:\n    pass\n"
@@ -85,7 +92,7 @@ def _charged(pid: int) -> int | None:
     return None
 
 
-def _memory_row(target: BenchTarget) -> Row:
+def _memory_row(target: BenchTarget, row_id: str, bound: int) -> Row:
     aim = at_most(1)
     deadline = time.monotonic() + SETTLE_S
     before: list[int | None] = []
@@ -95,14 +102,33 @@ def _memory_row(target: BenchTarget) -> Row:
         if found and found == before:
             break
         if time.monotonic() > deadline:
-            return missing("sandbox_memory", aim, "no idle sandboxes were found")
+            return missing(row_id, aim, "no idle sandboxes were found")
         before = found
     charged = [each for each in found if each is not None]
     if not charged:
-        return missing("sandbox_memory", aim, "sandboxes have no memory control group here")
+        return missing(row_id, aim, "sandboxes have no memory control group here")
     method = f"charged to the control groups of {len(charged)} idle, ready sandboxes; baseline: aim"
-    pairs = [(each / 1024, IDLE_BYTES / 1024) for each in charged]
-    return row_of_pairs("sandbox_memory", pairs, aim, method, unit="KiB")
+    pairs = [(each / 1024, bound / 1024) for each in charged]
+    return row_of_pairs(row_id, pairs, aim, method, unit="KiB")
+
+
+def numpy_row() -> Row:
+    """sandbox_memory_numpy, with a target of its own, whose only idle sandboxes have numpy."""
+    try:
+        packages.find("numpy", SETS)
+    except packages.PackagesError:
+        try:
+            packages.build("numpy", ["numpy"], sets=SETS)
+        except packages.PackagesError as error:
+            return missing("sandbox_memory_numpy", at_most(1), str(error))
+    with bench_target(*NUMPY_POOL) as target:
+        with pyosd.connect(target.url) as osd:
+            deadline = time.monotonic() + SETTLE_S
+            while {pool.name: pool.ready for pool in osd.pools()}["numpy"] < 1:
+                if time.monotonic() > deadline:
+                    return missing("sandbox_memory_numpy", at_most(1), "the pool does not serve")
+                time.sleep(0.1)
+        return _memory_row(target, "sandbox_memory_numpy", IDLE_NUMPY_BYTES)
 
 
 # ---- kill --------------------------------------------------------------------------------------
@@ -196,7 +222,7 @@ def _hostile_row(osd: pyosd.Target, zone: ObjectRef, seconds: float, pairs: int)
 
 def rows(target: BenchTarget, kills: int, seconds: float, pairs: int) -> Iterator[Row]:
     """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile; the target has 5 slots."""
-    yield _memory_row(target)
+    yield _memory_row(target, "sandbox_memory", IDLE_BYTES)
     with pyosd.connect(target.url) as osd:
         zone = osd.partition(osd.create_partition())
         yield from _kill_rows(osd, zone, kills)

@@ -52,6 +52,7 @@ struct osd_zygote {
 	int socket;
 	unsigned forks;
 	uint64_t born_usec; /* monotonic */
+	uint64_t set_bytes; /* zygote_frame.h, ZYGOTE_READY */
 	bool ready, retiring;
 };
 

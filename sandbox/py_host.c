@@ -125,18 +125,24 @@ static PyObject *load_osd(const char *directory)
 	return prepare;
 }
 
-/* prepare(pool, folder, set, preload) of _warm.py gives run and clean. */
-static bool warm_up(PyObject *prepare, const struct osd_host_packages *packages)
+/* prepare(pool, folder, set, preload, statm) of _warm.py gives run, clean and the set's bytes. */
+static bool warm_up(PyObject *prepare, const struct osd_host_packages *packages,
+		    uint64_t *ret_set_bytes)
 {
-	PyObject *both = PyObject_CallFunction(prepare, "ssss", packages->pool, packages->folder,
-					       packages->set ? packages->set : "",
-					       packages->preload);
+	PyObject *all = PyObject_CallFunction(prepare, "ssssi", packages->pool, packages->folder,
+					      packages->set ? packages->set : "",
+					      packages->preload, packages->statm_fd);
+	unsigned long long bytes;
 
-	/* with the reference to both */
-	return both && PyArg_ParseTuple(both, "OO", &host_run, &host_clean);
+	/* with the reference to them */
+	if (!all || !PyArg_ParseTuple(all, "OOK", &host_run, &host_clean, &bytes))
+		return false;
+	*ret_set_bytes = bytes;
+	return true;
 }
 
-bool osd_host_start(const struct osd_host_packages *packages, char *text, size_t size)
+bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_bytes, char *text,
+		    size_t size)
 {
 	PyObject *prepare;
 
@@ -149,7 +155,7 @@ bool osd_host_start(const struct osd_host_packages *packages, char *text, size_t
 	prepare = load_osd(packages->osd);
 	if (!prepare)
 		return failed(text, size, "cannot load the package osd");
-	if (!warm_up(prepare, packages))
+	if (!warm_up(prepare, packages, ret_set_bytes))
 		return failed(text, size, "cannot prepare sandboxes");
 	return true;
 }

@@ -28,10 +28,13 @@ struct osd_host_packages {
 	const char *folder;  /* of the pool's package set */
 	const char *set;     /* its id; NULL: there is none */
 	const char *preload; /* modules of it to import, separated by commas; "": as it says itself */
+	int statm_fd;	     /* /proc/self/statm; -1: none */
 };
 
-/* Interpreter, allowed modules, package osd, the pool's package set; text on failure. */
-bool osd_host_start(const struct osd_host_packages *packages, char *text, size_t size);
+/* Interpreter, allowed modules, package osd, the pool's package set; text on failure.
+ * *ret_set_bytes: data of the set's modules, which every sandbox has and no job asked for. */
+bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_bytes, char *text,
+		    size_t size);
 
 /* fork(2) with the interpreter's and the C library's own preparations; -errno on failure. */
 pid_t osd_host_fork(void);

@@ -297,7 +297,9 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
 		      const struct osd_sandbox_limits *limits, struct osd_step *step)
 {
+	const struct osd_zygote *zygote = &daemon->pools[sandbox->pool].zygotes[sandbox->zygote];
 	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
+	struct osd_sandbox_limits own = *limits;
 	struct osd_rlimit table[OSD_RLIMIT_COUNT];
 	int error = osd_cgroups_limit(&daemon->cgroups, slot, limits);
 
@@ -305,7 +307,8 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_sandbox *sandb
 		errno = -error;
 		return osd_step_failed(step, "its control group", NULL);
 	}
-	osd_limits_table(limits, table);
+	own.memory_bytes += zygote->set_bytes;
+	osd_limits_table(&own, table);
 	for (size_t i = 0; i < OSD_RLIMIT_COUNT; i++) {
 		struct rlimit limit = {table[i].value, table[i].value};
 

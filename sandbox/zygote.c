@@ -42,6 +42,7 @@ struct child {
 struct zygote {
 	struct osd_confinement confinement;
 	struct osd_host_packages packages; /* folders as seen after the change of root */
+	uint64_t set_bytes;
 	unsigned slots;
 	struct child *children; /* by slot */
 	unsigned alive;
@@ -97,6 +98,7 @@ static int prepare_process(struct zygote *z, struct osd_step *step)
 	if (error)
 		return error;
 	z->tasks_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	z->packages.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	z->own_pid_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (z->own_pid_fd < 0)
 		return osd_step_failed(step, "open own pidfd", NULL);
@@ -141,6 +143,14 @@ static void tell(uint32_t type, const struct zygote_message *about, const char *
 		_exit(1); /* the daemon is gone; as process 1 this takes all sandboxes along */
 }
 
+static void tell_ready(const struct zygote *z)
+{
+	const struct zygote_message message = {.type = ZYGOTE_READY, .set_bytes = z->set_bytes};
+
+	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
+		_exit(1);
+}
+
 static int refuse_to_start(const struct osd_step *step, int error)
 {
 	char text[ZYGOTE_TEXT_MAX];
@@ -177,20 +187,22 @@ static pid_t fork_sandbox(struct zygote *z, const struct zygote_message *request
 			  size_t fd_count)
 {
 	int error = enter_next_pidns(z);
+	struct osd_sandbox_start start = {.slot = request->slot,
+					  .limits = request->limits,
+					  .fds = fds,
+					  .fd_count = fd_count};
 	sigset_t none;
 	pid_t pid;
 
 	if (error)
 		return error;
+	start.limits.memory_bytes += z->set_bytes;
 	pid = osd_host_fork();
 	if (pid != 0)
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	osd_sandbox_main(&z->confinement, &(struct osd_sandbox_start){.slot = request->slot,
-								      .limits = request->limits,
-								      .fds = fds,
-								      .fd_count = fd_count});
+	osd_sandbox_main(&z->confinement, &start);
 }
 
 static void spawn(struct zygote *z, const struct zygote_message *request, const int *fds,
@@ -314,8 +326,9 @@ static bool start_interpreter(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 	close(ZYGOTE_FD_PACKAGE);
 	if (z->packages.set)
 		close(ZYGOTE_FD_SET);
-	if (!osd_host_start(&z->packages, text, ZYGOTE_TEXT_MAX))
+	if (!osd_host_start(&z->packages, &z->set_bytes, text, ZYGOTE_TEXT_MAX))
 		return false;
+	osd_closep(&z->packages.statm_fd);
 	if (one_thread(z))
 		return true;
 	snprintf(text, ZYGOTE_TEXT_MAX, "a module that was imported ahead of need started a thread");
@@ -356,7 +369,7 @@ int main(int argc, char **argv)
 		tell(ZYGOTE_FAILED, NULL, text, -1);
 		return 1;
 	}
-	tell(ZYGOTE_READY, NULL, NULL, -1);
+	tell_ready(&z);
 	serve(&z);
 	return 0;
 }

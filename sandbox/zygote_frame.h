@@ -43,6 +43,8 @@ struct zygote_message {
 		struct osd_sandbox_limits limits; /* SPAWN */
 		struct osd_sandbox_exit status;   /* EXITED */
 		char text[ZYGOTE_TEXT_MAX];       /* FAILED */
+		/* READY: data of the package set's modules, not counted as a job's by RLIMIT_DATA */
+		uint64_t set_bytes;
 	};
 };
 

@@ -8,6 +8,7 @@ package set is (_packages.py).
 from __future__ import annotations
 
 import gc
+import os
 from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING
 
@@ -20,27 +21,38 @@ if TYPE_CHECKING:
 
 __all__ = ["prepare"]
 
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+
 
 def prepare(
-    pool: str, folder: str, wanted: str, preload: str
-) -> tuple[Callable[..., _host.Report], Callable[[], bool]]:
-    """Warm this interpreter up; give what runs a job, and what cleans up after it.
+    pool: str, folder: str, wanted: str, preload: str, statm: int
+) -> tuple[Callable[..., _host.Report], Callable[[], bool], int]:
+    """Warm this interpreter up; give what runs a job, what cleans up after it, and how many bytes of
+    data the set's modules have, which are not the job's.
 
     Args: pool: whose sandboxes these will be.  folder, wanted: its package set and that one's id;
     wanted "": it has none.  preload: modules of it to import, separated by commas; "": as it says.
+    statm: descriptor of our /proc/self/statm, -1: there is none.
 
     Raises:
         PackageSetError: the set cannot be used; the text says why.
     """
     found = _packages.PackageSet(folder, wanted) if wanted else None  # before any of it is imported
     _host.preload()
+    before = data_bytes(statm)
     names = found.load([name for name in preload.split(",") if name]) if found else []
+    loaded = data_bytes(statm)
     explain_late_extensions(pool, names)
     _host.rehearse()
     _hygiene.remember()
     gc.collect()
     gc.freeze()
-    return _host.run, _hygiene.clean
+    return _host.run, _hygiene.clean, max(0, loaded - before)
+
+
+def data_bytes(statm: int) -> int:
+    """What RLIMIT_DATA counts of this process; 0: not known."""
+    return 0 if statm < 0 else int(os.pread(statm, 256, 0).split()[5]) * PAGE_BYTES
 
 
 def explain_late_extensions(pool: str, names: list[str]) -> None:

@@ -343,6 +343,8 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 	struct osd_sandbox *sandbox = job ? osd_pool_take(exec, job) : NULL;
 
 	*ret_again = sandbox != NULL;
+	if (job && !sandbox)
+		osd_pool_refill(exec); /* a pool may keep none warm while nobody wants any */
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
 	if (!osd_pool_renew(exec, sandbox))

@@ -120,6 +120,18 @@ def test_numpy_over_objects(target: pyosd.Target, zone: ObjectRef, submit: Submi
     assert (status.pool, status.engine.startswith("python numpy-")) == ("numpy", True)
 
 
+def test_the_set_is_no_part_of_a_jobs_memory(submit: Submit) -> None:
+    """numpy has more data than the limit asked for here; a limit set afterwards counts as one had
+    from the start does."""
+    script = "import numpy as np; a = np.ones({} << 17); print(int(a.sum()))"
+    fits, too_much = (
+        submit(script.format(mib), "numpy", limits=Limits(mem="48MiB")).wait(WAIT_S)
+        for mib in (24, 56)
+    )
+    assert fits.state is JobState.COMPLETED, fits.message
+    assert too_much.state is JobState.OUT_OF_MEMORY
+
+
 def test_numbers_of_numpy_differ_from_job_to_job(submit: Submit) -> None:
     script = "import numpy as np, osd; osd.result(np.random.random(4).tolist())"
     found = [tuple(submit(script, "numpy").result(WAIT_S)) for _ in range(3)]

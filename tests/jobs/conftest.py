@@ -37,6 +37,7 @@ class Target:
     """
 
     level = "best"
+    daemon_options: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Target:
                 str(ROOT_DIRECTORY / "pyosd"),
                 "--isolation",
                 self.level,
+                *self.daemon_options,
             ],
             stdout=subprocess.PIPE,
             text=True,
