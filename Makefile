@@ -75,7 +75,7 @@ crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
 
 faults: build   ## every n-th system call and allocation fails, or is the last
-	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py
+	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py tests/fault/test_step_faults.py
 
 syscalls: build ## are the system calls of sandboxes those they are allowed, under strace
 	@$(bin)/python -m tests.sandbox.traced

@@ -2,8 +2,8 @@
 /* background.h -- commands that go on after their GOOD status (IMMED_TR): a bounded number of them,
  * in steps (tracked.h), one step of each in turn, on one thread of the engine.
  *
- * What a command needs is in the store, in the transaction that accepted it: its CDB and Data-Out, and
- * after each step where to go on.  After a restart it goes on there; of commands that were not in
+ * What a command needs is in the store, in the transaction that accepted it: its CDB and Data-Out,
+ * and after each step where to go on.  After a restart it goes on there; of commands that were not in
  * the background the page says aborted, or what they made is removed.  Task management does not
  * reach them, for their tasks have ended; what ends one early is a failure, or the removal of what
  * it works on.  One that loses its deadlocks pauses (turns.h). */
@@ -37,8 +37,8 @@ enum osd_status osd_backgrounds_recover(struct osd_backgrounds *backgrounds);
  * false: stop was called. */
 bool osd_backgrounds_step(struct osd_backgrounds *backgrounds, void (*enter)(void *arg),
 			  void (*leave)(void *arg), void *arg);
-/* Who needs all steps to end has not long to wait: the one under way ends early, and its command goes
- * on with it later. */
+/* Who needs all steps to end has not long to wait: the one under way ends early, and its command
+ * goes on with it later. */
 void osd_backgrounds_interrupt(struct osd_backgrounds *backgrounds);
 /* Commands stay in the store where they are. */
 void osd_backgrounds_stop(struct osd_backgrounds *backgrounds);

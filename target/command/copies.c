@@ -69,9 +69,9 @@ static struct osd_copying *find(struct osd_copies *copies, const struct osd_comm
 		return NULL;
 	if (!copies_too && !(ctx->def->flags & OSD_CMD_CHANGES_DATA) && !sets_length(ctx))
 		return NULL;
-	while (copying && (copying->source.partition_id != object.partition_id ||
-			   copying->source.object_id != object.object_id ||
-			   (copies_too && !copying->waiting)))
+	while (copying &&
+	       (copying->source.partition_id != object.partition_id ||
+		copying->source.object_id != object.object_id || (copies_too && !copying->waiting)))
 		copying = copying->next;
 	return copying;
 }

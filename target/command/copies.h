@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* copies.h -- who waits for a COPY USER OBJECTS.  Its source cannot change until it has been copied,
- * which without common blocks takes as long as its bytes take.  Commands that would change it are
- * put aside meanwhile and dispatched again afterwards, from the start, so that they keep no worker
+/* copies.h -- who waits for a COPY USER OBJECTS.  Its source cannot change until it has been
+ * copied, which without common blocks takes as long as its bytes take.  Commands that would change
+ * it are put aside meanwhile and dispatched again afterwards, from the start, so that they keep no worker
  * from others.  A second copy of a source that somebody waits for is put aside behind them, or
  * copies without end would keep them out.
  *
@@ -25,7 +25,7 @@ struct osd_copying {
 struct osd_copies {
 	/* Dispatches a request again; NULL: nobody can, and commands wait where they are. */
 	void (*requeue)(struct osd_request *request);
-	pthread_mutex_t lock; /* a leaf */
+	pthread_mutex_t lock;	  /* a leaf */
 	struct osd_copying *list; /* under lock */
 	_Atomic unsigned count;
 };
@@ -36,8 +36,8 @@ void osd_copies_release(struct osd_copies *copies);
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
 		      struct osd_object_id source);
 void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying);
-/* Of a command just about to run: OSD_PENDING: it waits, and what is in its request is somebody else's
- * from here on; OSD_E_TASK_ABORTED: it would, but need not any more. */
+/* Of a command just about to run: OSD_PENDING: it waits, and what is in its request is somebody
+ * else's from here on; OSD_E_TASK_ABORTED: it would, but need not any more. */
 enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_command_context *ctx);
 /* Those that wait and have been aborted are dispatched again, to end. */
 void osd_copies_look_at_aborted(struct osd_copies *copies);

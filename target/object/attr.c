@@ -258,7 +258,8 @@ static bool found_any(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return !*(bool *)arg;
 }
 
-enum osd_status osd_attr_stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any)
+/* Whether any attribute of the page is stored. */
+static enum osd_status stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any)
 {
 	struct osd_key from = osd_key_attribute(&txn->place, page, 0);
 
@@ -300,7 +301,7 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 		return OSD_OK;
 	}
 	if (status == OSD_OK)
-		status = osd_attr_stored_any(txn, page, &any);
+		status = stored_any(txn, page, &any);
 	if (status != OSD_OK)
 		return status;
 	*ret_length = 0;

@@ -30,8 +30,9 @@ static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	osd_object_put(object);
 }
 
-/* The space is charged now, when it can still be refused, and again by the truncation. */
-enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length)
+/* Truncates or extends after the commit.  The space is charged now, when it can still be refused, and
+ * again by the truncation. */
+static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 {
 	struct osd_object *object = osd_cache_adopt(txn);
 	struct osd_effect *effect;
@@ -151,12 +152,8 @@ static enum osd_status set_partition_quota(struct osd_txn *txn, enum osd_value_s
 
 static void run_max_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object;
+	struct osd_object *object = osd_cache_changed(txn, effect, committed);
 
-	if (!committed)
-		return;
-	osd_cache_changed(txn->objects);
-	object = osd_cache_find(txn->objects, effect->id);
 	if (object)
 		atomic_store(&object->max_length, effect->value);
 	osd_object_put(object);
@@ -241,7 +238,7 @@ static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *ro
 	if (length == 0)
 		return OSD_E_PARAM_FIELD;
 	if (row->source == OSD_V_LENGTH)
-		return osd_txn_set_length(txn, osd_get_be(value, length));
+		return set_length(txn, osd_get_be(value, length));
 	if (row->source == OSD_V_ADJUSTED_CLOCK)
 		return set_clock(txn, osd_get_be(value, length));
 	if (row->source == OSD_V_TAG)

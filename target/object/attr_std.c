@@ -12,7 +12,7 @@
 
 #define PRODUCT_MODEL "iosd object storage target"
 
-const char *osd_std_page_name(enum osd_object_type type, uint32_t relative)
+static const char *page_name(enum osd_object_type type, uint32_t relative)
 {
 	const struct osd_std_page *page = osd_std_page(type, relative);
 
@@ -26,7 +26,8 @@ bool osd_std_has_page(enum osd_object_type type, uint32_t relative)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-uint64_t osd_txn_length(struct osd_txn *txn)
+/* Of the object at hand, as it is, not as last settled. */
+static uint64_t length_of(struct osd_txn *txn)
 {
 	struct osd_object *object = txn->length_set ? NULL : osd_cache_find(txn->objects, txn->id);
 	uint64_t length = object ? atomic_load(&object->length) : txn->record.length;
@@ -79,7 +80,7 @@ static uint64_t used_value(struct osd_txn *txn)
 		return atomic_load(&txn->objects->used_bytes);
 	if (txn->id.object_id == 0)
 		return atomic_load(&txn->partition->used_bytes);
-	return osd_txn_length(txn);
+	return length_of(txn);
 }
 
 enum osd_status osd_object_used(struct osd_txn *txn, struct osd_object_id id, uint64_t *ret_used)
@@ -157,7 +158,7 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	case OSD_V_DESCRIPTOR:
 		return osd_descriptor_largest((uint16_t)number);
 	case OSD_V_LENGTH:
-		return osd_txn_length(txn);
+		return length_of(txn);
 	case OSD_V_QUOTA_LENGTH:
 	case OSD_V_QUOTA_CAPACITY:
 	case OSD_V_QUOTA_COUNT:
@@ -228,7 +229,7 @@ static enum osd_status directory_value(struct osd_txn *txn, uint32_t number, uin
 	enum osd_object_type type = osd_txn_type(txn);
 	uint32_t base = osd_page_base(type);
 	const struct osd_page_provider *provider = osd_attr_provider(txn->objects, number);
-	const char *name = number >= base ? osd_std_page_name(type, number - base) : NULL;
+	const char *name = number >= base ? page_name(type, number - base) : NULL;
 	uint8_t bytes[40];
 
 	if (number == OSD_PAGE_CURRENT_COMMAND)
@@ -367,7 +368,7 @@ enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t num
 
 	*ret_length = 0;
 	if (number == 0) {
-		osd_page_identification("INCITS", osd_std_page_name(type, relative),
+		osd_page_identification("INCITS", page_name(type, relative),
 					identification);
 		put_bytes(identification, sizeof(identification), buffer, capacity, ret_length);
 		return OSD_OK;

@@ -262,7 +262,7 @@ static const struct osd_std_page pages[] = {
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-uint8_t osd_type_bit(enum osd_object_type type)
+static uint8_t type_bit(enum osd_object_type type)
 {
 	switch (type) {
 	case OSD_ROOT:
@@ -279,7 +279,7 @@ uint8_t osd_type_bit(enum osd_object_type type)
 
 static bool is_on(const struct osd_std_row *row, enum osd_object_type type, uint32_t relative)
 {
-	return row->relative == relative && (row->types & osd_type_bit(type));
+	return row->relative == relative && (row->types & type_bit(type));
 }
 
 const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
@@ -304,7 +304,7 @@ const struct osd_std_row *osd_std_next(enum osd_object_type type, uint32_t relat
 const struct osd_std_page *osd_std_page(enum osd_object_type type, uint32_t relative)
 {
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(pages); i++)
-		if (pages[i].type == osd_type_bit(type) && pages[i].relative == relative)
+		if (pages[i].type == type_bit(type) && pages[i].relative == relative)
 			return &pages[i];
 	return NULL;
 }

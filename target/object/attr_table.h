@@ -91,7 +91,6 @@ struct osd_std_page {
 	const struct osd_form_field *form; /* NULL: none, or the list of memberships */
 };
 
-uint8_t osd_type_bit(enum osd_object_type type);
 /* NULL: the standard has no such attribute, or page. */
 const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
 				       uint32_t number);

@@ -208,11 +208,6 @@ static struct osd_object *shrink(struct osd_objects *objects)
 
 /* ---- references -------------------------------------------------------------------------- */
 
-void osd_cache_changed(struct osd_objects *objects)
-{
-	atomic_fetch_add(&objects->removals, 1);
-}
-
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id)
 {
 	struct osd_object *object;
@@ -223,6 +218,15 @@ struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object
 		refer(object);
 	pthread_mutex_unlock(&objects->cache_lock);
 	return object;
+}
+
+struct osd_object *osd_cache_changed(struct osd_txn *txn, const struct osd_effect *effect,
+				     bool committed)
+{
+	if (!committed)
+		return NULL;
+	atomic_fetch_add(&txn->objects->removals, 1);
+	return osd_cache_find(txn->objects, effect->id);
 }
 
 enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id id,

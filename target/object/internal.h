@@ -310,9 +310,11 @@ void osd_own_abort(struct osd_kv_txn *kv);
 
 void osd_cache_init(struct osd_objects *objects);
 void osd_cache_release(struct osd_objects *objects);
-/* After a commit that changed what entries copy from records: entries just being made are made
- * anew. */
-void osd_cache_changed(struct osd_objects *objects);
+/* At the end of a transaction that changed what entries copy of the record of effect's object: entries
+ * just being made are made anew.  The one that is there, with a reference, to be brought up to date;
+ * NULL: none is, or nothing was committed. */
+struct osd_object *osd_cache_changed(struct osd_txn *txn, const struct osd_effect *effect,
+				     bool committed);
 /* The entry if it is in memory, with a reference. */
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id);
 /* The entry, from the record in the store when needed; any type. */
@@ -527,8 +529,6 @@ enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
 					struct osd_numbers *numbers);
 enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages);
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
-/* Whether there are any. */
-enum osd_status osd_attr_stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any);
 /* Whether the page is kept for the application, and is not the target's or the standard's. */
 bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
@@ -539,7 +539,6 @@ bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page);
 
 /* Standard pages: relative number 0-6 of the object's own range, as far as the type has them. */
 bool osd_std_has_page(enum osd_object_type type, uint32_t relative);
-const char *osd_std_page_name(enum osd_object_type type, uint32_t relative);
 enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
 			    uint8_t *buffer, size_t capacity, size_t *ret_length);
 enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,
@@ -553,10 +552,6 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 					size_t capacity, size_t *ret_length);
 /* Every page the object has, ascending. */
 enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages);
-/* Of the object at hand, as it is, not as last settled. */
-uint64_t osd_txn_length(struct osd_txn *txn);
-/* Truncates or extends after commit. */
-enum osd_status osd_txn_set_length(struct osd_txn *txn, uint64_t length);
 
 /* ---- recovery.c, reaper.c, maintenance.c ------------------------------------------------- */
 

@@ -327,12 +327,8 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 
 static void run_surrogate(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object;
+	struct osd_object *object = osd_cache_changed(txn, effect, committed);
 
-	if (!committed)
-		return;
-	osd_cache_changed(txn->objects);
-	object = osd_cache_find(txn->objects, effect->id);
 	if (object)
 		atomic_store(&object->unfinished, effect->value != 0);
 	osd_object_put(object);

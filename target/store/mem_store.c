@@ -276,19 +276,28 @@ static struct mem_undo *undo_new(struct mem_txn *txn, enum osd_kv_table table, s
 	return undo;
 }
 
+/* The table, locked for a change where the key is or belongs. */
+static struct mem_table *table_for(struct mem_txn *txn, enum osd_kv_table number,
+				   struct osd_bytes key, size_t *ret_at, bool *ret_equal)
+{
+	struct mem_table *table = &to_mem(txn->base.kv)->tables[number];
+
+	assert(!txn->read_only);
+	lock_for(txn);
+	*ret_at = lower_bound(table, key, ret_equal);
+	return table;
+}
+
 static enum osd_status mem_put(struct osd_kv_txn *base, enum osd_kv_table number,
 			       struct osd_bytes key, struct osd_bytes value, unsigned flags)
 {
 	struct mem_txn *txn = to_txn(base);
-	struct mem_table *table = &to_mem(base->kv)->tables[number];
 	struct mem_record *record;
 	struct mem_undo *undo;
 	bool equal;
 	size_t at;
+	struct mem_table *table = table_for(txn, number, key, &at, &equal);
 
-	assert(!txn->read_only);
-	lock_for(txn);
-	at = lower_bound(table, key, &equal);
 	if (equal && (flags & OSD_KV_NEW))
 		return OSD_E_EXISTS;
 	record = record_new(key, value);
@@ -307,14 +316,11 @@ static enum osd_status mem_remove(struct osd_kv_txn *base, enum osd_kv_table num
 				  struct osd_bytes key)
 {
 	struct mem_txn *txn = to_txn(base);
-	struct mem_table *table = &to_mem(base->kv)->tables[number];
 	struct mem_undo *undo;
 	bool equal;
 	size_t at;
+	struct mem_table *table = table_for(txn, number, key, &at, &equal);
 
-	assert(!txn->read_only);
-	lock_for(txn);
-	at = lower_bound(table, key, &equal);
 	if (!equal)
 		return OSD_E_NO_OBJECT;
 	undo = undo_new(txn, number, key);

@@ -90,10 +90,11 @@ static enum osd_status open_part(struct osd_tier_file *file, bool tail, bool cre
 	return status;
 }
 
-enum osd_status osd_tier_open(struct osd_tier_file *file, bool create)
+/* Opens what is there.  OSD_E_NO_OBJECT: no file at all. */
+static enum osd_status open_parts(struct osd_tier_file *file)
 {
 	struct osd_data_file *part;
-	enum osd_status status = open_part(file, false, create, &part);
+	enum osd_status status = open_part(file, false, false, &part);
 
 	if (status != OSD_OK || !has_tail(file))
 		return status;
@@ -217,7 +218,7 @@ enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint6
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
 {
 	struct osd_data_stat head = {0}, tail = {0};
-	enum osd_status status = osd_tier_open(file, false);
+	enum osd_status status = open_parts(file);
 	struct osd_data_file *part;
 
 	if (status == OSD_OK)
@@ -384,7 +385,7 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
 	struct osd_data_file *part;
-	enum osd_status status = osd_tier_open(file, false);
+	enum osd_status status = open_parts(file);
 
 	if (status == OSD_OK)
 		status = osd_data_sync(atomic_load(&file->head));
@@ -414,7 +415,7 @@ enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int
 	OSD_CLEANUP_CLOSE int head_fd = -1;
 	int tail_fd = -1;
 	struct osd_data_file *tail;
-	enum osd_status status = osd_tier_open(file, false);
+	enum osd_status status = open_parts(file);
 
 	if (status == OSD_OK)
 		status = osd_data_share(atomic_load(&file->head), &head_fd);

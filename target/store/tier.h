@@ -39,8 +39,6 @@ void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
 void osd_tier_file_release(struct osd_tier_file *file);
 /* Whether a read needs no open(2). */
 bool osd_tier_file_is_open(struct osd_tier_file *file);
-/* Opens what is there; with create makes the head.  OSD_E_NO_OBJECT: no file at all. */
-enum osd_status osd_tier_open(struct osd_tier_file *file, bool create);
 /* file becomes what other is, and other is released; nobody else uses either, but to sync file. */
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
 /* Closes the descriptors; a later call opens again. */
