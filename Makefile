@@ -10,6 +10,7 @@ N       ?= 100
 HOURS   ?= 2
 SOAK_ARGS ?=
 SECONDS ?= 60
+MUTANTS ?=
 THRASH_ARGS ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
@@ -30,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults syscalls thrash soak bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash faults syscalls mutants thrash soak bench install uninstall clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -87,6 +88,9 @@ $(rivals): $(stamp)
 $(plots): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[soak]"
 	touch $@
+
+mutants: build  ## plants faults in a copy of the source; the gate's tests must find each
+	@$(bin)/python -m tests.mutants $(MUTANTS)
 
 thrash: build   ## SECONDS=60 of every fault there is, under clients whose answers are checked
 	@$(bin)/python -m tests.soak.thrash --seconds $(SECONDS) $(THRASH_ARGS)

@@ -12,6 +12,8 @@
  * machine's order.
  * IOSD_FAULT_SWITCH names a file: while its first 8 bytes are an errno, changes of data files (not of
  * the database) fail with it.
+ * IOSD_SYNC_COUNT names a file whose first 8 bytes are kept at the fsyncs of data files and of whole
+ * file systems, failed ones too.
  *
  * Calls go to the kernel by syscall(2), allocations to the C library's own names, so nothing here
  * allocates or looks symbols up. */
@@ -52,7 +54,7 @@ static struct {
 	_Atomic uint64_t *calls;
 } plan;
 static _Atomic uint64_t own_calls, never;
-static _Atomic uint64_t *switched = &never;
+static _Atomic uint64_t *switched = &never, *syncs;
 
 /* The first 8 bytes of a file, shared with whoever else has it; NULL: cannot be had. */
 static _Atomic uint64_t *share(const char *file)
@@ -70,13 +72,14 @@ static _Atomic uint64_t *share(const char *file)
 __attribute__((constructor)) static void read_plan(void)
 {
 	const char *text = getenv("IOSD_FAULT"), *file = getenv("IOSD_FAULT_COUNT");
-	const char *by = getenv("IOSD_FAULT_SWITCH");
+	const char *by = getenv("IOSD_FAULT_SWITCH"), *counted = getenv("IOSD_SYNC_COUNT");
 	_Atomic uint64_t *shared = by ? share(by) : NULL;
 	char kind[16], phase[16], action[16];
 	unsigned long long at;
 
 	if (shared)
 		switched = shared;
+	syncs = counted ? share(counted) : NULL;
 	plan.calls = &own_calls;
 	if (!text || sscanf(text, "%15[^:]:%15[^:]:%llu:%15s", kind, phase, &at, action) != 4)
 		return;
@@ -185,18 +188,28 @@ ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
 	return pwrite64(fd, bytes, length, offset);
 }
 
+static void count_sync(int fd)
+{
+	if (syncs && is_data(fd))
+		atomic_fetch_add(syncs, 1);
+}
+
 int fsync(int fd)
 {
+	count_sync(fd);
 	CHANGE(judge_file(fd), syscall(SYS_fsync, fd));
 }
 
 int fdatasync(int fd)
 {
+	count_sync(fd);
 	CHANGE(judge_file(fd), syscall(SYS_fdatasync, fd));
 }
 
 int syncfs(int fd)
 {
+	if (syncs)
+		atomic_fetch_add(syncs, 1);
 	CHANGE(judge(DISK), syscall(SYS_syncfs, fd));
 }
 

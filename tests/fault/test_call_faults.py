@@ -15,7 +15,6 @@ import contextlib
 import errno
 import shutil
 import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from scheduler.store_tools.check import check_store
 from scheduler.store_tools.session import looking
 from tests.fault.history import SENSE_KEYS, STEPS, acknowledged, consistent, history, run_steps
 from tests.harness import Harness, StartFailed, program
+from tests.soak.faults import interposer
 
 NEVER = 1 << 62
 DISK_ACTIONS = ["kill", "late", "short", str(errno.EIO), str(errno.ENOSPC)]
@@ -76,11 +76,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("interpose") / "interpose.so"
-    source = Path(__file__).with_name("interpose.c")
-    flags = "-std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -fPIC -shared".split()
-    subprocess.run(["cc", *flags, "-o", made, source], check=True)
-    return made
+    return interposer(tmp_path_factory.mktemp("interpose"))
 
 
 @pytest.fixture

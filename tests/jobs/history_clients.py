@@ -48,6 +48,15 @@ def ends(*pairs: tuple[JobState, int]) -> frozenset[tuple[JobState, int]]:
 
 
 NO_LIMITS, NO_FLAGS = Limits(), ExecFlag(0)
+WRITES = b"""
+import time
+try:
+    osd.zone.create_many(1)
+except Exception:
+    pass  # a full or broken disk
+time.sleep(0.05)
+print(osd.args.decode())
+"""
 DONE = (JobState.COMPLETED, 0)
 
 
@@ -71,11 +80,11 @@ KINDS = {
         b"while True: pass", ends((JobState.TIMEOUT, 301)), Limits(wall=0.1, cpu=60.0)
     ),
     "writes": Kind(
-        b"import time\nosd.zone.create_many(1)\ntime.sleep(0.05)\nprint(osd.args.decode())",
+        WRITES,
         ends(DONE),
     ),
     "may write twice": Kind(
-        b"import time\nosd.zone.create_many(1)\ntime.sleep(0.05)\nprint(osd.args.decode())",
+        WRITES,
         ends(DONE),
         flags=ExecFlag.IDEMPOTENT,
     ),

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a flush promises, seen from below: data files are synced when the caller asked for that, and not
+before.  (That the log is synced too, and in order, only a power loss would show.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pyosd import requests as rq
+from pyosd.cdb import Options
+from pyosd.commands import Commands
+from pyosd.types import ObjectRef
+from tests.expect import OK, check
+from tests.harness import Harness, program
+from tests.soak.faults import interposer
+
+DATA = b"f" * 10_000
+
+
+class Synced:
+    """A harness, and how often it has synced a data file."""
+
+    def __init__(self, library: Path, folder: Path) -> None:
+        self.file = folder / "syncs"
+        variables = {"LD_PRELOAD": str(library), "IOSD_SYNC_COUNT": str(self.file)}
+        self.harness = Harness(program(), {"dir": folder / "store"}, folder / "log", variables)
+        self.osd: Commands = self.harness.osd
+
+    def count(self) -> int:
+        return int(struct.unpack("@Q", self.file.read_bytes())[0])
+
+
+@pytest.fixture
+def synced(tmp_path: Path) -> Iterator[Synced]:
+    made = Synced(interposer(tmp_path), tmp_path)
+    yield made
+    made.harness.finish()
+
+
+FLUSHES: dict[str, Callable[[Commands, ObjectRef], object]] = {
+    "object": lambda osd, obj: osd.flush(obj),
+    "partition": lambda osd, obj: osd.flush_partition(obj.partition_id),
+    "everything": lambda osd, obj: osd.flush_osd(),
+}
+
+
+def test_flush_syncs_what_was_written(synced: Synced) -> None:
+    """Each kind of flush, once: what is on the disk is not synced again."""
+    partition = synced.osd.create_partition()
+    for flush in FLUSHES.values():
+        obj = synced.osd.create_and_write(partition, DATA)
+        before = synced.count()
+        synced.osd.write(obj, 5, DATA)
+        assert synced.count() == before, "nobody asked for it"
+        flush(synced.osd, obj)
+        assert synced.count() > before
+
+
+def test_fua_syncs_before_it_answers(synced: Synced) -> None:
+    obj = synced.osd.create(synced.osd.create_partition())
+    before = synced.count()
+    check(synced.osd.reply(rq.write(obj, 0, DATA, options=Options(fua=True))), OK)
+    assert synced.count() > before

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The mutants: one small change each, and the tests of the gate that must fail on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place.  before: text that is there exactly once.  tests: words for pytest."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant:
+    return Mutant(name, file, before, after, tests)
+
+
+NOT_ISCSI = ("-k", "not iscsi and not sanitized")
+
+MUTANTS = (
+    # ---- durability ----
+    mutant(
+        "a commit stays in the process's memory",
+        "target/store/attr_bdb.c",
+        "[OSD_KV_COMMIT_PROCESS] = DB_TXN_WRITE_NOSYNC,",
+        "[OSD_KV_COMMIT_PROCESS] = DB_TXN_NOSYNC,",
+        *("tests/fault/test_crash_harness.py", "--crash-rounds=20"),
+    ),
+    mutant(
+        "a flush does not reach the disk",
+        "target/store/file_store.c",
+        "	return result(fdatasync(fd_of(file)));",
+        "	(void)file;\n	return OSD_OK;",
+        *("tests/fault/test_flush.py",),
+    ),
+    mutant(
+        "the end of a job is told before it is stored",
+        "target/exec/job_end.c",
+        "	enum osd_status status = store_end(exec, &ending);",
+        "	enum osd_status status = OSD_OK;\n	(void)ending;\n	(void)store_end;",
+        *("tests/jobs/test_exec.py",),
+    ),
+    mutant(
+        "a queued job is forgotten by a restart",
+        "target/exec/recover.c",
+        "		return readmit(exec, record);\n	return recover_running",
+        "		return record->state == OSD_STATE_HELD ? readmit(exec, record) : OSD_OK;\n"
+        "	return recover_running",
+        *("tests/jobs/test_exec.py", "-k", "survive"),
+    ),
+    mutant(
+        "an acknowledged kill is forgotten by a restart",
+        "target/exec/job_control.c",
+        "	job->record.flags |= OSD_JOB_KILL_ASKED;",
+        "",
+        *("tests/exec/test_restart.py", "-k", "kill_is_not_forgotten"),
+    ),
+    mutant(
+        "generations begin anew after a restart",
+        "target/exec/recover.c",
+        "	(UINT64_C(1) << 32)",
+        "	(UINT64_C(0) << 32)",
+        *("tests/jobs/test_history.py", "--history-seconds=6"),
+    ),
+    mutant(
+        "a job that wrote is run again",
+        "target/exec/recover.c",
+        "	else if ((wrote && !(record->flags & OSD_JOB_IDEMPOTENT)) ||",
+        "	else if ((false && wrote) ||",
+        *("tests/exec/test_restart.py", "-k", "queued_and_held"),
+    ),
+    # ---- jobs ----
+    mutant(
+        "a key finds no earlier job",
+        "target/exec/submit.c",
+        "	status = osd_job_key_find(txn, &wanted, &id);",
+        "	status = osd_job_key_find(txn, &wanted, &id) == OSD_OK ? OSD_E_NO_OBJECT\n"
+        "							       : OSD_E_NO_OBJECT;",
+        *("tests/jobs/test_races.py", "-k", "one_key"),
+    ),
+    mutant(
+        "lost wake-up: nobody is told of a queued job",
+        "target/exec/job_memory.c",
+        "		pthread_cond_signal(&job->pool->work);",
+        "		(void)exec;",
+        *("tests/jobs/test_exec.py", "-k", "output_and_result"),
+    ),
+    mutant(
+        "each attribute of a job is looked up at a time of its own",
+        "target/exec/job_pages.c",
+        "	osd_txn_keep(txn, OSD_STEAL(v));",
+        "	static _Thread_local struct view last;\n\n	last = *v;\n	*ret_view = &last;",
+        *("tests/jobs/test_job_snapshot.py",),
+    ),
+    mutant(
+        "a kill does not count when the script is over first",
+        "target/exec/proxy_end.c",
+        "	uint16_t reason = job->end_reason;\n\n	run->unasked",
+        "	uint16_t reason = 0;\n\n	run->unasked",
+        *("tests/jobs/test_exec.py", "-k", "kill or ends"),
+    ),
+    mutant(
+        "a held job starts",
+        "target/exec/job_control.c",
+        "OSD_STATE_QUEUED, OSD_JOB_EVENT_HOLD, OSD_REASON_HELD}",
+        "OSD_STATE_HELD, OSD_JOB_EVENT_HOLD, OSD_REASON_HELD}",
+        *("tests/jobs/test_history.py",),
+    ),
+    mutant(
+        "the wall limit is ignored",
+        "target/exec/monitor.c",
+        "	if (now >= sandbox->wall_usec) {",
+        "	if (false && now >= sandbox->wall_usec) {",
+        *("tests/jobs/test_exec.py", "-k", "ends"),
+    ),
+    mutant(
+        "the output limit is ignored",
+        "target/exec/job_output.c",
+        "		atomic_store(&output->over_limit, true);",
+        "		atomic_store(&output->over_limit, false);",
+        *("tests/unit/test_c_units.py", "-k", "test_job_output"),
+    ),
+    mutant(
+        "the throttle of an array is ignored",
+        "target/exec/array.c",
+        "(size->at_once == 0 || array->running < size->at_once)",
+        "(size->at_once == 0 || array->running < size->at_once + 1)",
+        *("tests/jobs/test_arrays.py",),
+    ),
+    mutant(
+        "lower priorities go first",
+        "target/exec/fair_queue.c",
+        "		return a->priority > b->priority;",
+        "		return a->priority < b->priority;",
+        *("tests/unit/test_c_units.py", "-k", "test_fair_queue"),
+    ),
+    mutant(
+        "a record expires an hour too soon",
+        "target/exec/recover.c",
+        "{.now_msec = osd_wall_msec()}",
+        "{.now_msec = osd_wall_msec() + 8 * 24 * 3600000ull}",
+        *("tests/jobs/test_expiry.py",),
+    ),
+    mutant(
+        "leaked descriptor: the standard error of each sandbox",
+        "target/exec/sandbox_pool.c",
+        "	osd_closep(&sandbox->stderr_fd);",
+        "",
+        *("tests/jobs/test_nothing_left.py",),
+    ),
+    # ---- zones, limits of scripts ----
+    mutant(
+        "missing zone check",
+        "target/exec/proxy_ops.c",
+        "	if (id.partition_id != zone->id.partition_id || zone->type == OSD_PARTITION)\n"
+        "		return OSD_E_PERMISSION;",
+        "",
+        *("tests/unit/test_c_units.py", "-k", "test_proxy_ops"),
+    ),
+    mutant(
+        "a collection zone takes whatever is in its partition",
+        "target/exec/proxy_ops.c",
+        "	return member ? OSD_OK : OSD_E_PERMISSION;",
+        "	return member ? OSD_OK : OSD_OK;",
+        *("tests/unit/test_c_units.py", "-k", "test_proxy_ops"),
+    ),
+    mutant(
+        "a script may make sockets",
+        "sandbox/seccomp_rules.c",
+        "	NUMBER(getrandom),",
+        "	NUMBER(getrandom), NUMBER(socket),",
+        *("tests/sandbox/test_denied.py",),
+    ),
+    # ---- objects, attributes ----
+    mutant(
+        "reused id: the highest one is forgotten with its object",
+        "target/object/object.c",
+        "	if (txn->id.object_id < atomic_load(&partition->id_mark))\n		return OSD_OK;",
+        "	return OSD_OK;",
+        *("tests/jobs/test_expiry.py", "-k", "ids"),
+    ),
+    mutant(
+        "a partition's quota is ignored",
+        "target/object/quota.c",
+        "	if (!add_below(&partition->used_bytes, delta, quota))",
+        "	if (!add_below(&partition->used_bytes, delta, quota | OSD_NO_LIMIT))",
+        *("tests/command/test_quotas.py", *NOT_ISCSI),
+    ),
+    mutant(
+        "reads do not wait for writes of the same bytes",
+        "target/object/data.c",
+        "		osd_range_acquire(&object->ranges, range, offset, end, false);",
+        "		osd_range_acquire(&object->ranges, range, UINT64_MAX - 1, UINT64_MAX, false);",
+        *("tests/property/test_histories.py", "-k", "not kill"),
+    ),
+    mutant(
+        "an index keeps the values that were",
+        "target/object/index_keep.c",
+        "	struct osd_index_change *change = add_change(txn, put);",
+        "	struct osd_index_change *change = add_change(txn, true);\n\n	(void)put;",
+        *("tests/command/test_index.py", *NOT_ISCSI),
+    ),
+    # ---- wire ----
+    mutant(
+        "off by one: the length of the CDB's additional header segment",
+        "pyosd/_core/pdu.c",
+        "		osd_wr_be(&w, cdb_length - 15, 2);",
+        "		osd_wr_be(&w, cdb_length - 16, 2);",
+        *("tests/client/test_target.py",),
+    ),
+    mutant(
+        "sense data point one byte too far",
+        "target/wire/sense.c",
+        "	osd_wr_be(w, sense->field_pointer, 2);",
+        "	osd_wr_be(w, sense->field_pointer + 1u, 2);",
+        *("tests/command/test_conditions.py", *NOT_ISCSI),
+    ),
+    mutant(
+        "the module takes CDBs of any length",
+        "target/shim/tgt_cmd.c",
+        "	    cmd->scb[0] != OSD_OPCODE || cmd->scb_len < 8 + cmd->scb[7])",
+        "	    cmd->scb[0] != OSD_OPCODE)",
+        *("tests/e2e/test_iscsi.py",),
+    ),
+)
