@@ -86,6 +86,11 @@ class Accountant:
             self.create()
         return self.rng.choice(list(self.books.lengths))
 
+    def free_id(self) -> int:
+        """Of no object and no collection of any partition."""
+        taken = [each.object_id for each in (*self.books.lengths, *self.books.collections)]
+        return max(taken, default=0x10000) + 1_000
+
     def grow(self, request: Request, pid: int, more: int) -> bool:
         """Send what may pass the quota; whether it went through."""
         fits = self.books.used(pid) + more <= QUOTA_BYTES
@@ -104,7 +109,7 @@ class Accountant:
 
     def create_and_write(self) -> None:
         pid, size = self.any_partition(), self.rng.randrange(1, 100_000)
-        free = max([each.object_id for each in self.books.lengths] + [0x10000]) + 1_000
+        free = self.free_id()
         if self.grow(rq.create_and_write(pid, free, 7, b"x" * size), pid, size + 7):
             self.books.lengths[ref(pid, free)] = size + 7
 
@@ -150,7 +155,7 @@ class Accountant:
     def copy(self) -> None:
         obj, pid = self.any_object(), self.any_partition()
         length = self.books.lengths[obj]
-        free = max(each.object_id for each in self.books.lengths) + 1_000
+        free = self.free_id()
         if self.grow(rq.copy_user_object(obj, pid, free), pid, length):
             self.books.lengths[ref(pid, free)] = length
 
