@@ -20,7 +20,7 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request, encode
-from pyosd.errors import OSDError
+from pyosd.errors import OSDError, TargetBusy
 from pyosd.exec_params import ExecFlag, ExecParams
 from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, ref
@@ -566,3 +566,49 @@ def test_exec_completing(unit: Unit, target: pyosd.Target, zone: ObjectRef, how:
     assert strike(victim, how) in (None, 0, TASK_ABORTED)
     until(lambda: state(target, zone) is JobState.COMPLETED)
     works(unit, target, zone)
+
+
+SLEEPER = b"import osd, time\ntime.sleep(0.2)\nosd.result(b'slept')\n"
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_exec_is_found_after_its_session(
+    unit: Unit, target: pyosd.Target, zone: ObjectRef, how: str
+) -> None:
+    """Its initiator never heard of it: the job goes on, and its key finds it and its result."""
+    params = ExecParams(key=b"the key")
+    victim = unit.victim()
+    victim.start(rq.execute(zone, SLEEPER, params, synchronous=True, result_allocation_length=64))
+    until(lambda: state(target, zone) in (JobState.STARTING, JobState.RUNNING))
+    victim.lose(how)
+    [status] = target.jobs(zone.partition_id)
+    reply = target.exec_code(zone, SLEEPER, params)
+    assert reply.job == status.id
+    assert target.job(status.id).result(WAIT_S) == b"slept"
+    assert len(target.jobs(zone.partition_id)) == 1
+    alive(unit, target)
+
+
+def test_as_many_waits_as_promised(unit: Unit, target: pyosd.Target, zone: ObjectRef) -> None:
+    """64 commands wait; the next is BUSY with the depth of the queue and when to come again, and leaves
+    no job; one that ends makes room."""
+    blocker = target.exec(FOREVER, zone=zone)
+    request = rq.execute(zone, QUICK, ExecParams(wait=30), synchronous=True)
+    waits = [target.submit(request) for _ in range(64)]
+    until(lambda: len(target.jobs(zone.partition_id)) == 65)
+    with pytest.raises(TargetBusy) as busy:
+        check_raises(target, request)
+    assert busy.value.queue_depth == 64
+    assert 0 < busy.value.retry_after <= 5
+    assert len(target.jobs(zone.partition_id)) == 65
+    blocker.kill(WAIT_S)
+    for each in waits:
+        check(each.reply(WAIT_S), OK)
+    works(unit, target, zone)
+
+
+def check_raises(target: pyosd.Target, request: Request) -> None:
+    """Send it, and raise what the client makes of its answer."""
+    reply = target.reply(request)
+    if reply.error:
+        raise reply.error
