@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Generator, Iterable
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pyosd import jobs, requests
 from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pays
@@ -21,7 +21,9 @@ from pyosd.cdb import AttributeLists
 from pyosd.errors import JobExpired, NotFound, ProtocolError
 from pyosd.job_status import (
     POLL_IDS,
+    STATES_ID,
     STATUS_IDS,
+    ArrayPlace,
     JobState,
     JobStatus,
     Number,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _MEMBER_ROOM = 80  # bytes that a member's POLL_IDS take in an answer
 _READ_CHUNK = 1 << 20
+_TOGETHER = 32  # members whose ends are fetched together
+STATES_ROOM = 11 << 10  # bytes that the states of 10,000 members take in an answer
 
 
 @dataclass
@@ -43,6 +47,7 @@ class _Watched:
     """A job that somebody waits for.  ended: set when it has, or nobody can say."""
 
     ended: asyncio.Future[None]
+    array: ObjectRef | None  # that it is a member of, where that is known
     waiting: int = 0
 
 
@@ -56,11 +61,11 @@ class Poller:
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
-    async def ended(self, job: ObjectRef) -> None:
+    async def ended(self, job: ObjectRef, array: ObjectRef | None = None) -> None:
         """Return when the job has ended.  Raises: JobExpired; as pyosd.commands says."""
         watched = self._jobs.get(job)
         if watched is None:
-            watched = self._jobs[job] = _Watched(asyncio.get_running_loop().create_future())
+            watched = self._jobs[job] = _Watched(asyncio.get_running_loop().create_future(), array)
             self._changed.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="pyosd-jobs")
@@ -93,8 +98,13 @@ class Poller:
     async def _look(self) -> float:
         """Ask for all; returns the least number of seconds that the target suggests to wait."""
         groups: dict[int, list[ObjectRef]] = {}
-        for job in self._jobs:
-            groups.setdefault(job.partition_id, []).append(job)
+        arrays: dict[ObjectRef, list[ObjectRef]] = {}
+        for job, each in self._jobs.items():
+            if each.array is None:
+                groups.setdefault(job.partition_id, []).append(job)
+            else:
+                arrays.setdefault(each.array, []).append(job)
+        await asyncio.gather(*(self._ask_array(*each) for each in arrays.items()))
         answers = await asyncio.gather(*(self._ask(*group) for group in groups.items()))
         suggested = []
         for job, found in (each for answer in answers for each in answer):
@@ -109,6 +119,22 @@ class Poller:
                     watched.ended.set_result(None)
                 del self._jobs[job]
         return min(suggested, default=0.0)
+
+    async def _ask_array(self, array: ObjectRef, members: list[ObjectRef]) -> None:
+        """How members of an array stand, in one command."""
+        states = await member_states(self._target, array)
+        for job in members:
+            at = job.object_id - array.object_id - 1
+            watched = self._jobs.get(job)
+            if watched is None or watched.ended.done():
+                continue
+            if at >= len(states):
+                watched.ended.set_exception(expired(job))
+            elif states[at].terminal:
+                watched.ended.set_result(None)
+            else:
+                continue
+            del self._jobs[job]
 
     async def _ask(
         self, partition_id: int, group: list[ObjectRef]
@@ -149,6 +175,16 @@ class Poller:
             room = retrieved.needed + retrieved.needed // 8 + 7
 
 
+async def member_states(target: AsyncTarget, array: ObjectRef) -> list[JobState]:
+    """States of an array's members in order; none: it has no record, or is no array."""
+    lists = AttributeLists((STATES_ID,), (), STATES_ROOM)
+    try:
+        reply = await target.call(requests.get_attributes(array, attributes=lists))
+    except NotFound:
+        return []
+    return [JobState(each) for found in reply.attributes for each in found.value]
+
+
 def expired(job: ObjectRef) -> JobExpired:
     """The job has no record."""
     return JobExpired(None, 0, "submit it again", f"job {job} has no record (any more)")
@@ -157,10 +193,11 @@ def expired(job: ObjectRef) -> JobExpired:
 class AsyncJob:
     """A job for coroutines; awaiting it gives its result, as Job.result() does."""
 
-    def __init__(self, target: AsyncTarget, job: ObjectRef) -> None:
+    def __init__(self, target: AsyncTarget, job: ObjectRef, array: ObjectRef | None = None) -> None:
         self._target = target
         self._final: JobStatus | None = None
         self.id = job
+        self.member_of = array
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self.result().__await__()
@@ -194,7 +231,7 @@ class AsyncJob:
     async def wait(self) -> JobStatus:
         """Wait until the job has ended; bound it with asyncio.timeout().  Raises: JobExpired."""
         if self._final is None:
-            await self._target.poller.ended(self.id)
+            await self._target.poller.ended(self.id, self.member_of)
         return await self.status()
 
     async def result(self) -> Any:
@@ -264,6 +301,54 @@ class AsyncJob:
         """End the job for sure.  Returns: the state that won."""
         await self._control(jobs.KILL)
         return (await self.wait()).state
+
+
+class AsyncJobArray(AsyncJob, Sequence[AsyncJob]):
+    """An array of jobs for coroutines, and the sequence of its members; as JobArray.
+
+    Awaiting it gives the list of its members' results.
+    """
+
+    def __init__(self, target: AsyncTarget, place: ArrayPlace) -> None:
+        super().__init__(target, place.array)
+        self.place = place
+        self._members = [
+            AsyncJob(target, place.member(index), place.array) for index in place.indices
+        ]
+
+    def __len__(self) -> int:
+        return self.place.members
+
+    @overload
+    def __getitem__(self, at: int) -> AsyncJob: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[AsyncJob]: ...
+    def __getitem__(self, at: int | slice) -> AsyncJob | list[AsyncJob]:
+        return self._members[at]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def member(self, index: int) -> AsyncJob:
+        """The member with that index.  Raises: IndexError."""
+        self.place.member(index)
+        return self._members[index - self.place.index]
+
+    async def states(self) -> list[JobState]:
+        """The states of all members in order, in one command.  Raises: JobExpired."""
+        states = await member_states(self._target, self.id)
+        if len(states) != len(self):
+            raise expired(self.id)
+        return states
+
+    async def result(self) -> list[Any]:
+        """Wait for all members; the list of their results; raises as the first that failed."""
+        await self.wait()
+        found = []
+        for at in range(0, len(self), _TOGETHER):
+            some = self._members[at : at + _TOGETHER]
+            found += await asyncio.gather(*(job.result() for job in some))
+        return found
 
 
 async def as_completed(

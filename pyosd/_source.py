@@ -42,6 +42,12 @@ if _value is not None:
     _osd.result(_value)
 """
 
+_ARRAY_MAP = """
+
+import osd as _osd
+
+_osd.result([{name}(*each) for each in _osd.args[_osd.array_index]])
+"""
 _MAP = """
 
 import osd as _osd
@@ -74,6 +80,11 @@ def map_source(function: Callable[..., object]) -> str:
     Its result is the list of results.  Raises: as function_source().
     """
     return _definition(function) + _MAP.format(name=function.__name__)
+
+
+def array_map_source(function: Callable[..., object]) -> str:
+    """The same for an array of jobs: each member takes the list that its index finds in the arguments."""
+    return _definition(function) + _ARRAY_MAP.format(name=function.__name__)
 
 
 def _definition(function: Callable[..., object]) -> str:

@@ -23,7 +23,7 @@ from dataclasses import astuple
 from typing import TypeVar, Unpack
 
 from pyosd import _core, jobs, requests
-from pyosd._aio_jobs import AsyncJob, Poller, as_completed, wait
+from pyosd._aio_jobs import AsyncJob, AsyncJobArray, Poller, as_completed, wait
 from pyosd._collection_commands import queries_of, query_dialogue
 from pyosd._login import (
     Answer,
@@ -44,6 +44,7 @@ from pyosd.errors import (
     SessionLost,
     Unreachable,
 )
+from pyosd.job_status import ArrayPlace
 from pyosd.osd._query import Condition
 from pyosd.reply import Reply, decode_exec, decode_reply
 from pyosd.sense import is_unit_attention
@@ -57,7 +58,15 @@ from pyosd.session import (
 from pyosd.transport import Command, Response
 from pyosd.types import Buffer, ObjectRef, ref
 
-__all__ = ["AsyncConnection", "AsyncJob", "AsyncTarget", "as_completed", "connect", "wait"]
+__all__ = [
+    "AsyncConnection",
+    "AsyncJob",
+    "AsyncJobArray",
+    "AsyncTarget",
+    "as_completed",
+    "connect",
+    "wait",
+]
 
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
@@ -274,7 +283,10 @@ class AsyncTarget:
     async def exec(
         self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]
     ) -> AsyncJob:
-        """Run code near the data; see pyosd.jobs.submit for arguments and exceptions."""
+        """Run code near the data; see pyosd.jobs.submit for arguments and exceptions.
+
+        With array=range(...) once for each index: then it is an AsyncJobArray.
+        """
         source, params = jobs.prepare(code, how)
         request = requests.execute(
             zone,
@@ -288,7 +300,10 @@ class AsyncTarget:
         reply = decode_exec(decode_reply(request, layout, response))
         if reply.job is None:
             raise ProtocolError("the target accepted a job without naming it")
-        return AsyncJob(self, reply.job)
+        if params.array is None:
+            return AsyncJob(self, reply.job)
+        first, last, at_once = params.array
+        return AsyncJobArray(self, ArrayPlace(reply.job, first, last - first + 1, at_once))
 
     def job(self, job: ObjectRef) -> AsyncJob:
         """A job known by its surrogate; nothing is sent."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
@@ -11,13 +12,18 @@ from concurrent.futures import Executor as FuturesExecutor
 from itertools import islice
 from typing import Any, Unpack
 
-from pyosd import jobs
+from pyosd import job_array, jobs
 from pyosd._polling import wait as wait_for
-from pyosd._source import Code, map_source
+from pyosd._source import Code, array_map_source, map_source
 from pyosd.commands import Commands
-from pyosd.errors import TargetBusy
+from pyosd.errors import OSDError, TargetBusy
 from pyosd.exec_params import Limits
+from pyosd.job_array import JobArray
 from pyosd.types import ObjectRef
+
+_ARRAY_MOST = 1000  # members: what a principal may queue, if the target says nothing else
+_ARRAY_ARGS = 32 << 10  # bytes of JSON
+_INVALID_FIELD = (0x24, 0x00)
 
 
 class Executor(FuturesExecutor):
@@ -57,6 +63,7 @@ class Executor(FuturesExecutor):
         Args: timeout: seconds from now for all of them.  chunksize: calls in one job; take many
             where a call takes less than some 10 ms.  buffersize: jobs under way beyond the one
             waited for; None: all are submitted at once.
+            At once, and small enough, means as one array of jobs: one command for all of them.
         Raises: as Job.result(); TimeoutError; ValueError: chunksize or buffersize below 1.
         """
         if chunksize < 1 or (buffersize is not None and buffersize < 1):
@@ -64,6 +71,13 @@ class Executor(FuturesExecutor):
         deadline = None if timeout is None else time.monotonic() + timeout
         name = getattr(fn, "__name__", "")
         chunks = _chunks(zip(*iterables, strict=False), chunksize)
+        if buffersize is None:
+            every = list(chunks)
+            if _fits_array(every):
+                array = self._submit_array(fn, every, name)
+                if array is not None:
+                    return _array_results(array, timeout)
+            chunks = iter(every)
         source = map_source(fn)
         under_way = deque(
             self._submit(source, args=chunk, name=name) for chunk in islice(chunks, buffersize)
@@ -85,19 +99,35 @@ class Executor(FuturesExecutor):
 
         return results()
 
+    def _submit_array(
+        self, fn: Callable[..., Any], chunks: list[list[Any]], name: str
+    ) -> JobArray | None:
+        """All of them as one array; None: the target takes no such long ones."""
+        try:
+            array = self._submit(
+                array_map_source(fn), args=chunks, name=name, array=range(len(chunks))
+            )
+        except OSDError as error:
+            if (error.asc, error.ascq) == _INVALID_FIELD:
+                return None
+            raise
+        assert isinstance(array, JobArray)
+        return array
+
     def _submit(self, code: Code, **how: Unpack[jobs.Submission]) -> jobs.Job:
         if self._closed:
             raise RuntimeError("cannot submit after shutdown")
         how["limits"] = self._limits
         while True:
             try:
-                job = jobs.submit(self._commands, code, zone=self._zone, **how)
+                submit = job_array.submit if how.get("array") else jobs.submit
+                job = submit(self._commands, code, zone=self._zone, **how)
                 break
             except TargetBusy as busy:
                 time.sleep(busy.retry_after)
         with self._lock:
             self._jobs.append(job)
-        return job.watch()
+        return job if how.get("array") else job.watch()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls; wait for those under way, or cancel what has not started."""
@@ -110,6 +140,30 @@ class Executor(FuturesExecutor):
                 job.cancel()
         if wait:
             wait_for(left)
+
+
+def _fits_array(chunks: list[list[Any]]) -> bool:
+    """Each member of an array is handed the arguments of all: they must be few."""
+    if not 2 <= len(chunks) <= _ARRAY_MOST:
+        return False
+    try:
+        return len(json.dumps(chunks)) <= _ARRAY_ARGS
+    except (TypeError, ValueError):
+        return False  # who submits it says what is wrong
+
+
+def _array_results(array: JobArray, timeout: float | None) -> Iterator[Any]:
+    def results() -> Iterator[Any]:
+        whole = False
+        try:
+            for found in array.results(timeout):
+                yield from found
+            whole = True
+        finally:
+            if not whole:
+                array.stop()
+
+    return results()
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

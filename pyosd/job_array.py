@@ -35,6 +35,8 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef
 
 __all__ = ["JobArray", "submit"]
 
+# Pauses between two looks at all members: a share of the time that has passed.
+_PATIENCE, _PAUSE_LEAST, _PAUSE_MOST = 16, 0.002, 0.25
 _FETCH_DEPTH = 32  # commands under way together that fetch ends of members
 _RESULT_ID = AttributeId(Page.JOB_PAYLOAD, RESULT)
 _PLACE_ID = AttributeId(Page.JOB_STATUS, Number.ARRAY)
@@ -126,16 +128,16 @@ class JobArray(Job, Sequence[Job]):
         Raises: TimeoutError: some go on; JobExpired.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        left, backoff = set(self.indices), Backoff()
+        left, began = set(self.indices), time.monotonic()
         while left:
             states = self.states()
             ended = [index for index in sorted(left) if states[index - self.place.index].terminal]
             left.difference_update(ended)
             yield from self._settled(ended)
-            if ended:
-                backoff = Backoff()
-            elif left:
-                sleep(backoff.next(), deadline, f"{len(left)} members of {self.id}")
+            if left:
+                pause = (time.monotonic() - began) / _PATIENCE
+                pause = min(max(pause, _PAUSE_LEAST), _PAUSE_MOST)
+                sleep(pause, deadline, f"{len(left)} members of {self.id}")
 
     def _settled(self, indices: Sequence[int]) -> Iterator[Job]:
         """Members that have ended, with how; a few commands under way at a time."""
@@ -197,13 +199,18 @@ class JobArray(Job, Sequence[Job]):
 
     # ---- control --------------------------------------------------------------------------------
 
+    def stop(self) -> None:
+        """Ask for the end of the members that have not started, and do not wait for it."""
+        if self._final is None:
+            self._control(CANCEL)
+
     def cancel(self) -> bool:
         """End the members that have not started.
 
         Returns: whether the whole array is CANCELLED now: none runs, completed or failed.
         """
+        self.stop()
         if self._final is None:
-            self._control(CANCEL)
             backoff = Backoff()
             while any(self.status().counts.get(state) for state in _WAITING):
                 time.sleep(backoff.next())

@@ -439,6 +439,32 @@ static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
 		object = NULL;
 }
 
+static enum osd_status look_in(struct osd_txn *txn, void *arg)
+{
+	struct acceptance *acceptance = arg;
+	enum osd_status status = find_zone(txn, &acceptance->record.zone);
+
+	return status == OSD_OK ? find_earlier(txn, acceptance) : status;
+}
+
+/* There is no room for another job, but this may be one that was accepted before: whoever had no answer
+ * asks again. */
+static enum osd_status find_when_busy(struct acceptance *acceptance,
+				      struct osd_exec_wait **ret_wait)
+{
+	struct osd_exec *exec = acceptance->exec;
+	enum osd_status status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_in, acceptance);
+
+	if (status != OSD_OK || !acceptance->existing)
+		return status == OSD_E_JOB_KEY_CLASH ? status : OSD_E_BUSY;
+	if (!acceptance->submission->done)
+		return OSD_OK;
+	pthread_mutex_lock(&exec->lock);
+	status = osd_exec_wait_reserve(exec, acceptance->submission, ret_wait);
+	pthread_mutex_unlock(&exec->lock);
+	return status;
+}
+
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job, struct osd_exec_refusal *ret_refusal)
 {
@@ -481,6 +507,8 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	pthread_mutex_unlock(&exec->lock);
 	if (status == OSD_OK)
 		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, accept_in, &acceptance);
+	else if (status == OSD_E_BUSY && acceptance.record.key_length)
+		status = find_when_busy(&acceptance, &wait);
 	if (status != OSD_OK) {
 		take_back(exec, &acceptance, job, wait);
 		return status;

@@ -319,6 +319,79 @@ def test_asyncio_many_by_one_command(osd_url: str, zone: ObjectRef) -> None:
     asyncio.run(main())
 
 
+def test_array_of_jobs(target: Target, zone: ObjectRef) -> None:
+    code = (
+        "import osd\nif osd.array_index == 3: raise KeyError('three')\nosd.result(osd.array_index)"
+    )
+    array = target.exec_array(code, zone=zone, array=range(1, 6), at_once=2)
+    assert isinstance(target.exec(code, zone=zone, array=range(1)), pyosd.JobArray)
+    results = array.results(60)
+    assert [next(results), next(results)] == [1, 2]
+    with pytest.raises(ScriptError, match="three"):
+        next(results)
+    assert {job.settled for job in pyosd.as_completed(array, 60)} == {True}
+    with pytest.raises(ScriptError):
+        array.result(60)
+    assert array.progress() == 1.0 and "1 FAILED" in array._repr_html_()
+    assert concurrent.futures.wait(array[:2], 60).not_done == set()
+    assert not array.cancel() and array.kill() is JobState.FAILED
+    assert target.array(array.id).result is not None
+    for wrong in (range(0), range(0, 4, 2), range(-1, 3)):
+        with pytest.raises(ValueError, match="consecutive"):
+            target.exec("pass", zone=zone, array=wrong)
+    array.remove()
+    with pytest.raises(JobExpired):
+        target.array(array.id).states()
+
+
+def test_executor_maps_by_an_array(target: Target, zone: ObjectRef) -> None:
+    def double(x: int) -> int:
+        if x == 7:
+            raise ValueError("seven")
+        return 2 * x
+
+    before = len(target.jobs(zone.partition_id))
+    with pyosd.Executor(target, zone=zone) as executor:
+        assert list(executor.map(double, range(6), chunksize=2, timeout=60)) == [*range(0, 12, 2)]
+        assert len(target.jobs(zone.partition_id)) == before + 1, "one array"
+        some = executor.map(double, [5, 7, *range(8, 40)])
+        assert next(some) == 10
+        with pytest.raises(ScriptError, match="seven"):
+            next(some)
+        assert list(executor.map(double, [3])) == [6]
+        large = "x" * 20_000
+        assert list(executor.map(lambda_free_length, [large, large])) == [20_000, 20_000]
+
+
+def lambda_free_length(text: str) -> int:
+    return len(text)
+
+
+def test_asyncio_array(osd_url: str, zone: ObjectRef) -> None:
+    code = "import osd\nosd.result(osd.array_index)"
+
+    async def main() -> None:
+        async with aio.connect(osd_url) as target:
+            array = await target.exec(code, zone=zone, array=range(4, 24), at_once=3)
+            assert isinstance(array, aio.AsyncJobArray)
+            assert [job async for job in aio.as_completed(array[:5], 60)]
+            assert await asyncio.gather(*array) == list(range(4, 24))
+            assert await array == list(range(4, 24))
+            assert set(await array.states()) == {JobState.COMPLETED}
+            assert await array.member(23).result() == 23 and len(array) == 20
+            with pytest.raises(IndexError):
+                array.member(3)
+            held = await target.exec(SLEEPS, zone=zone, array=range(3), hold=True)
+            before = target.connection.bytes_sent
+            waiting = asyncio.gather(*(job.wait() for job in held))  # type: ignore[attr-defined]
+            await asyncio.sleep(0.2)
+            assert target.connection.bytes_sent - before < 100 * 284
+            await held.kill()
+            assert {each.state for each in await waiting} == {JobState.CANCELLED}
+
+    asyncio.run(main())
+
+
 def test_asyncio_gives_up(osd_url: str, zone: ObjectRef) -> None:
     async def main() -> None:
         async with aio.connect(osd_url) as target:

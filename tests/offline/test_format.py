@@ -7,6 +7,8 @@ import zlib
 
 import pytest
 
+from pyosd import job_array
+from pyosd.types import ref
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import (
     AttributeKey,
@@ -27,6 +29,7 @@ from scheduler.store_tools.format import (
     partition_key,
 )
 from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
+from scheduler.store_tools.problems import Kind
 from tests.offline.stores import FIRST, HEAD, Store
 
 pytestmark = pytest.mark.parametrize(
@@ -121,3 +124,36 @@ def test_a_later_version_is_not_damage(store: Store) -> None:
     later[508:] = zlib.crc32(later[:508]).to_bytes(4, "big")
     with pytest.raises(Unknown):
         Superblock.decode(bytes(later))
+
+
+def test_arrays_of_jobs(store: Store) -> None:
+    """Members that have no record of their own are no damage, and neither is what they leave."""
+    with store.serve() as osd:
+        zone = ref(osd.create_partition())
+        array = job_array.submit(osd, "pass", zone=zone, array=range(3, 23))
+        array[2].hold()
+        array[3].cancel()
+        ended = job_array.submit(osd, "pass", zone=zone, array=range(5), key="k")
+        ended.cancel()
+    assert store.check() == []
+    states = {}
+    with store.database() as database:
+        for key, value in database.walk(Table.JOBS):
+            if JobKey.decode(key).kind is JobKeyKind.RECORD:
+                record = JobRecord.decode(value)
+                assert record.encode() == value
+                if record.id.partition_id == zone.partition_id:
+                    states[record.id.object_id] = record
+    known = sorted(int(array.id.object_id) + more for more in (0, 3, 4))
+    assert sorted(states)[: len(known)] == known
+    head, held = states[array.id.object_id], states[array[2].id.object_id]
+    assert (head.numbers["array_count"], head.numbers["array_index"], head.array) == (20, 3, None)
+    assert (held.array, held.numbers["array_index"], held.state) == (head.id, 5, JobState.HELD)
+    assert held.code_pieces == 0 < head.code_pieces
+    # Marks that no array explains are, though.
+    store.remove(Table.JOBS, JobKey(JobKeyKind.RECORD, head.id).encode())
+    assert {Kind.SURROGATE_UNFINISHED.name, Kind.JOB_PART_ORPHAN.name} <= {
+        each.upper().replace("-", "_") for each in store.kinds()
+    }
+    store.repair()
+    assert store.check() == []
