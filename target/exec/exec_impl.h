@@ -46,7 +46,7 @@ struct osd_job {
 	struct osd_pool *pool; /* constant, never NULL */
 	unsigned references; /* the table, a proxy, a pending change */
 	bool in_table;
-	bool removed; /* its surrogate is, or was to be: it had ended already */
+	bool forget; /* what is stored of it is, or was to be, another record or none */
 	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
 	struct osd_array *array; /* it stands for an array; NULL: it does not (array.h) */
 	struct osd_job *head;	 /* the array it is a member of, a reference; NULL: none */
@@ -73,11 +73,10 @@ struct osd_job {
 	uint64_t progress_usec;
 };
 
-/* An ended job as polls see it (job_poll.c). */
+/* One of the jobs that ended last (job_poll.c). */
 #define OSD_ENDED_KEPT 1024
 struct osd_ended {
-	struct osd_object_id id; /* object 0: none */
-	uint8_t length, form[OSD_PAGE_FORM_MAX];
+	struct osd_job_record record; /* object 0: none */
 };
 
 struct osd_exec {
@@ -94,6 +93,7 @@ struct osd_exec {
 	uint64_t next_sequence;
 	struct osd_exec_wait *waits; /* at most 64 */
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
+	uint64_t handed_usec;	     /* when the last job was handed over */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
@@ -239,7 +239,10 @@ enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct os
 				   uint32_t page, osd_attr_fn *fn, void *arg);
 /* job_poll.c.  exec->lock held: the job's record is that of its end, and in the store. */
 void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job);
-/* In the transaction that removes the record of an ended job; takes exec->lock. */
+/* exec->lock held.  The record of a job that has ended; false: the store has to be asked. */
+bool osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id,
+			 struct osd_job_record *ret_record);
+/* In the transaction that changes or removes the record of an ended job; takes exec->lock. */
 void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id);
 /* job_payload.c: page 2000_0002h, the functions of struct osd_page_provider; and one payload, whose
  * absence is no error: length 0. */

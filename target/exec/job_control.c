@@ -223,6 +223,7 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	}
 	pthread_mutex_unlock(&exec->lock);
+	osd_exec_forget_ended(exec, id);
 	status = osd_job_record_get(txn, id, &record);
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;

@@ -19,7 +19,7 @@ struct view {
 	size_t waits_for; /* so many other jobs, and this is the first */
 	struct osd_object_id awaited;
 	size_t counts[OSD_JOB_STATES_END]; /* of an unfinished array's members, by state */
-	char why[OSD_POOL_WHY_MAX]; /* its pool does not serve; "" */
+	char why[OSD_POOL_WHY_MAX];	   /* its pool does not serve; "" */
 };
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -269,8 +269,7 @@ static void view_array(const struct osd_job *job, struct view *v)
 						      : OSD_REASON_WAITS_FOR_SLOT;
 	if (v->record.started_msec)
 		v->record.run_usec =
-			1000 * (osd_wall_msec() -
-				OSD_MIN(osd_wall_msec(), v->record.started_msec));
+			1000 * (osd_wall_msec() - OSD_MIN(osd_wall_msec(), v->record.started_msec));
 }
 
 /* exec->lock held.  What a member waits for is its array's business, too. */
@@ -354,6 +353,7 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	OSD_CLEANUP_FREE struct view *v = NULL;
 	struct osd_job *job;
 	enum osd_status status = OSD_OK;
+	bool found;
 
 	*ret_view = osd_txn_kept(txn);
 	if (*ret_view && is_of(*ret_view, id))
@@ -365,8 +365,9 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	job = osd_exec_find(exec, id);
 	if (job)
 		view_live(exec, job, txn, v);
+	found = job || osd_exec_find_ended(exec, id, &v->record);
 	pthread_mutex_unlock(&exec->lock);
-	if (!job)
+	if (!found)
 		status = osd_job_record_get(txn, id, &v->record);
 	if (status != OSD_OK)
 		return status;
@@ -413,7 +414,8 @@ static enum osd_status get_states(struct osd_exec *exec, struct osd_txn *txn,
 	pthread_mutex_unlock(&exec->lock);
 	if (*ret_length)
 		return OSD_OK;
-	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_STATES, buffer, capacity, ret_length);
+	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_STATES, buffer, capacity,
+				   ret_length);
 }
 
 /* How many members of an array are in which state. */
@@ -527,8 +529,7 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 					     &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, page, STATUS_TAGS, value, length);
-	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK;
-	     number++) {
+	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK; number++) {
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
 		status = get_more(context, txn, v, id, number, &w);

@@ -17,9 +17,10 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define EVENTS_AT_ONCE 32
-#define PING_USEC      1000000
-#define CPU_STEP_USEC  1000 /* shortest time between two looks at a processor clock */
+#define EVENTS_AT_ONCE	32
+#define PING_USEC	1000000
+#define PING_FIRST_USEC 150000 /* sooner than a job's first ping */
+#define CPU_STEP_USEC	1000   /* shortest time between two looks at a processor clock */
 
 void osd_wake(int eventfd)
 {
@@ -209,6 +210,9 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 			deadline = OSD_MIN(deadline, pool->calm_usec);
 	check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
+	/* While jobs come one after the other none need wake this thread for its first ping. */
+	if (now < exec->handed_usec + PING_USEC)
+		deadline = OSD_MIN(deadline, now + PING_FIRST_USEC);
 	return deadline;
 }
 

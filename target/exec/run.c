@@ -123,7 +123,7 @@ static void set_deadlines(struct osd_run *run)
 
 void osd_run_begin(struct osd_run *run)
 {
-	run->handed_over_usec = osd_monotonic_usec();
+	run->handed_over_usec = run->exec->handed_usec = osd_monotonic_usec();
 	set_deadlines(run);
 	osd_job_apply(run->exec, run->job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
 }
@@ -198,9 +198,9 @@ bool osd_run_send(struct osd_run *run, const struct osd_job_record *record, uint
 		.args_bytes = record->args_length,
 		.code_bytes = record->code_length,
 		.grace_usec = (uint32_t)osd_job_grace_usec(record),
-		.array_before = record->array.object_id ? (uint32_t)(record->id.object_id -
-								     record->array.object_id)
-							: 0,
+		.array_before = record->array.object_id
+					? (uint32_t)(record->id.object_id - record->array.object_id)
+					: 0,
 		.array_index = record->array.index,
 	};
 	uint8_t header[OSD_JOB_RUN_BYTES];

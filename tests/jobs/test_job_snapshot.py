@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pyosd import errors, jobs
 from pyosd.attributes import Page
 from pyosd.job_status import JobState, Number
-from pyosd.types import AttributeId
+from pyosd.types import AttributeId, AttributeValue
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target
@@ -66,3 +67,15 @@ def test_a_poll_sees_what_came_of_its_object(target: Target) -> None:
         target.commands.poll_job(job.id)
     target.commands.create(job.id.partition_id, job.id.object_id)
     assert target.commands.poll_job(job.id) is None
+
+
+def test_a_poll_sees_what_was_changed_afterwards(target: Target) -> None:
+    job = jobs.submit(target.commands, "pass", zone=target.partition)
+    job.wait(30)
+    before = target.commands.poll_job(job.id)
+    later = int((time.time() + 3600) * 1000).to_bytes(6, "big")
+    target.commands.set_attributes(job.id, [AttributeValue(Page.JOB_CONTROL, 2, later)])
+    after = target.commands.poll_job(job.id)
+    expiry = AttributeId(Page.JOB_STATUS, Number.EXPIRY)
+    assert before and after and after.generation > before.generation
+    assert target.commands.get_attributes(job.id, [expiry])[0].value == later
