@@ -134,6 +134,8 @@ class Data(io.BufferedIOBase):
         self._raw = RawData(partition_id, object_id)
         self._reader: io.BufferedReader | None = None
         self._whole: tuple[Whole, io.BufferedReader] | None = None
+        self._left = 0  # bytes surely in the buffer, for read() to be quick
+        self._iterated = False  # somebody else takes from the buffer
         self.name = f"{partition_id:#x}/{object_id:#x}"
 
     # -- position
@@ -161,6 +163,7 @@ class Data(io.BufferedIOBase):
         """
         if self.closed:
             raise ValueError(CLOSED)
+        self._left = 0
         if self._reader is None or whence not in (io.SEEK_SET, io.SEEK_CUR):
             return self._unbuffered().seek(offset, whence)
         position = offset + (self._reader.tell() if whence == io.SEEK_CUR else 0)
@@ -171,6 +174,7 @@ class Data(io.BufferedIOBase):
     def _buffered(self) -> io.BufferedReader:
         if self.closed:
             raise ValueError(CLOSED)
+        self._left = 0
         if self._reader is None:
             self._reader = io.BufferedReader(self._raw, BUFFER_BYTES)
         return self._reader
@@ -179,6 +183,7 @@ class Data(io.BufferedIOBase):
         """For what does without, or changes the object: drop what was read ahead, not the place."""
         if self.closed:
             raise ValueError(CLOSED)
+        self._left = 0
         if self._reader is not None:
             position = self._reader.tell()
             self._reader.detach()
@@ -226,13 +231,20 @@ class Data(io.BufferedIOBase):
         """
         if size is None or size < 0:
             return self._large(max(0, (raw := self._unbuffered()).length() - raw.position))
+        if size <= self._left and self._reader is not None:
+            self._left -= size
+            return self._reader.read(size)
         if size >= BUFFER_BYTES:
             return self._large(size)
         if self._ahead(size):
-            return self._buffered().read(size)
-        data = bytearray(size)
-        del data[self._buffered().readinto1(data) :]
-        return bytes(data)
+            found = self._buffered().read(size)
+        else:
+            data = bytearray(size)
+            del data[self._buffered().readinto1(data) :]
+            found = bytes(data)
+        if not self._iterated:
+            self._left = self._raw.position - self._buffered().tell()
+        return found
 
     def read1(self, size: int = -1, /) -> bytes:
         """Read at most size bytes, as many as come at once.
@@ -291,6 +303,7 @@ class Data(io.BufferedIOBase):
 
     def __iter__(self) -> Iterator[bytes]:
         """Lines, at the speed of the buffer below: it keeps our position."""
+        self._iterated = True
         return iter(self._buffered())
 
     def __next__(self) -> bytes:
@@ -410,6 +423,17 @@ class Data(io.BufferedIOBase):
             raise Invalid(f"a length is 0 to 2**64 - 1, not {length}")
         raw.transport.call(Call.TRUNCATE, *raw.ids, length)
         return length
+
+    def close(self) -> None:
+        """Close the file; the object is not touched.  Nothing more can be done with it.
+
+        >>> f = u.data
+        >>> f.close()
+        >>> f.closed
+        True
+        """
+        self._left = 0
+        super().close()
 
     def flush(self) -> None:
         """Nothing is held back; userobject.flush() makes it survive a power cut.

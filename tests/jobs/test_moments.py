@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a script reads while others write: each read is of one moment, and a map tells that it is not.
+"""Package osd over a real store of two roots: its suite, and what a script reads while others write,
+where each read is of one moment, and a map tells that it is not.
 
-On a store of two roots, over an object whose bytes are all the same at any moment, and that spans them.
+What is written has the same bytes all over at any moment, and spans the two roots.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from pyosd import jobs
-from pyosd.types import ObjectRef
+from pyosd.job_status import JobState
+from pyosd.types import ROOT, ObjectRef
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 
 HEAD = 2 << 20  # bytes of an object under the first root, unless told otherwise
@@ -142,3 +144,14 @@ def test_a_map_of_head_and_tail_tells_that_it_changed(tiers: Target) -> None:
         for files, n in ((heads, HEAD), (tails, SIZE - HEAD))
     ]
     assert lengths == [1, 1], "the object lies in two files of two roots"
+
+
+SUITE = Path(__file__).parents[1] / "sandbox" / "osd_suite.py"
+
+
+def test_the_suite_as_a_job(tiers: Target) -> None:
+    commands = tiers.commands
+    commands.remove_partition(tiers.partition.partition_id)  # the suite makes that one itself
+    job = jobs.submit(commands, SUITE, zone=ROOT, args=["one", "two"], name=SUITE.name)
+    assert job.wait(DEADLINE_S).state is JobState.COMPLETED, job.stderr().decode()
+    assert job.result(0)["checks"] == job.output().decode().count(" ok\n") >= 20

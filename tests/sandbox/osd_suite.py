@@ -477,6 +477,19 @@ def shared_positions():
     f.seek(2)
     f.truncate()
     assert f.tell() == 2 and f.read() == b"" and u.length() == 2
+    u = fresh(bytes(range(256)) * 2000)
+    f = u.data
+    parts = []
+    while part := f.read(7000):
+        parts.append(part)
+        if len(parts) % 9 == 0:
+            parts += [f.readline(), f.read(1), f.read1(5), f.read(70), f.read(1)]
+            if len(parts) > 50:
+                parts.append(next(iter(f)))
+        assert f.tell() == sum(map(len, parts))
+    assert b"".join(parts) == bytes(range(256)) * 2000
+    u.data.truncate(2)
+    u.data.write("li")
     with u.data as g:
         assert g.readable() and g.read1() == b"li" and not g.closed
     assert g.closed and f.seek(0) == 0 and f.read(1) == b"l"
