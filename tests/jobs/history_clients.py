@@ -57,6 +57,14 @@ except Exception:
 time.sleep(0.05)
 print(osd.args.decode())
 """
+TELLS = b"""
+import sys, time
+for _ in range(30):
+    print(".", file=sys.stderr, flush=True)
+    time.sleep(0.005)
+print(osd.args.decode())
+"""
+"""Each word is a new generation."""
 DONE = (JobState.COMPLETED, 0)
 
 
@@ -74,6 +82,7 @@ KINDS = {
     "quick": Kind(b"print(osd.args.decode())", ends(DONE)),
     "slow": Kind(b"import time; time.sleep(0.05); print(osd.args.decode())", ends(DONE)),
     "long": Kind(b"import time; time.sleep(0.5); print(osd.args.decode())", ends(DONE)),
+    "tells": Kind(TELLS, ends(DONE)),
     "raises": Kind(b"1 / 0", ends((JobState.FAILED, 201))),
     "exits": Kind(b"raise SystemExit(3)", ends((JobState.FAILED, 202))),
     "over time": Kind(
