@@ -215,6 +215,17 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 	}
 }
 
+static void refuse_version(struct osd_daemon *daemon, unsigned version)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "the target speaks version %u, iosd-sandboxd %u: install both of one release",
+		 version, OSD_SANDBOXD_VERSION);
+	osd_warning("%s", text);
+	osd_target_refuse(daemon, 0, text);
+}
+
 void osd_target_serve(struct osd_daemon *daemon)
 {
 	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
@@ -226,7 +237,9 @@ void osd_target_serve(struct osd_daemon *daemon)
 	if (length > 0 && osd_sandboxd_decode(bytes, (size_t)length, &message) &&
 	    answer(daemon, &message))
 		return;
-	if (length != 0)
+	if (length > 0 && osd_sandboxd_version(bytes, (size_t)length) != OSD_SANDBOXD_VERSION)
+		refuse_version(daemon, osd_sandboxd_version(bytes, (size_t)length));
+	else if (length != 0)
 		osd_warning(
 			"the target sent something else than a request; closing its connection");
 	osd_target_drop(daemon);

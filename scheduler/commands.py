@@ -283,9 +283,10 @@ def doctor(output: str) -> None:
         rows = [vars(finding) for finding in findings]
         click.echo(json.dumps({"schema": "iosd.doctor/1", "ok": ok, "layers": rows}))
     else:
+        width = max(len(finding.layer) for finding in findings)
         for finding in findings:
-            click.echo(f"{finding.state:<5} {finding.layer:<9} {finding.detail}")
+            click.echo(f"{finding.state:<5} {finding.layer:<{width}} {finding.detail}")
             if finding.hint:
-                click.echo(f"{'':<16}{finding.hint}")
+                click.echo(f"{'':<{width + 7}}{finding.hint}")
     if not ok:
         sys.exit(EXIT_FAILED)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scheduler import paths
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
@@ -77,6 +79,46 @@ def sandboxd() -> Finding:
     why = "; ".join(str(text) for text in host.get("missing", ()))
     hint = f"scripts run only with --isolation {level} or best"
     return Finding("sandboxd", "warn", f"isolation {level}: {why}", hint)
+
+
+# What to do about a layer of the sandboxes that this host does not give.
+NAMESPACE = "run as root; in a container, allow new namespaces (CAP_SYS_ADMIN, its seccomp profile)"
+CGROUP = "run as root with the controller mounted and writable, or delegate a control group"
+MENDS = {
+    "userns": "sysctl user.max_user_namespaces=15000; in a container, allow new user namespaces",
+    "mountns": NAMESPACE,
+    "pidns": NAMESPACE,
+    "netns": NAMESPACE,
+    "ipcns": NAMESPACE,
+    "utsns": NAMESPACE,
+    "uid": "run as root (CAP_SETUID and CAP_SETGID, and 200000 to 201024 as spare uids)",
+    "no_new_privs": "a kernel of 3.5 or later",
+    "rlimits": "leave the daemon's own limits above those of the jobs",
+    "landlock": "boot with lsm=landlock,\u2026 (Linux 5.13 or later)",
+    "seccomp": "a kernel with CONFIG_SECCOMP_FILTER",
+    "oom_score": "do not start the daemon with the highest oom_score_adj",
+    "cgroup_memory": CGROUP,
+    "cgroup_pids": CGROUP,
+    "cgroup_cpu": CGROUP,
+}
+
+
+def layer_findings(host: dict[str, Any]) -> Iterator[Finding]:
+    """One finding for each layer of a sandbox, from what iosd-sandboxd tells of the host."""
+    why = dict(str(text).partition(": ")[::2] for text in host.get("missing", ()))
+    for layer in host.get("layers", ()):
+        name = str(layer["name"])
+        if layer["available"]:
+            yield Finding(f"isolation {name}", "ok", str(layer["what"]))
+        else:
+            detail = f"{why.get(name, 'not available')}; missing: {layer['what']}"
+            yield Finding(f"isolation {name}", "warn", detail, MENDS.get(name, ""))
+
+
+def isolation() -> Iterator[Finding]:
+    """Each layer of the sandboxes; nothing where iosd-sandboxd gives no answer (sandboxd() says so)."""
+    with contextlib.suppress(paths.MissingComponent, Refused, OSError, subprocess.SubprocessError):
+        yield from layer_findings(isolation_of_host())
 
 
 def cgroups() -> Finding:
@@ -163,3 +205,4 @@ def examine() -> Iterator[Finding]:
     """Look at each layer in turn."""
     for look in LAYERS:
         yield look()
+    yield from isolation()

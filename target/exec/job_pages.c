@@ -300,6 +300,7 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 		memcpy(v->why, pool->why, sizeof(v->why));
 	} else if (!exec->pool.welcomed) {
 		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
+		snprintf(v->why, sizeof(v->why), "%s", exec->pool.unfit);
 	} else if (osd_pool_lacks(exec, pool)) {
 		v->record.reason = OSD_REASON_WAITS_FOR_SANDBOX;
 		snprintf(v->why, sizeof(v->why), "%s", osd_pool_lacks(exec, pool));

@@ -81,6 +81,7 @@ struct osd_sandbox_pool {
 	int fd;				       /* to iosd-sandboxd; -1: not connected */
 	bool welcomed;			       /* and good enough (isolation) */
 	bool isolation_refused;		       /* connected once, level below the one demanded */
+	char unfit[128];		       /* why we cannot work with it; "": we have not tried */
 	uint64_t retry_usec, retry_delay_usec; /* next attempt to connect */
 	uint64_t next_id;
 	char isolation[32]; /* level reached */

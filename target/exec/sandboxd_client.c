@@ -72,6 +72,16 @@ static void hello(struct osd_exec *exec)
 	osd_service_send(exec, OSD_SANDBOXD_HELLO, 0, body, sizeof(body));
 }
 
+/* Until we try to connect again; longer each time in vain. */
+static uint64_t retry_delay(struct osd_sandbox_pool *pool, bool welcomed)
+{
+	pool->retry_delay_usec =
+		welcomed ? RETRY_FIRST_USEC
+			 : OSD_MIN(OSD_MAX(pool->retry_delay_usec * 2, RETRY_FIRST_USEC),
+				   RETRY_MOST_USEC);
+	return pool->retry_delay_usec;
+}
+
 void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline)
 {
 	struct osd_sandbox_pool *pool = &exec->pool;
@@ -86,9 +96,7 @@ void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadli
 			hello(exec);
 			return;
 		}
-		pool->retry_delay_usec = OSD_MIN(
-			OSD_MAX(pool->retry_delay_usec * 2, RETRY_FIRST_USEC), RETRY_MOST_USEC);
-		pool->retry_usec = now_usec + pool->retry_delay_usec;
+		pool->retry_usec = now_usec + retry_delay(pool, false);
 	}
 	*deadline = OSD_MIN(*deadline, pool->retry_usec);
 }
@@ -96,6 +104,7 @@ void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadli
 void osd_service_lost(struct osd_exec *exec)
 {
 	struct osd_sandbox_pool *pool = &exec->pool;
+	bool welcomed;
 
 	if (pool->fd < 0)
 		return;
@@ -103,10 +112,11 @@ void osd_service_lost(struct osd_exec *exec)
 		osd_warning("lost iosd-sandboxd; jobs wait until it is back");
 	close(pool->fd);
 	pool->fd = -1;
+	welcomed = pool->welcomed;
 	pool->welcomed = false;
 	pool->isolation[0] = '\0';
 	osd_pools_unserved(exec);
-	pool->retry_usec = osd_monotonic_usec() + RETRY_FIRST_USEC;
+	pool->retry_usec = osd_monotonic_usec() + retry_delay(pool, welcomed);
 	osd_pool_service_lost(exec);
 }
 
@@ -141,6 +151,7 @@ static void welcome(struct osd_exec *exec, const struct osd_sandboxd_message *me
 		 why_length ? ": " : "", quoted);
 	pool->welcomed = true;
 	pool->retry_delay_usec = 0;
+	pool->unfit[0] = '\0';
 	osd_pool_refill(exec);
 }
 
@@ -219,6 +230,22 @@ static size_t take_fds(struct msghdr *header, int fds[OSD_SPAWNED_FDS])
 	return count;
 }
 
+/* It sent something we do not understand.  Told once, not at each attempt. */
+static void say_unfit(struct osd_exec *exec, unsigned version)
+{
+	char text[sizeof(exec->pool.unfit)];
+
+	if (version != OSD_SANDBOXD_VERSION)
+		snprintf(text, sizeof(text),
+			 "iosd-sandboxd speaks version %u, the target %u: install both of one release",
+			 version, OSD_SANDBOXD_VERSION);
+	else
+		snprintf(text, sizeof(text), "iosd-sandboxd sent something that is not ours");
+	if (strcmp(text, exec->pool.unfit) != 0)
+		osd_error("%s; closing the connection", text);
+	memcpy(exec->pool.unfit, text, sizeof(text));
+}
+
 /* One message; false when there is none (any more). */
 static bool receive_one(struct osd_exec *exec)
 {
@@ -250,7 +277,7 @@ static bool receive_one(struct osd_exec *exec)
 	for (size_t i = 0; i < OSD_SPAWNED_FDS; i++)
 		osd_closep(&fds[i]); /* those that were not taken */
 	if (!good) {
-		osd_error("iosd-sandboxd sent something that is not ours; closing the connection");
+		say_unfit(exec, osd_sandboxd_version(bytes, (size_t)length));
 		osd_service_lost(exec);
 	}
 	return exec->pool.fd >= 0;

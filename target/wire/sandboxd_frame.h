@@ -77,6 +77,11 @@ struct osd_sandboxd_message {
 /* Encode header and body into bytes (capacity >= header + body); returns the length, 0 when it does not fit. */
 size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes, size_t capacity);
 /* False: version, type or length is not ours. */
+/* Of a message, whether the rest of it is understood or not; 0: it is too short to say. */
+static inline unsigned osd_sandboxd_version(const uint8_t *bytes, size_t length)
+{
+	return length < 2 ? 0 : (unsigned)bytes[0] << 8 | bytes[1];
+}
 bool osd_sandboxd_decode(const uint8_t *bytes, size_t length, struct osd_sandboxd_message *ret_message);
 size_t osd_sandbox_limits_encode(const struct osd_sandbox_limits *limits, uint8_t *bytes, size_t capacity);
 bool osd_sandbox_limits_decode(const uint8_t *bytes, size_t length, struct osd_sandbox_limits *ret_limits);

@@ -9,6 +9,11 @@ import contextlib
 import os
 import resource
 import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +26,9 @@ from pyosd.exec_params import ExecParams
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
+from scheduler import paths
 from tests.exec.conftest import WAIT_S, ended
-from tests.expect import BUSY
+from tests.expect import BUSY, ISOLATION, check
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -30,6 +36,7 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 COMPLETED, FAILED, LOST = JobState.COMPLETED, JobState.FAILED, JobState.SANDBOX_LOST
 FOREVER = "print('up')\nwhile True: pass"
 DEAF = "print('up')\nwhile True:\n    try:\n        n = 0\n        while True: n += 1\n    except: pass"
+TARGET_UID = 64733  # tgtd's
 PIDS = Path("/sys/fs/cgroup/pids")
 
 
@@ -215,3 +222,87 @@ def test_killed_in_the_middle_of_a_spawn(
                 own.restarted()
         for job in jobs:
             ended(job.wait(WAIT_S), COMPLETED, 0)
+
+
+# ---- isolation ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def minimal() -> Iterator[Path]:
+    """The socket of a daemon that gives next to no isolation."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "sandboxd"
+        command = [paths.find_component(paths.SANDBOXD), "--python-dir", paths.python_dir()]
+        command += ["--socket", path, "--isolation", "minimal", "--uid", str(TARGET_UID)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready minimal\n"
+        yield path
+        process.terminate()
+        process.communicate(timeout=WAIT_S)
+
+
+def test_less_isolation_than_demanded(minimal: Path) -> None:
+    """No job is accepted, and the answer says why; all else is served."""
+    options = [f"--module-option={each}" for each in (f"sandboxd={minimal}", "isolation=full")]
+    with Serving("--no-sandboxes", *options) as served, served.connect() as target:
+        zone = ref(target.create_partition())
+        until(lambda: "isolation full is demanded, this host gives minimal" in served.text())
+        for synchronous in (False, True):
+            check(target.reply(rq.execute(zone, b"pass", synchronous=synchronous)), ISOLATION)
+        assert target.jobs(zone.partition_id) == []
+        serves_on(target, zone)
+
+
+# ---- of another version -------------------------------------------------------------------------
+
+HELLO, WELCOME = 1, 17
+HEADER = struct.Struct(">HHIQ")
+
+
+class AnotherVersion(threading.Thread):
+    """A daemon of a later release, which welcomes everybody."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.bind(str(path))
+        path.chmod(0o666)
+        self.socket.listen()
+        self.heard: list[bytes] = []
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                link, _ = self.socket.accept()
+                with link:
+                    self.heard.append(link.recv(4096))
+                    link.send(HEADER.pack(2, WELCOME, 0, 0))
+                    link.recv(4096)
+
+    def close(self) -> None:
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.join(WAIT_S)
+        self.socket.close()
+
+
+def test_a_daemon_of_another_version() -> None:
+    """Jobs wait and say why; it is tried again, less and less often."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
+        Path(folder).chmod(0o755)
+        later = AnotherVersion(Path(folder) / "sandboxd")
+        option = f"--module-option=sandboxd={folder}/sandboxd"
+        with Serving("--no-sandboxes", option) as served, served.connect() as target:
+            zone = ref(target.create_partition())
+            job = target.exec("pass", zone=zone)
+            why = "iosd-sandboxd speaks version 2, the target 1: install both of one release"
+            until(lambda: why in (now := job.status()).hint and now.reason == 102)
+            assert busy(target, zone)
+            serves_on(target, zone)
+            until(lambda: len(later.heard) >= 2)
+            assert served.text().count(why) == 1, "told once"
+            job.kill(WAIT_S)
+        later.close()
+    assert {HEADER.unpack_from(each)[:2] for each in later.heard} == {(1, HELLO)}

@@ -24,6 +24,7 @@ from proxy import (
     ROOT,
     SANDBOXD,
     SPAWN,
+    WELCOME,
     Daemon,
     Limits,
     alive,
@@ -165,6 +166,19 @@ def test_the_same_id_twice(own) -> None:
     daemon.send(SPAWN, sandbox.id, Limits().encode())
     assert b"of this id" in daemon.wait_for(REFUSED, sandbox.id)[0]
     sandbox.close()
+
+
+def test_a_target_of_another_version_is_told(own) -> None:
+    daemon = own()
+    daemon.socket.send(HEADER.pack(2, HELLO, 4, 0) + struct.pack(">I", 4))
+    text = b"the target speaks version 2, iosd-sandboxd 1: install both of one release"
+    with pytest.raises(PermissionError, match=text.decode()):
+        daemon.wait_for(WELCOME, 0)
+    with pytest.raises(EOFError):
+        daemon.receive()
+    daemon.socket.close()
+    daemon.connect(4)  # who speaks its version is served
+    assert daemon.run("pass").kind == FINISH_OK
 
 
 @pytest.mark.parametrize(
