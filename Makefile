@@ -31,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults syscalls mutants thrash soak bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench install uninstall clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -77,6 +77,9 @@ crash: build    ## N=100 crash rounds
 
 faults: build   ## every n-th system call and allocation fails, or is the last
 	$(bin)/python -m pytest --all-faults tests/fault/test_call_faults.py tests/fault/test_step_faults.py
+
+pandas: build   ## scripts with pandas, in a pool whose package set is made for it
+	$(bin)/python -m pytest tests/exec/pandas_campaign.py
 
 syscalls: build ## are the system calls of sandboxes those they are allowed, under strace
 	@$(bin)/python -m tests.sandbox.traced

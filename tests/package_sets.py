@@ -15,7 +15,7 @@ from tests.harness import SOURCE
 
 SETS = SOURCE / "build" / "packages"
 NUMPY = ("numpy==2.4.6",)
-PANDAS = ("numpy==2.4.6", "pandas==3.0.0")
+PANDAS = ("numpy==2.4.6", "pandas==3.1.1")
 
 
 def make(name: str, sets: Path, files: dict[str, str], *preload: str) -> PackageSet:

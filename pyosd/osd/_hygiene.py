@@ -27,7 +27,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import _host
+from . import _host, _packages
 from ._errors import ANSWERS
 from ._sandbox import core
 
@@ -204,5 +204,6 @@ def _restore_surroundings() -> None:
 def _renew() -> None:
     """What every job gets anew: random numbers, standard streams, the reserve."""
     random.seed()
+    _packages.reseed()
     _host.open_streams()
     _host.open_reserve()

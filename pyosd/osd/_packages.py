@@ -14,14 +14,20 @@ import importlib
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["MANIFEST", "PackageSet", "PackageSetError", "id_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MANIFEST", "PackageSet", "PackageSetError", "id_of", "reseed"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "iosd.packages/1"
 DIGEST_SHOWN = 16  # hexadecimal digits of an id
 MANIFEST_MOST = 64 << 20
+
+
+seeds: list[Callable[[], None]] = []  # of the set's random numbers
 
 
 class PackageSetError(ImportError):
@@ -139,4 +145,11 @@ def reseed_after_fork() -> None:
     """As the interpreter does with `random`: sandboxes must not share a sequence."""
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
+        seeds.append(numbers.seed)
         os.register_at_fork(after_in_child=numbers.seed)
+
+
+def reseed() -> None:
+    """Before another job in this sandbox: it shall not know the numbers to come."""
+    for seed in seeds:
+        seed()

@@ -219,3 +219,39 @@ def test_a_late_extension_module_names_the_pools_list(daemon: Daemon) -> None:
     assert said.startswith("ImportError: late.machine is an extension module")
     assert "preload list of pool 'late' (it preloads: greeting)" in said
     assert "'default' (it has no such list)" in line(daemon, "import _ctypes_test")
+
+
+def test_a_set_that_changes_while_its_pool_serves(sets: Path, tmp_path: Path) -> None:
+    """The zygote that has it imported goes on, and none takes its place.  Pools rotate by themselves."""
+    one = make("change", sets, GREETING, "greeting")
+    pools = {"one": one, "two": make("other", sets, GREETING)}
+    daemon = Daemon(tmp_path, *options(**pools), "--rotate-after", "2")
+    try:
+        for name in pools:
+            daemon.wait_for_pool(name, SERVING)
+        two = zygote_of(daemon, "two")
+        first = {zygote_of(daemon, "one") for _ in range(2)}
+        assert len(first) == 1
+        daemon.wait_for_pool("one", SERVING)  # its successor is warm
+        add(one)
+        second = {zygote_of(daemon, "one") for _ in range(2)}
+        assert len(second) == 1 and first != second
+        daemon.wait_for_pool("one", SERVING)  # still; the next one was refused
+        assert zygote_of(daemon, "one") in second
+        os.kill(second.pop(), signal.SIGKILL)
+        while "lib/more.py was added" not in daemon.wait_for_pool("one", FAILING).why:
+            pass  # at first: its zygote died
+        assert zygote_of(daemon, "two") == two
+    finally:
+        assert daemon.stop() == 0
+
+
+def zygote_of(daemon: Daemon, pool: str) -> int:
+    """Who forks the next sandbox."""
+    sandbox = daemon.spawn(pool=pool)
+    sandbox.wait_ready()
+    found = parent_of(sandbox.pid)
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
+    return found

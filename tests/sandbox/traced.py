@@ -26,6 +26,7 @@ HONEST = (
     "tests/sandbox/test_osd_package.py",
     "tests/sandbox/test_reuse.py",
     "tests/exec/test_exec.py",
+    "tests/exec/test_pools.py",  # numpy
     "tests/exec/test_zones.py",
     "--deselect=tests/sandbox/test_jobs.py::test_ends_without_a_word",  # a traced process 1 dies otherwise
 )
