@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import calls, jobs, near_data, rivals, sandboxes, scale, scripts, wire
+from bench import calls, instructions, jobs, near_data, rivals, sandboxes, scale, scripts, wire
 from bench.stats import Row, format_table, write_report
 from bench.target import bench_target
 
 RESULTS = Path(__file__).with_name("results") / "latest.json"
-GROUPS = ("wire", "jobs", "calls", "scripts", "sandboxes", "rivals", "scale", "near-data")
+GROUPS = (
+    "wire",
+    "jobs",
+    "calls",
+    "scripts",
+    "sandboxes",
+    "rivals",
+    "scale",
+    "near-data",
+    "instructions",
+)
 HOSTILE_SLOTS = 5  # one for each hostile script
 
 
@@ -90,6 +100,8 @@ def measure(plan: Plan) -> Iterator[Row]:
         yield from _on_reusing_target(plan)
     if plan.wants("near-data"):
         yield near_data.row(3 if plan.quick else 5)
+    if plan.wants("instructions"):
+        yield from instructions.rows()
 
 
 def main() -> None:
