@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -79,6 +80,16 @@ static int probe_unshare(unsigned layer)
 	return unshare((int)flags) < 0 ? errno : 0;
 }
 
+/* Mounts can be kept to ourselves only where our root is a mount: a bare chroot is none. */
+static int probe_mounts(void)
+{
+	int error = probe_unshare(OSD_LAYER_MOUNTNS);
+
+	if (!error && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		error = errno;
+	return error;
+}
+
 static int probe_uid(unsigned uid_base)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(uid_base + 1, uid_base + 1, uid_base + 1) < 0 ||
@@ -113,6 +124,8 @@ static int probe_oom_score(void)
 static int probe(enum osd_layer_index layer, unsigned uid_base)
 {
 	switch (layer) {
+	case OSD_LAYER_INDEX_MOUNTNS:
+		return probe_mounts();
 	case OSD_LAYER_INDEX_UID:
 		return probe_uid(uid_base);
 	case OSD_LAYER_INDEX_LANDLOCK:

@@ -107,6 +107,21 @@ def test_a_lower_level_still_denies(own, level: str) -> None:
         assert out.stdout == b"denied\n", code
 
 
+IN_A_BARE_CHROOT = """
+cd "$1" && mkdir usr etc dev proc sys && ln -s usr/lib usr/lib64 usr/bin . || exit
+for each in usr etc dev proc sys; do mount --rbind "/$each" "$each" || exit; done
+mkdir -p "./$2" && mount --bind "$2" "./$2" && exec chroot . "$2/iosd-sandboxd" --print-level
+"""
+
+
+def test_a_root_that_is_no_mount_gives_no_mount_namespace(tmp_path: Path) -> None:
+    script = ["unshare", "-m", "sh", "-c", IN_A_BARE_CHROOT, "sh", tmp_path, SANDBOXD.parent]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["level"] == "minimal"
+    assert "mountns: Invalid argument" in found["missing"]
+
+
 def test_level_is_printed_for_people_and_programs() -> None:
     done = subprocess.run([SANDBOXD, "--print-level"], capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
