@@ -47,7 +47,7 @@ print('é', osd.args, osd.zone == osd.partition(u.partition_id), sys.argv[1:] ==
 print(__name__, __file__, sys.argv, __main__.u.length())
 try: next(osd.root().partitions())
 except osd.PermissionDenied: print('no')
-try: import test_two_ends
+try: import two_ends_suite
 except ImportError: print('nothing beside it')
 m = u.data.map(); print(len(m), m.changed(), m[:3], m[0])
 osd.result({'n': [1, None, 'é']}); osd.result([2])
