@@ -57,8 +57,10 @@ class Sample:
     pools: tuple[PoolStatus, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """How many jobs there are of each state that there is."""
-        found = Counter(each.state for each in self.jobs.values())
+        """How many jobs there are of each state that there is; of an array its members count."""
+        found: Counter[JobState] = Counter()
+        for each in self.jobs.values():
+            found.update(each.counts or {each.state: 1})
         return {state.name: found[state] for state in JobState if found[state]}
 
     def rates(self, before: Sample | None) -> dict[str, float | None]:
@@ -66,13 +68,24 @@ class Sample:
         if before is None:
             return {"submitted_per_s": None, "ended_per_s": None}
         seconds = self.when - before.when
-        fresh = [each for each in self.jobs if each not in before.jobs]
-        ended = [
-            each
+        fresh = sum(size(status) for each, status in self.jobs.items() if each not in before.jobs)
+        ended = sum(
+            ended_in(status) - (ended_in(before.jobs[each]) if each in before.jobs else 0)
             for each, status in self.jobs.items()
-            if status.done and not (each in before.jobs and before.jobs[each].done)
-        ]
-        return {"submitted_per_s": len(fresh) / seconds, "ended_per_s": len(ended) / seconds}
+        )
+        return {"submitted_per_s": fresh / seconds, "ended_per_s": ended / seconds}
+
+
+def size(status: JobStatus) -> int:
+    """One job, or as many as an array has members."""
+    return sum(status.counts.values()) or 1
+
+
+def ended_in(status: JobStatus) -> int:
+    """How many of them have ended."""
+    if not status.counts:
+        return int(status.done)
+    return sum(count for state, count in status.counts.items() if state.terminal)
 
 
 def take(target: Target) -> Sample:

@@ -88,6 +88,22 @@ bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record)
 enum osd_status osd_array_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *head,
 				  uint8_t control);
 
+/* ---- attributes (array_pages.c), in the caller's transaction; no lock held --------------------- */
+
+struct osd_wr;
+void osd_array_put_place(struct osd_wr *w, const struct osd_job_array *place);
+/* live: of one that has not ended. */
+enum osd_status osd_array_put_counts(struct osd_exec *exec, struct osd_txn *txn,
+				     const struct osd_job_record *record,
+				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w);
+/* A byte a member; *ret_length all of them, also when the buffer is too small. */
+enum osd_status osd_array_get_states(struct osd_exec *exec, struct osd_txn *txn,
+				     const struct osd_job_record *record, uint8_t *buffer,
+				     size_t capacity, size_t *ret_length);
+enum osd_status osd_array_each_states(struct osd_exec *exec, struct osd_txn *txn,
+				      const struct osd_job_record *record, uint32_t number,
+				      osd_attr_fn *fn, void *arg);
+
 /* ---- exec->lock held ------------------------------------------------------------------------- */
 
 /* Puts the prepared members into the table; the head is there. */

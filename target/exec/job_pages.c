@@ -234,26 +234,6 @@ enum {
 	STATUS_END
 };
 
-static void put_array(struct osd_wr *w, const struct osd_job_array *array)
-{
-	if (array->object_id == 0)
-		return;
-	osd_wr_be(w, array->object_id, 8);
-	osd_wr_be(w, array->index, 4);
-	osd_wr_be(w, array->count, 4);
-	osd_wr_be(w, array->at_once, 4);
-}
-
-static void put_counts(struct osd_wr *w, const size_t counts[OSD_JOB_STATES_END])
-{
-	for (unsigned state = 1; state < OSD_JOB_STATES_END; state++) {
-		if (counts[state] == 0)
-			continue;
-		osd_wr_be(w, state, 4);
-		osd_wr_be(w, counts[state], 4);
-	}
-}
-
 /* exec->lock held.  What an array shows follows from its members. */
 static void view_array(const struct osd_job *job, struct view *v)
 {
@@ -396,53 +376,6 @@ static enum osd_status get_after(struct osd_txn *txn, const struct view *v, stru
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* States of an array's members, a byte each. */
-static enum osd_status get_states(struct osd_exec *exec, struct osd_txn *txn,
-				  const struct osd_job_record *record, uint8_t *buffer,
-				  size_t capacity, size_t *ret_length)
-{
-	struct osd_job *job;
-
-	*ret_length = 0;
-	if (!record->array.count)
-		return OSD_OK;
-	pthread_mutex_lock(&exec->lock);
-	job = osd_exec_find(exec, record->id);
-	if (job && job->array) {
-		*ret_length = record->array.count;
-		memcpy(buffer, job->array->states, OSD_MIN(capacity, *ret_length));
-	}
-	pthread_mutex_unlock(&exec->lock);
-	if (*ret_length)
-		return OSD_OK;
-	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_STATES, buffer, capacity,
-				   ret_length);
-}
-
-/* How many members of an array are in which state. */
-static enum osd_status get_counts(struct osd_exec *exec, struct osd_txn *txn, const struct view *v,
-				  struct osd_wr *w)
-{
-	OSD_CLEANUP_FREE uint8_t *states = NULL;
-	size_t counts[OSD_JOB_STATES_END] = {0}, length = 0;
-	enum osd_status status = OSD_OK;
-
-	if (!osd_job_state_terminal(v->record.state)) {
-		put_counts(w, v->counts);
-		return OSD_OK;
-	}
-	if (!v->record.array.count)
-		return OSD_OK;
-	states = malloc(v->record.array.count);
-	if (!states)
-		return OSD_E_NO_MEMORY;
-	status = get_states(exec, txn, &v->record, states, v->record.array.count, &length);
-	for (size_t i = 0; i < length && i < v->record.array.count; i++)
-		counts[OSD_MIN((size_t)states[i], (size_t)OSD_JOB_STATES_END - 1)]++;
-	put_counts(w, counts);
-	return status;
-}
-
 /* One of the attributes behind the rows. */
 static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, const struct view *v,
 				struct osd_object_id id, uint32_t number, struct osd_wr *w)
@@ -454,10 +387,10 @@ static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, cons
 		put_id(w, v->awaited);
 		return OSD_OK;
 	case STATUS_ARRAY:
-		put_array(w, &v->record.array);
+		osd_array_put_place(w, &v->record.array);
 		return OSD_OK;
 	case STATUS_MEMBERS:
-		return get_counts(exec, txn, v, w);
+		return osd_array_put_counts(exec, txn, &v->record, v->counts, w);
 	default:
 		return OSD_OK;
 	}
@@ -478,34 +411,14 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	if (status == OSD_OK && number == STATUS_STATES)
-		return get_states(context, txn, &v->record, buffer, capacity, ret_length);
+		return osd_array_get_states(context, txn, &v->record, buffer, capacity,
+					    ret_length);
 	if (status == OSD_OK && number > STATUS_LAST)
 		status = get_more(context, txn, v, id, number, &w);
 	else if (status == OSD_OK)
 		put_status(&w, v, number);
 	*ret_length = osd_wr_used(&w);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-}
-
-static enum osd_status each_states(struct osd_exec *exec, struct osd_txn *txn,
-				   struct osd_object_id id, uint32_t page, const struct view *v,
-				   osd_attr_fn *fn, void *arg)
-{
-	OSD_CLEANUP_FREE uint8_t *states = NULL;
-	uint32_t count = v->record.array.count;
-	size_t length = 0;
-	enum osd_status status;
-
-	(void)id;
-	if (!count)
-		return OSD_OK;
-	states = malloc(count);
-	if (!states)
-		return OSD_E_NO_MEMORY;
-	status = get_states(exec, txn, &v->record, states, count, &length);
-	if (status == OSD_OK && length)
-		status = fn(arg, page, STATUS_STATES, states, OSD_MIN(length, (size_t)count));
-	return status;
 }
 
 static enum osd_status status_each(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -537,7 +450,8 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 		if (status == OSD_OK && osd_wr_used(&w))
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
-	return status == OSD_OK ? each_states(context, txn, id, page, v, fn, arg) : status;
+	return status == OSD_OK ? osd_array_each_states(context, txn, &v->record,
+							STATUS_STATES, fn, arg) : status;
 }
 
 /* What polling needs, without a list of names to send and of values to take apart: version, state,

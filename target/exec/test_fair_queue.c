@@ -122,8 +122,39 @@ static void test_drop_and_hold(void)
 	finish();
 }
 
+/* An entry that stands for several jobs. */
+static void test_places(void)
+{
+	struct osd_fair_entry array = {.sequence = 1}, single = {.sequence = 2}, late = {0};
+
+	CHECK(osd_fair_queue_init(&queue, 10, 6) == OSD_OK);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 7, false, &array) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 5, false, &array) == OSD_OK);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &single) == OSD_OK);
+	CHECK(osd_fair_queue_reserve(&queue, "a", 1, false, &late) == OSD_E_BUSY);
+	CHECK(osd_fair_queue_reserve(&queue, "b", 5, false, &late) == OSD_E_BUSY);
+	CHECK(queue.place_count == 6);
+	CHECK(osd_fair_queue_push(&queue, &array) == OSD_OK);
+	CHECK(osd_fair_queue_push(&queue, &single) == OSD_OK);
+	CHECK(osd_fair_queue_ahead(&queue, &single) == 5);
+	osd_fair_queue_drop_place(&queue, &array);
+	CHECK(osd_fair_queue_ahead(&queue, &single) == 4 && queue.place_count == 5);
+	for (int left = 4; left > 0; left--)
+		osd_fair_queue_drop_place(&queue, &array);
+	CHECK(osd_fair_queue_pop(&queue) == &array && queue.place_count == 1);
+	osd_fair_queue_add_place(&queue, &array); /* whatever the caps, and though it had none */
+	CHECK(osd_fair_queue_push(&queue, &array) == OSD_OK && queue.place_count == 2);
+	osd_fair_queue_drop(&queue, &array);
+	osd_fair_queue_drop(&queue, &single);
+	osd_fair_queue_unreserve(&queue, &array);
+	osd_fair_queue_unreserve(&queue, &single);
+	CHECK(queue.place_count == 0);
+	osd_fair_queue_release(&queue);
+}
+
 int main(void)
 {
+	test_places();
 	test_order_inside_a_principal();
 	test_one_job_is_not_stuck_behind_many();
 	test_weights();
