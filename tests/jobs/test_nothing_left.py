@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a target has open is the same after many jobs as before: descriptors, threads, mappings."""
+"""What a target has open is the same after many jobs as before: descriptors, threads, mappings; and one
+that has come to rest is woken by the next job.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.jobs.test_exec import DEADLINE_S, run, until
+from tests.jobs.test_exec import DEADLINE_S, run, sandboxes, until
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target
 
-JOBS = 40
+JOBS = 24
+SLOTS = 2  # of the harness
 SLACK = 12
 """Descriptors and mappings of a spare more or less."""
 KINDS = ("pass", "1 / 0", "import os; os._exit(3)", "import osd\nosd.result(b'r' * 100_000)")
@@ -52,3 +55,33 @@ def test_nothing_stays_open(target: Target) -> None:
         until(lambda: not more())  # sandboxes that are over are reaped in their own time
     except AssertionError:
         assert not more(), more()
+
+
+def computed(pid: int) -> int:
+    """Nanoseconds that the main thread of a process has run."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    except OSError:
+        return 0
+
+
+def test_idle_target_is_woken_by_a_job(target: Target) -> None:
+    """Its spare sandboxes are ready, so nothing else wakes it."""
+    assert target.daemon is not None
+    daemon = target.daemon.pid
+
+    def work_done() -> dict[int, int]:
+        return {pid: computed(pid) for pid in [daemon, *sandboxes(daemon)]}
+
+    before: dict[int, int] = {}
+
+    def at_rest() -> bool:
+        nonlocal before
+        last, before = before, work_done()
+        return last == before and len(before) > SLOTS
+
+    for _ in range(3):
+        before = {}
+        until(at_rest)
+        until(at_rest)
+        assert run(target, "pass").wait(DEADLINE_S).done

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ OBJECTS = 3
 COMMANDS = 60
 """Of each client in a round."""
 BLOCK = 96 << 10
+HEAD = 2 << 20
+"""Bytes of an object under the first of two roots."""
 NAME = AttributeId(Page.APPLICATION, 5)
 ABSENT = "absent"
 
@@ -78,7 +81,7 @@ MACHINE: Machine[Thing | None] = Machine(None, step)
 # ---- what is sent --------------------------------------------------------------------------------
 
 
-def request_of(name: str, argument: Any, obj: ObjectRef) -> Request:
+def request_of(name: str, argument: Any, obj: ObjectRef, block: int) -> Request:
     """The command of an operation.  SET ATTRIBUTES is sent as GET: the value before comes back."""
     if name == "create":
         value = AttributeValue(*id_of(NAME), argument)
@@ -93,8 +96,8 @@ def request_of(name: str, argument: Any, obj: ObjectRef) -> Request:
         return rq.conditional_set_attributes(obj, expected, swap)
     simple: dict[str, Callable[[], Request]] = {
         "remove": lambda: rq.remove(obj),
-        "write": lambda: rq.write(obj, 0, bytes([argument]) * BLOCK),
-        "read": lambda: rq.read(obj, 0, BLOCK + 1),
+        "write": lambda: rq.write(obj, 0, bytes([argument]) * block),
+        "read": lambda: rq.read(obj, 0, block + 1),
         "swap": lambda: rq.compare_and_swap(obj, *argument),
         "add": lambda: rq.fetch_and_add(obj, argument),
     }
@@ -105,15 +108,15 @@ def id_of(attribute: AttributeId) -> tuple[int, int]:
     return attribute.page, attribute.number
 
 
-def answer_of(name: str, reply: Reply) -> Any:
-    """The answer as step() words it."""
+def answer_of(name: str, reply: Reply, block: int) -> Any:
+    """The answer as step() words it, to which every block is of BLOCK bytes."""
     if reply.error:
         assert reply.error.field_pointer == 24, reply.error
         return "taken" if name == "create" else ABSENT
     if name == "read":
         data = bytes(reply.data)
         assert data == data[:1] * len(data), "half of one WRITE, half of another"
-        return (data[0] if data else 0), len(data)
+        return (data[0] if data else 0), BLOCK if len(data) == block else len(data)
     if name in ("set", "swap name"):
         return bytes(reply.attributes[0].value)
     if name in ("swap", "add"):
@@ -144,7 +147,8 @@ def choose(rng: random.Random) -> tuple[str, Any]:
 class History:
     """What all clients did, by object."""
 
-    def __init__(self, partition_id: int) -> None:
+    def __init__(self, partition_id: int, block: int = BLOCK) -> None:
+        self.block = block
         self.objects = [ref(partition_id, 0x20000 + n) for n in range(OBJECTS)]
         self.operations: dict[ObjectRef, list[Operation]] = {each: [] for each in self.objects}
         self.failures: list[BaseException] = []
@@ -162,7 +166,7 @@ class History:
 
     def send(self, osd: Commands, obj: ObjectRef, name: str, argument: Any) -> bool:
         """One command; False: no answer came."""
-        request = request_of(name, argument, obj)
+        request = request_of(name, argument, obj, self.block)
         start = time.perf_counter()
         try:
             reply = osd.reply(request)
@@ -171,7 +175,7 @@ class History:
             self.operations[obj].append(lost)
             return False
         end = time.perf_counter()
-        answer = answer_of(name, reply)
+        answer = answer_of(name, reply, self.block)
         self.operations[obj].append(Operation(name, argument, answer, start, end))
         return True
 
@@ -214,12 +218,20 @@ def describe(obj: ObjectRef, operations: list[Operation]) -> str:
 # ---- tests ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["memory", "bdb"])
-def test_one_order_explains_all_answers(make_harness: MakeHarness, seed: int, backend: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "bdb", "two roots"])
+def test_one_order_explains_all_answers(
+    make_harness: MakeHarness, tmp_path: Path, seed: int, backend: str
+) -> None:
+    """On two roots each WRITE is two, in two files: a READ sees both or none."""
     rng = random.Random(seed)
-    harness = make_harness(**({"memory": 1} if backend == "memory" else {}))
-    for _ in range(3):
-        history = History(harness.osd.create_partition())
+    options: dict[str, object] = {"memory": 1} if backend == "memory" else {}
+    if backend == "two roots":
+        (tmp_path / "heads").mkdir()
+        options = {"ssd": tmp_path / "heads"}
+    harness = make_harness(**options)
+    wide = backend == "two roots"
+    for _ in range(1 if wide else 3):
+        history = History(harness.osd.create_partition(), HEAD + BLOCK if wide else BLOCK)
         history.run([harness.osd] * CLIENTS, rng, lambda: None)
         history.check()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.serving import Serving, missing, sandboxes_missing
 from tests.soak import report
-from tests.soak.run import Soak
+from tests.soak.run import Outcome, Soak
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +22,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="repeat the choices of a run")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "soak.json")
     parser.add_argument("--plot", type=Path, default=ROOT / "build" / "soak.png")
+    parser.add_argument("--read", type=Path, help="judge the readings of an earlier run instead")
     arguments = parser.parse_args()
+    if arguments.read:
+        return told(report.read_json(arguments.read), arguments.json, arguments.plot)
     why = missing() or sandboxes_missing()
     if why:
         print(f"no soak here: {why}", file=sys.stderr)
@@ -33,10 +36,15 @@ def main() -> int:
         outcome = Soak(
             serving, arguments.hours * 3600, seed, lambda text: print(text, flush=True)
         ).run()
+    return told(outcome, arguments.json, arguments.plot)
+
+
+def told(outcome: Outcome, readings: Path, plot: Path) -> int:
+    """Say what a run showed, write readings and plot; returns the exit code."""
     print("\n".join(report.lines(outcome)))
-    report.write_json(outcome, arguments.json)
+    report.write_json(outcome, readings)
     try:
-        report.plot(outcome, arguments.plot)
+        report.plot(outcome, plot)
     except ImportError:
         print("no plot: matplotlib is not installed", file=sys.stderr)
     return report.code(outcome)

@@ -119,7 +119,8 @@ def slope_of(samples: Sequence[Sample], name: str) -> Slope:
     centred: list[tuple[float, float]] = []
     used = 0
     for points in found:
-        means = blocks(points, max(span / BLOCKS, 1e-9))
+        # A short life is three blocks at least.
+        means = blocks(points, max(min(span / BLOCKS, (points[-1][0] - points[0][0]) / 3), 1e-9))
         if len(means) < 2:
             continue
         used += 1

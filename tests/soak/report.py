@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.soak.judge import Slope, Verdict
-from tests.soak.run import SHORT_S, Outcome
+from tests.soak.judge import Slope, Verdict, judge
+from tests.soak.run import SHORT_S, Outcome, warm_up_of
+from tests.soak.samples import Sample
 
 SCHEMA = "iosd.soak/1"
 BYTES = ("rss", "pss", "bytes")
@@ -21,15 +23,52 @@ PLOTTED = (
     ("database", ("database.lockers", "database.locks", "database.transactions"), 1),
     ("store: files, logs", ("store.files", "store.logs"), 1),
 )
+TABLES = 11
+"""Of the database, the directory of tables included."""
 FLAT, GROWS, NOTHING_SAID = 0, 1, 3
 """Exit codes: all is flat; something grows or went wrong; too short to say of some."""
 
 
 def verdict(outcome: Outcome, slope: Slope) -> Verdict:
-    """A short run warms up still: growth there says nothing (what is open at rest does)."""
-    if outcome.seconds < SHORT_S and slope.verdict is Verdict.GROWS:
+    """What is said of a figure, all told.
+
+    A short run warms up still: growth there says nothing (what is open at rest does).  In a long one
+    an interval that contains 0 is flat, however wide.  Pages that leak are resident and nobody
+    else's, so a leak of memory grows in RSS and in PSS: RSS alone moves with pages of files, PSS
+    alone with who else has them.  Cursors keep their lockers for the next use: so many as were open
+    at once, at most one in each table for each thread.
+    """
+    found = slope.verdict
+    short = outcome.seconds < SHORT_S
+    name, _, what = slope.name.rpartition(".")
+    if found is Verdict.GROWS and what in ("rss", "pss"):
+        found = with_other(outcome, slope, f"{name}.{'pss' if what == 'rss' else 'rss'}")
+    if found is Verdict.GROWS and slope.name == "database.lockers":
+        found = Verdict.FLAT if lockers_are_bounded(outcome) else found
+    if found is Verdict.GROWS and short:
         return Verdict.UNKNOWN
-    return slope.verdict
+    if found is Verdict.UNKNOWN and not short and slope.points and slope.low <= 0:
+        return Verdict.FLAT
+    return found
+
+
+def with_other(outcome: Outcome, slope: Slope, name: str) -> Verdict:
+    """Of a growing RSS with PSS, or the reverse: growth if that grows too, none if that does not grow
+    so much, by its whole interval."""
+    other = next((each for each in outcome.slopes if each.name == name), None)
+    if other is None or other.verdict is Verdict.GROWS:
+        return Verdict.GROWS
+    less = other.high * other.mean < slope.low * slope.mean
+    return Verdict.FLAT if less and other.points else Verdict.UNKNOWN
+
+
+def lockers_are_bounded(outcome: Outcome) -> bool:
+    """Whether there never were more than cursors can be open at once."""
+    return all(
+        each.figures.get("database.lockers", 0) <= TABLES * each.figures["tgtd.threads"]
+        for each in outcome.samples
+        if "tgtd.threads" in each.figures
+    )
 
 
 def figure(slope: Slope) -> str:
@@ -81,6 +120,17 @@ def write_json(outcome: Outcome, path: Path) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> Outcome:
+    """What an earlier run read, judged anew."""
+    found = json.loads(path.read_text())
+    outcome = Outcome(found["seed"], found["seconds"], warm_up_of(found["seconds"]))
+    outcome.samples = [Sample(**each) for each in found["samples"]]
+    outcome.slopes = judge(outcome.samples, outcome.warm_up)
+    outcome.rest, outcome.failures = found["at_rest"], found["failures"]
+    outcome.done, outcome.kills = Counter(found["steps"]), Counter(found["kills"])
+    return outcome
 
 
 def plot(outcome: Outcome, path: Path) -> None:

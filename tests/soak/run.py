@@ -25,7 +25,7 @@ from tests.soak.load import Crew
 from tests.soak.samples import Sample, Sampler, zygote_of
 
 WORKERS = 4
-WARM_UP_SHARE, WARM_UP_LEAST_S, WARM_UP_MOST_S = 0.15, 30.0, 900.0
+WARM_UP_SHARE, WARM_UP_LEAST_S, WARM_UP_MOST_S = 0.25, 30.0, 900.0
 INTERVAL_S = 5.0
 REST_S = 90.0
 SETTLED_S = 3.0
@@ -64,14 +64,19 @@ class Outcome:
         return found
 
 
+def warm_up_of(seconds: float) -> float:
+    """Seconds of a run that do not count: caches fill, and tgtd is killed twice in the first half."""
+    warm_up = min(max(seconds * WARM_UP_SHARE, WARM_UP_LEAST_S), WARM_UP_MOST_S)
+    return min(warm_up, seconds / 2)
+
+
 class Soak:
     """A run under way."""
 
     def __init__(self, serving: Serving, seconds: float, seed: int, say: Callable[[str], None]):
         self.serving, self.seconds, self.say = serving, seconds, say
         self.rng = random.Random(seed)
-        warm_up = min(max(seconds * WARM_UP_SHARE, WARM_UP_LEAST_S), WARM_UP_MOST_S)
-        self.outcome = Outcome(seed, seconds, min(warm_up, seconds / 2))
+        self.outcome = Outcome(seed, seconds, warm_up_of(seconds))
         self.sampler = Sampler(serving)
         self.due = {name: self.rng.expovariate(1 / self.mean(name)) for name in MEAN_S}
         self.tgtd_due = [self.outcome.warm_up * share for share in (0.2, 0.5)]

@@ -7,12 +7,13 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.soak import report
 from tests.soak.judge import Verdict, judge, slope_of
-from tests.soak.run import Outcome
+from tests.soak.run import Outcome, warm_up_of
 from tests.soak.samples import Sample
 
 HOUR = 3600.0
@@ -105,3 +106,42 @@ def test_exit_codes() -> None:
     assert report.code(open_still) == report.GROWS
     assert "tgtd.descriptors: 40 at rest at first, 80 then" in report.lines(open_still)[-1]
     assert isinstance(open_still.kills, Counter)
+
+
+def memory(rss: float, pss: float) -> Outcome:
+    """Two hours; growth in percent an hour."""
+    found = Outcome(1, 2 * HOUR, 0.0)
+    for at in range(0, int(2 * HOUR), 5):
+        hours = at / HOUR
+        figures = {"x.rss": 100 + rss * hours, "x.pss": 50 + pss / 2 * hours}
+        found.samples.append(Sample(at, figures, dict.fromkeys(figures, 1)))
+    found.slopes = judge(found.samples, 0)
+    return found
+
+
+def test_memory_leaks_in_both_figures_or_not_at_all() -> None:
+    assert report.code(memory(5, 5)) == report.GROWS
+    assert report.code(memory(5, 0)) == report.FLAT
+    assert report.code(memory(0, 5)) == report.FLAT
+
+
+def test_lockers_are_bounded_by_cursors() -> None:
+    def run(last: float) -> Outcome:
+        found = Outcome(1, 2 * HOUR, 0.0)
+        for at in range(0, int(2 * HOUR), 5):
+            figures = {"database.lockers": 10 + at / (2 * HOUR) * last, "tgtd.threads": 16.0}
+            found.samples.append(Sample(at, figures, dict.fromkeys(figures, 1)))
+        found.slopes = judge(found.samples, 0)
+        return found
+
+    assert report.code(run(40)) == report.FLAT
+    assert report.code(run(400)) == report.GROWS
+
+
+def test_readings_are_judged_anew(tmp_path: Path) -> None:
+    before = memory(5, 5)
+    before.warm_up = warm_up_of(before.seconds)
+    before.slopes = judge(before.samples, before.warm_up)
+    report.write_json(before, tmp_path / "soak.json")
+    after = report.read_json(tmp_path / "soak.json")
+    assert report.lines(after) == report.lines(before)
