@@ -52,6 +52,12 @@ void osd_output_destroy(struct osd_output *output)
 
 /* ---- reading; output->lock held -------------------------------------------------------------- */
 
+static uint16_t reason_of(enum osd_status status)
+{
+	return status == OSD_E_NO_SPACE || status == OSD_E_QUOTA ? OSD_REASON_NO_SPACE
+								 : OSD_REASON_STORAGE;
+}
+
 static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
 	uint64_t at = atomic_load(&output->stdout_length);
@@ -69,6 +75,8 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 			osd_object_write(output->object, at, bytes, fits, OSD_DATA_RESERVE);
 	if (output->status == OSD_OK)
 		atomic_store(&output->stdout_length, at + fits);
+	else
+		atomic_store(&output->unstored, reason_of(output->status));
 }
 
 /* errors_lock held. */
@@ -243,6 +251,8 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 		osd_job_touch(run->job);
 		if (atomic_load(&run->output.over_limit))
 			osd_exec_request_end(exec, run->job, OSD_REASON_OUTPUT_LIMIT);
+		else if (atomic_load(&run->output.unstored))
+			osd_exec_request_end(exec, run->job, atomic_load(&run->output.unstored));
 	}
 	osd_run_unref(run);
 	pthread_mutex_unlock(&exec->lock);

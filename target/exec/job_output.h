@@ -24,6 +24,7 @@ struct osd_output {
 	_Atomic uint64_t stdout_length; /* stored */
 	_Atomic uint64_t stderr_length; /* seen */
 	_Atomic bool over_limit;
+	_Atomic uint16_t unstored; /* reason for the job's end once something could not be stored */
 	/* A leaf, never held over a call into the store: stderr is read inside transactions, while
 	 * `lock` is held by who waits for one. */
 	pthread_mutex_t errors_lock;

@@ -117,11 +117,7 @@ static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
 {
 	if (atomic_load(&run->output.over_limit) && reason == OSD_REASON_NONE)
 		return OSD_REASON_OUTPUT_LIMIT;
-	if (run->output.status == OSD_OK || reason != OSD_REASON_NONE)
-		return reason;
-	return run->output.status == OSD_E_NO_SPACE || run->output.status == OSD_E_QUOTA
-		       ? OSD_REASON_NO_SPACE
-		       : OSD_REASON_STORAGE;
+	return reason == OSD_REASON_NONE ? atomic_load(&run->output.unstored) : reason;
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */

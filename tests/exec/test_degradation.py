@@ -233,7 +233,8 @@ def minimal() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
         Path(folder).chmod(0o755)
         path = Path(folder) / "sandboxd"
-        command = [paths.find_component(paths.SANDBOXD), "--python-dir", paths.python_dir()]
+        command: list[str | Path] = [paths.find_component(paths.SANDBOXD)]
+        command += ["--python-dir", paths.python_dir()]
         command += ["--socket", path, "--isolation", "minimal", "--uid", str(TARGET_UID)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert process.stdout is not None

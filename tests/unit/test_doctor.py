@@ -46,7 +46,7 @@ def test_what_an_ordinary_user_lacks(tmp_path: Path) -> None:
     for folder in (tmp_path, *tmp_path.parents[:3]):
         if folder != Path("/tmp"):
             folder.chmod(0o755)
-    command = ["setpriv", "--reuid", "65534", "--clear-groups", program, "--print-level"]
+    command = ["setpriv", "--reuid", "65534", "--clear-groups", str(program), "--print-level"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = {each.layer: each for each in layer_findings(json.loads(done.stdout))}
     for name in ("uid", "cgroup_memory", "cgroup_pids"):
