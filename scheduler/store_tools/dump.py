@@ -183,8 +183,8 @@ def read_job(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     if parsed.kind is JobKeyKind.RECORD:
         row = dataclasses.asdict(JobRecord.decode(value))
         row |= row.pop("numbers")
-        row |= {each: row[each].decode("utf-8", "replace") for each in ("name", "message")}
-        row["principal"] = row["principal"].decode("utf-8", "replace")
+        texts = ("name", "message", "principal", "pool", "set")
+        row |= {each: row[each].decode("utf-8", "replace") for each in texts}
         yield {"what": "job", "where": where} | row
     elif parsed.kind is JobKeyKind.EXPIRY:
         yield {"what": "job expiry", "where": where, "expiry_ms": parsed.number}

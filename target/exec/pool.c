@@ -155,8 +155,10 @@ void osd_pools_unserved(struct osd_exec *exec)
 {
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {
 		pool->serving = false;
-		if (!pool->gone)
-			pool->failed = false;
+		if (pool->gone)
+			continue;
+		pool->failed = false;
+		pool->why[0] = '\0';
 	}
 }
 

@@ -8,6 +8,7 @@ import re
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,14 @@ def test_numpy_over_objects(target: pyosd.Target, zone: ObjectRef, submit: Submi
     assert job.result(WAIT_S) == {"total": 799980000, "trace": 3999900}
     status = job.status()
     assert (status.pool, status.engine.startswith("python numpy-")) == ("numpy", True)
+
+
+def test_a_script_names_its_pool(osd: Run, zone: ObjectRef, tmp_path: Path) -> None:
+    script = tmp_path / "sum.py"
+    script.write_text("#OSD --pool numpy\nimport numpy as np\nprint(np.arange(1 << 10).sum())\n")
+    assert "523776" in osd("exec", script, "--zone", zone, "--wait")
+    refused = osd("exec", script, "--zone", zone, "--pool", "default", "--wait", code=10)
+    assert "No module named 'numpy'" in refused
 
 
 def test_the_set_is_no_part_of_a_jobs_memory(submit: Submit) -> None:

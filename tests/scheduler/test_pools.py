@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 from scheduler.config import load
 from scheduler.config_commands import build, check, show
-from scheduler.pools import make_pool, parse_flag
+from scheduler.pools import LIMIT_KEYS, POOL_KEYS, make_pool, parse_flag
 from scheduler.schema import ConfigError
+from tests.harness import SOURCE
 from tests.package_sets import make
 
 MIB = 1 << 20
@@ -160,6 +161,24 @@ def test_check_and_show(file: Path) -> None:
     assert (
         done.exit_code == 78 and "pool tools would not serve: no package set 'other'" in done.output
     )
+
+
+def test_the_page_has_every_key() -> None:
+    page = (SOURCE / "docs" / "pools.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| ")]
+    named = [word.strip().strip(".") for row in rows for word in row.split(",")]
+    for key in POOL_KEYS:
+        assert key.name in named, key.name
+    keys = ", ".join(f".{key.name}" for key in LIMIT_KEYS)
+    assert f"| limits{keys} |" in page and f"| maximum{keys} |" in page
+
+
+def test_the_pages_example_is_served(tmp_path: Path) -> None:
+    page = (SOURCE / "docs" / "pools.md").read_text()
+    path = tmp_path / "iosd.toml"
+    path.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    default, numpy = load(path, package_sets=tmp_path).pools
+    assert (default["max"], numpy["limits.mem"], numpy["maximum.mem"]) == (4, 512 * MIB, 2048 * MIB)
 
 
 def test_the_same_content_is_the_same_set(tmp_path: Path) -> None:
