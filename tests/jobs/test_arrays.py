@@ -18,14 +18,14 @@ from pyosd.job_array import JobArray
 from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.jobs import Job
 from pyosd.types import ROOT, AttributeValue, ref
+from tests.jobs.conftest import Target, skip_without_sandboxes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyosd.commands import Commands
     from pyosd.types import ObjectRef
     from tests.conftest import MakeHarness
-    from tests.jobs.conftest import Target
 
 DEADLINE_S = 60.0
 QUEUE_DEPTH = 5
@@ -356,13 +356,15 @@ def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
     zone = ref(harness.osd.create_partition())
     rng = random.Random(7)
     seen = set()
-    for delay in [0.0, 1.0, rng.uniform(0.0, 0.1)]:
-        killer = threading.Timer(delay, harness.transport.process.kill)
-        killer.start()
+    for delay in [0.0, None, rng.uniform(0.0, 0.1)]:
+        killer = threading.Timer(delay or 0.0, harness.transport.process.kill)
+        if delay is not None:
+            killer.start()
         accepted = None
         with suppress(errors.Unreachable):
             accepted = submit(harness.osd, zone, range(10_000))
-        killer.join()
+        if delay is not None:
+            killer.join()
         harness.kill()
         harness.restart()
         osd = harness.osd
@@ -397,6 +399,15 @@ def test_killed_while_members_end(make_harness: MakeHarness) -> None:
 # ---- with sandboxes ----
 
 
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """For tests that kill nothing."""
+    skip_without_sandboxes()
+    running = Target(tmp_path_factory.mktemp("arrays"))
+    yield running
+    running.stop()
+
+
 def run(target: Target, code: str, array: range, **how: object) -> JobArray:
     return submit(target.commands, target.partition, array, code, **how)
 
@@ -404,8 +415,8 @@ def run(target: Target, code: str, array: range, **how: object) -> JobArray:
 INDEX = "import osd\nprint(osd.array_index)\nosd.result([osd.array_index, osd.array.object_id, osd.args])\n"
 
 
-def test_each_member_has_its_index(target: Target) -> None:
-    array = run(target, INDEX, range(3, 11), args=["x"])
+def test_each_member_has_its_index(serving: Target) -> None:
+    array = run(serving, INDEX, range(3, 11), args=["x"])
     assert array.result(DEADLINE_S) == [[n, array.id.object_id, ["x"]] for n in range(3, 11)]
     status = array.status()
     assert (status.state, status.counts) == (C, {C: 8})
@@ -417,9 +428,9 @@ def test_each_member_has_its_index(target: Target) -> None:
     assert status.ended >= max(job.status().ended for job in array)  # type: ignore[operator, type-var]
     assert array[0].status().expiry is None
     alone = jobs.submit(
-        target.commands,
+        serving.commands,
         "import osd; osd.result([osd.array, osd.array_index])",
-        zone=target.partition,
+        zone=serving.partition,
     )
     assert alone.result(DEADLINE_S) == [None, None]
 
@@ -435,13 +446,13 @@ osd.result(now)
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_no_more_at_once_than_asked_for(target: Target, at_once: int) -> None:
-    pid = target.partition.partition_id
-    counter = target.commands.create(pid)
-    target.commands.set_attributes(counter, [AttributeValue(0x10000, 1, bytes(8))])
+def test_no_more_at_once_than_asked_for(serving: Target, at_once: int) -> None:
+    pid = serving.partition.partition_id
+    counter = serving.commands.create(pid)
+    serving.commands.set_attributes(counter, [AttributeValue(0x10000, 1, bytes(8))])
     code = COUNTED.format(pid=pid, oid=counter.object_id)
-    array = run(target, code, range(24), at_once=at_once)
-    beside = jobs.submit(target.commands, "print('beside')", zone=target.partition)
+    array = run(serving, code, range(24), at_once=at_once)
+    beside = jobs.submit(serving.commands, "print('beside')", zone=serving.partition)
     assert beside.wait(DEADLINE_S).state is C
     found = array.result(DEADLINE_S)
     assert max(found) <= at_once
@@ -450,9 +461,9 @@ def test_no_more_at_once_than_asked_for(target: Target, at_once: int) -> None:
         assert starts == sorted(starts, key=lambda each: each.timestamp() if each else 0)
 
 
-def test_some_fail(target: Target) -> None:
+def test_some_fail(serving: Target) -> None:
     code = "import osd, sys\nif osd.array_index % 3 == 1: sys.exit(3)\nosd.result(osd.array_index)"
-    array = run(target, code, range(9), at_once=2)
+    array = run(serving, code, range(9), at_once=2)
     ends = {job.id: job.exception() for job in array.as_completed(DEADLINE_S)}
     assert len(ends) == 9
     assert sum(each is None for each in ends.values()) == 6
@@ -492,8 +503,8 @@ def test_a_crash_while_members_run(target: Target) -> None:
     assert sum(job.status().attempt > 1 for job in array) <= 1
 
 
-def test_killed_while_members_run(target: Target) -> None:
-    array = run(target, "import time\nprint('up', flush=True)\ntime.sleep(60)", range(50))
+def test_killed_while_members_run(serving: Target) -> None:
+    array = run(serving, "import time\nprint('up', flush=True)\ntime.sleep(60)", range(50))
     next(array[0].iter_output(follow=True))
     assert array.status().state is JobState.RUNNING
     assert array.cancel() is False
@@ -505,17 +516,17 @@ def test_killed_while_members_run(target: Target) -> None:
     assert array[10].status().reason == CANCELLED
 
 
-def test_synchronous(target: Target) -> None:
-    array = run(target, INDEX, range(4), wait=30)
+def test_synchronous(serving: Target) -> None:
+    array = run(serving, INDEX, range(4), wait=30)
     assert array.settled
     assert [each[0] for each in array.results()] == [0, 1, 2, 3]
 
 
-def test_run_again_with_its_index(target: Target) -> None:
-    array = run(target, "import osd\nassert osd.array_index != 2", range(4))
+def test_run_again_with_its_index(serving: Target) -> None:
+    array = run(serving, "import osd\nassert osd.array_index != 2", range(4))
     assert array.wait(DEADLINE_S).state is JobState.FAILED
     failed = array.member(2)
-    again = run(target, INDEX, range(2, 3), predecessor=failed.id)
+    again = run(serving, INDEX, range(2, 3), predecessor=failed.id)
     assert again.result(DEADLINE_S)[0][0] == 2
     assert again.status().predecessor == failed.id
 
