@@ -137,10 +137,21 @@ class OSDObject:
 
         Raises: NotFound, PermissionDenied; Invalid: a page or number of more than 32 bits.
         """
+        entries = encode_names(names)
         values: list[Attribute] = []
-        for batch in batches(encode_names(names)):
-            values += decode_entries(self._call(Call.GETATTR, body=batch)[2])
+        for at in range(0, len(entries), CALL_RECORDS):
+            values += self._values(entries[at : at + CALL_RECORDS])
         return values
+
+    def _values(self, names: list[bytes]) -> list[Attribute]:
+        """Values of at most 64 attributes, in as many calls as their lengths ask for."""
+        try:
+            return [*decode_entries(self._call(Call.GETATTR, body=b"".join(names))[2])]
+        except Invalid:
+            if len(names) == 1:
+                raise
+        half = len(names) // 2  # they may just have been more than an answer holds
+        return self._values(names[:half]) + self._values(names[half:])
 
     def setattr(self, attributes: Iterable[tuple[int, int, Settable]]) -> None:
         """Set attributes, given as (page, number, value).

@@ -70,6 +70,10 @@ PROGRESS_FULL = 1000
 PROGRESS_PACE_S = 0.05
 LIST_PARTITIONS, LIST_USER_OBJECTS, LIST_COLLECTIONS, LIST_MEMBERS = range(4)
 READ_PIECE = 4 << 20
+USER_OBJECTS_ONLY = frozenset(
+    {Call.READ, Call.WRITE, Call.APPEND, Call.TRUNCATE, Call.CLEAR, Call.PUNCH, Call.LENGTH}
+    | {Call.FLUSH, Call.REMOVE, Call.SWAPATTR, Call.ADDATTR}
+)
 NOT_EMPTY_SENSE, JOB_IN_WAY_SENSE = (0x2C, 0x0A), (0x80, 0x11)
 MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
 
@@ -129,7 +133,8 @@ class SessionTransport:
         with translated():
             obj, view = ref(partition_id, object_id), memoryview(body)
             self.check(op, obj, a, view)
-            return HANDLERS[Call(op)](self, obj, a, b, view)
+            with self.of_user_object(op, obj):
+                return HANDLERS[Call(op)](self, obj, a, b, view)
 
     def check(self, op: int, obj: ObjectRef, a: int, body: memoryview) -> None:
         """Raise PermissionDenied where the target would refuse a job in this zone the call."""
@@ -142,7 +147,21 @@ class SessionTransport:
         with translated():
             obj = ref(partition_id, object_id)
             self.check(Call.READ, obj, offset, memoryview(b""))
-            return len(self.commands.read(obj, offset, len(view), into=view))
+            with self.of_user_object(Call.READ, obj):
+                return len(self.commands.read(obj, offset, len(view), into=view))
+
+    @contextmanager
+    def of_user_object(self, op: int, obj: ObjectRef) -> Iterator[None]:
+        """Say NotFound, as a sandbox does, where what is named is there but no user object."""
+        try:
+            yield
+        except errors.OSDError:
+            if op not in USER_OBJECTS_ONLY:
+                raise
+            found = self.type_of(obj, 0, 0, memoryview(b""))[0]
+            if found in (0, ObjectType.USER_OBJECT):  # 0: there is nothing
+                raise
+            raise NotFound(f"{obj} is no user object") from None
 
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
         """Nothing to map here."""
@@ -303,6 +322,8 @@ class SessionTransport:
 
     def length(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:
         (found,) = self.commands.get_attributes(obj, [LOGICAL_LENGTH])
+        if not found.value:
+            raise NotFound(f"{obj} is no user object")
         return found.uint, 0, b""
 
     def flush(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> Answer:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Data", "Snapshot"]
 
 BUFFER_BYTES = 256 << 10
-OFFSET_END = 1 << 64
+POSITION_END = 1 << 63  # what files of Python can have
+LENGTH_END = 1 << 64
 CLOSED = "I/O operation on closed file"
 
 
@@ -62,8 +63,8 @@ class RawData(io.RawIOBase):
         if whence not in base:
             raise Invalid(f"invalid whence: {whence}")
         position = base[whence]() + offset
-        if not 0 <= position < OFFSET_END:
-            raise Invalid(f"a position is 0 to 2**64 - 1, not {position}")
+        if not 0 <= position < POSITION_END:
+            raise Invalid(f"a position is 0 to 2**63 - 1, not {position}")
         self.position = position
         return position
 
@@ -159,7 +160,7 @@ class Data(io.BufferedIOBase):
         >>> f.seek(-6, 2), f.read()
         (8, b'three\\n')
 
-        Raises: Invalid: a position below 0, or another whence.
+        Raises: Invalid: a position below 0 or above 2**63 - 1, or another whence.
         """
         if self.closed:
             raise ValueError(CLOSED)
@@ -167,8 +168,8 @@ class Data(io.BufferedIOBase):
         if self._reader is None or whence not in (io.SEEK_SET, io.SEEK_CUR):
             return self._unbuffered().seek(offset, whence)
         position = offset + (self._reader.tell() if whence == io.SEEK_CUR else 0)
-        if position < 0:
-            raise Invalid(f"a position is 0 to 2**64 - 1, not {position}")
+        if not 0 <= position < POSITION_END:
+            raise Invalid(f"a position is 0 to 2**63 - 1, not {position}")
         return self._reader.seek(position)
 
     def _buffered(self) -> io.BufferedReader:
@@ -419,7 +420,7 @@ class Data(io.BufferedIOBase):
         """
         raw = self._unbuffered()
         length = raw.position if size is None else size
-        if not 0 <= length < OFFSET_END:
+        if not 0 <= length < LENGTH_END:
             raise Invalid(f"a length is 0 to 2**64 - 1, not {length}")
         raw.transport.call(Call.TRUNCATE, *raw.ids, length)
         return length

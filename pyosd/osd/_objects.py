@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ._base import ID_BYTES, ListKind, ObjectType, OSDObject, unsigned
 from ._errors import Invalid
 from ._query import Query
-from ._transport import Call
+from ._transport import CALL_RECORDS, Call
 from ._userobject import userobject
 
 if TYPE_CHECKING:
@@ -40,9 +40,12 @@ class Searchable(OSDObject):
         >>> [each.getattr([(10, 1)])[0][2].int for each in p.query(osd.attr(10, 1) >= 7)]
         [7, 8, 9]
 
-        Raises: NotFound, PermissionDenied, when the first one is taken.
+        Raises: NotFound, PermissionDenied; Invalid: more than 64 comparisons joined by &, or values
+        too long for a query; when the first one is taken.
         """
         queries = [Query(())] if condition is None else condition.queries()
+        if any(len(each.criteria) > CALL_RECORDS for each in queries):
+            raise Invalid(f"a query has at most {CALL_RECORDS} criteria")
         streams = [self._query_ids(each.encode()) for each in queries]
         before = -1
         for oid in heapq.merge(*streams):
@@ -125,8 +128,8 @@ class partition(Searchable):  # noqa: N801
         >>> q.remove()
 
         Returns: itself.
-        Raises: Exists: the id is taken; Invalid: it is below 10000h; PermissionDenied: the zone is
-        not the root; NoSpace.
+        Raises: Exists: the id is taken, or below 10000h; PermissionDenied: the zone is not the root;
+        NoSpace.
         """
         self.partition_id = self._call(Call.CREATE_PARTITION)[0]
         return self
@@ -235,8 +238,8 @@ class collection(Searchable):  # noqa: N801
         []
 
         Returns: itself.
-        Raises: Exists: the id is taken; NotFound: there is no such partition; Invalid: the id is
-        below 10000h; PermissionDenied: also where the zone is no whole partition; NoSpace.
+        Raises: Exists: the id is taken, or below 10000h; NotFound: there is no such partition;
+        PermissionDenied: also where the zone is no whole partition; NoSpace.
         """
         self.object_id = self._call(Call.CREATE_COLLECTION)[0]
         return self

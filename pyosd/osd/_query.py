@@ -41,13 +41,16 @@ class Criterion:
     maximum: bytes = b""
 
     def encode(self) -> bytes:
-        """The entry as it stands in the query list.  Raises: ValueError: it does not fit one."""
+        """The entry as it stands in the query list.  Raises: Invalid: it does not fit one."""
         low, high = self.minimum, self.maximum
         length = ENTRY_FIXED + len(low) + len(high)
         try:
             head = ENTRY.pack(0, length, self.page, self.number, len(low))
         except struct.error:
-            raise ValueError(f"no criterion of a QUERY: {self}") from None
+            raise Invalid(
+                f"no criterion of a query: {self.page:#x}/{self.number:#x} with values of {len(low)} "
+                f"and {len(high)} bytes"
+            ) from None
         return head + low + len(high).to_bytes(2, "big") + high
 
 

@@ -63,8 +63,9 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         0
 
         Returns: itself.
-        Raises: Exists: the id is taken; NotFound: there is no such partition; NoSpace; Invalid: the
-        id is below 10000h; PermissionDenied: also where the zone is no whole partition.
+        Raises: Exists: the id is taken, or one that the target keeps for itself (below 10000h and
+        above 7FFF_FFFF_FFFF_FFFFh); NotFound: there is no such partition; NoSpace; PermissionDenied:
+        also where the zone is no whole partition.
         """
         self.object_id = self._call(Call.CREATE, 1)[0]
         return self
@@ -188,7 +189,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         >>> u.data.read()
         b'\\x00\\x00\\x00\\ntwo\\nthree\\n'
 
-        Raises: NotFound, NoSpace, PermissionDenied; Invalid: no range of 64 bits.
+        Raises: NotFound, NoSpace, PermissionDenied; Invalid: no range, or one beyond 2**63.
         """
         span = range_of(offset, length)
         self._call(Call.CLEAR, *span)
@@ -222,6 +223,6 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
 def range_of(offset: int, length: int) -> tuple[int, int]:
     """Two numbers that name bytes.  Raises: Invalid."""
     span = unsigned(offset, "an offset"), unsigned(length, "a length")
-    if sum(span) >= 1 << 64:
+    if sum(span) >= 1 << 63:
         raise Invalid(f"{offset} + {length} is beyond the last byte there can be")
     return span

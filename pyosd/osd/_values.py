@@ -18,7 +18,7 @@ __all__ = ["Attribute", "Settable", "Value", "decode_entries", "encode_entries",
 ENTRY = struct.Struct(">II6xH")
 NAME = struct.Struct(">II")
 VALUE_MAX = 0xFFFE
-NAME_MAX = 0xFFFF_FFFF
+NAME_MAX = 0xFFFF_FFFE  # all ones stands for all there are
 INTEGER_BYTES = 8
 
 
@@ -92,7 +92,7 @@ def encode_names(names: Iterable[tuple[int, int]]) -> list[bytes]:
 def checked(page: int, number: int) -> tuple[int, int]:
     """An attribute's name.  Raises: Invalid: not of 32 bits each."""
     if not (0 <= page <= NAME_MAX and 0 <= number <= NAME_MAX):
-        raise Invalid(f"{page:#x}/{number:#x} is no page and number of 32 bits each")
+        raise Invalid(f"{page:#x}/{number:#x} is no attribute's page and number")
     return page, number
 
 

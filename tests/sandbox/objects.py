@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ROOT, PARTITION, COLLECTION, USER_OBJECT = 0x01, 0x02, 0x40, 0x80
 OK, NOT_FOUND, EXISTS, PERMISSION, NO_SPACE, INVALID, IO, NOT_EMPTY, CONFLICT = range(9)
 FIRST_ID = 0x10000
+ANSWER_BYTES = 1 << 20
+LENGTH_MOST = 1 << 30
 IDS_PER_ANSWER = 3  # few, so that continuation is exercised
 SHARE_MESSAGE = struct.pack(">HH", 1, 4)
 
@@ -204,7 +206,10 @@ class MemoryObjects:
     def op_26(self, sandbox, ids, a, b, body):  # GETATTR
         thing = self.thing(ids)
         names = [struct.unpack_from(">II", body, at) for at in range(0, len(body), 8)]
-        return 0, 0, b"".join(entries({n: thing.attributes.get(n, b"")}) for n in names)
+        found = b"".join(entries({n: thing.attributes.get(n, b"")}) for n in names)
+        if len(found) > ANSWER_BYTES:
+            raise Refusal(INVALID, "more than an answer holds")
+        return 0, 0, found
 
     def op_27(self, sandbox, ids, a, b, body):  # SETATTR
         thing, at = self.thing(ids), 0
@@ -270,6 +275,8 @@ class MemoryObjects:
 
     def op_33(self, sandbox, ids, a, b, body):  # WRITE
         data = self.thing(ids, USER_OBJECT).data
+        if a > LENGTH_MOST:
+            raise Refusal(NO_SPACE, "no space")
         data.extend(bytes(max(0, a - len(data))))
         data[a : a + len(body)] = body
 

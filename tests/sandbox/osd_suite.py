@@ -444,6 +444,28 @@ def bad_arguments():
         raises(osd.Invalid, u.fetch_and_add, 10, bad)
         raises(osd.Invalid, u.compare_and_swap, bad, 1, "", 1)
     raises(osd.Invalid, osd.partition(PID).create_many, 0)
+    raises(osd.Invalid, f.seek, 1 << 63)
+    f.seek((1 << 63) - 1)
+    assert f.read(10) == b"" == f.read() and f.tell() == (1 << 63) - 1
+    raises(osd.OSDError, f.write, b"xx")
+    f.seek(0)
+    raises(osd.Invalid, u.clear, 1 << 62, 1 << 62)
+    raises(osd.Invalid, u.getattr, [(10, 0xFFFFFFFF)])
+    raises(osd.Invalid, u.getattr, [(0xFFFFFFFF, 1)])
+    raises(osd.Invalid, list, osd.partition(PID).query(osd.attr(10, 1) == "x" * 40_000))
+    condition = osd.attr(10, 0) == 1
+    for n in range(1, 65):
+        condition &= osd.attr(10, n) == 1
+    raises(osd.Invalid, list, osd.partition(PID).query(condition))
+    c = osd.userobject(PID, osd.collection(PID).create().object_id)
+    for what in (c.length, c.data.read, c.flush, c.remove, lambda: c.data.read(5)):
+        raises(osd.NotFound, what)
+    raises(osd.NotFound, c.data.write, b"x")
+    u.setattr([(11, n, bytes([n]) * 60_000) for n in range(1, 40)])
+    assert [len(value) for _, _, value in u.getattr([(11, n) for n in range(0, 41)])][1:] == [
+        *[60_000] * 39,
+        0,
+    ]
     raises(osd.Invalid, f.seek, 0, 7)
     raises(osd.Invalid, osd.attr, 0x30000000, 1)
     raises(osd.Invalid, osd.progress, float("nan"))
