@@ -26,7 +26,7 @@ __all__ = [
 
 SCHEMA = "iosd.job/1"
 
-WAITS_FOR_JOB, WAITS_FOR_POOL = 109, 113  # reasons
+WAITS_FOR_SERVICE, WAITS_FOR_JOB, WAITS_FOR_POOL, WAITS_FOR_SANDBOX = 102, 109, 113, 114  # reasons
 CODES = {
     JobState.COMPLETED: Exit.OK,
     JobState.FAILED: Exit.JOB_FAILED,
@@ -275,6 +275,10 @@ def waiting_for(status: JobStatus) -> str:
         return f"It waits for {status.awaited} to end{more}."
     if status.reason == WAITS_FOR_POOL:
         return f"It waits for pool '{status.pool}', which does not serve."
+    if status.reason == WAITS_FOR_SERVICE:
+        return "It waits for iosd-sandboxd, which is not connected."
+    if status.reason == WAITS_FOR_SANDBOX:
+        return "It waits for a sandbox, and none can be made now."
     ahead = f"{status.position} ahead of it" if status.position else "next in its turn"
     return f"It waits for a sandbox of pool '{status.pool or 'default'}', {ahead}."
 

@@ -22,6 +22,7 @@ import pytest
 
 import pyosd
 from pyosd import requests as rq
+from pyosd.cli.job_view import explanation
 from pyosd.exec_params import ExecParams
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
@@ -108,6 +109,9 @@ def waiting(target: pyosd.Target, zone: ObjectRef, why: str) -> list[Job]:
         status = job.status()
         assert (status.state, status.reason) == (JobState.QUEUED, 114)
         assert why in status.hint
+        told = explanation(status, [])
+        assert told[1] == "It waits for a sandbox, and none can be made now."
+        assert any(why in line for line in told)
     serves_on(target, zone)
     return jobs
 
