@@ -80,8 +80,14 @@ def test_idle_target_is_woken_by_a_job(target: Target) -> None:
         last, before = before, work_done()
         return last == before and len(before) > SLOTS
 
-    for _ in range(3):
+    for hold in (False, True, False):
+        held = run(target, "pass", hold=True)
         before = {}
         until(at_rest)
         until(at_rest)
-        assert run(target, "pass").wait(DEADLINE_S).done
+        if hold:
+            held.release()
+            assert held.wait(DEADLINE_S).done
+        else:
+            assert run(target, "pass").wait(DEADLINE_S).done
+            held.cancel()
