@@ -462,7 +462,7 @@ def bad_arguments():
         raises(osd.NotFound, what)
     raises(osd.NotFound, c.data.write, b"x")
     u.setattr([(11, n, bytes([n]) * 60_000) for n in range(1, 40)])
-    assert [len(value) for _, _, value in u.getattr([(11, n) for n in range(0, 41)])][1:] == [
+    assert [len(value) for _, _, value in u.getattr([(11, n) for n in range(41)])][1:] == [
         *[60_000] * 39,
         0,
     ]
