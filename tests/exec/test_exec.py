@@ -193,7 +193,8 @@ def test_stderr_while_it_runs(target: pyosd.Target, zone: ObjectRef) -> None:
     """Followed, and read in between: what a terminal state brings is there before it."""
     gate = target.create(zone.partition_id)
     place = [gate.partition_id, gate.object_id]
-    job = target.exec('import sys; print("early", file=sys.stderr)' + FLOOD, zone=zone, args=place)
+    code = 'import sys; print("early", file=sys.stderr)' + FLOOD
+    job = target.exec(code, zone=zone, args=place, grace=5.0)
     pieces = job.iter_stderr(follow=True)
     assert next(pieces) == b"early\n"
     assert job.stderr() == b"early\n"
