@@ -263,6 +263,16 @@ static enum osd_status execute(struct osd_command_context *ctx)
 	return status;
 }
 
+/* What is got before something is set must still be so when it is: reads before the first change of a
+ * transaction lock nothing by themselves. */
+static enum osd_status hold_for_both(const struct osd_request *request, struct osd_txn *txn)
+{
+	const struct osd_attr_params *params = request->attributes;
+
+	return params && params->gets && params->sets ? osd_object_hold(txn, request->object)
+						      : OSD_OK;
+}
+
 /* All phases of a command whose row says OSD_CMD_TXN. */
 static enum osd_status phases(struct osd_command_context *ctx)
 {
@@ -279,7 +289,9 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	if (status != OSD_OK || flags & OSD_CMD_OWN_ATTRS)
 		return status == OSD_OK ? execute(ctx) : status;
 	if (flags & OSD_CMD_GET_FIRST) {
-		status = osd_phase_get(request, ctx->txn);
+		status = hold_for_both(request, ctx->txn);
+		if (status == OSD_OK)
+			status = osd_phase_get(request, ctx->txn);
 		if (status == OSD_OK)
 			status = osd_phase_set(request, ctx->txn);
 		return status == OSD_OK ? execute(ctx) : status;

@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -289,3 +290,18 @@ def test_the_checker_can_fail() -> None:
     assert final_states(MACHINE, [born, replace(wrote, answered=False), stale])
     lost = [Operation("add", 1, 0, 2, 3), Operation("add", 1, 0, 4, 5)]
     assert not final_states(MACHINE, [born, *lost])
+
+
+def test_what_was_there_before_is_told_once(make_harness: MakeHarness) -> None:
+    """Clients set an attribute and get, in the same command, what it was: no value comes back twice."""
+    osd = make_harness().osd
+    obj = osd.create(osd.create_partition())
+
+    def set_all(client: int) -> list[bytes]:
+        values = [b"%d.%d" % (client, n) for n in range(4 * COMMANDS)]
+        requests = (request_of("set", value, obj, BLOCK) for value in values)
+        return [bytes(osd.call(each).attributes[0].value) for each in requests]
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        told = [value for each in clients.map(set_all, range(CLIENTS)) for value in each]
+    assert len(set(told)) == len(told) == 4 * CLIENTS * COMMANDS
