@@ -5,6 +5,7 @@ that has come to rest is woken by the next job.
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 JOBS = 24
 SLOTS = 2  # of the harness
+LOOKS = 25  # at what has been computed, 10 ms apart
 SLACK = 12
 """Descriptors and mappings of a spare more or less."""
 KINDS = ("pass", "1 / 0", "import os; os._exit(3)", "import osd\nosd.result(b'r' * 100_000)")
@@ -73,17 +75,16 @@ def test_idle_target_is_woken_by_a_job(target: Target) -> None:
     def work_done() -> dict[int, int]:
         return {pid: computed(pid) for pid in [daemon, *sandboxes(daemon)]}
 
-    before: dict[int, int] = {}
+    seen: deque[dict[int, int]] = deque(maxlen=LOOKS)
 
     def at_rest() -> bool:
-        nonlocal before
-        last, before = before, work_done()
-        return last == before and len(before) > SLOTS
+        seen.append(work_done())
+        still = len(seen) == LOOKS and all(each == seen[0] for each in seen)
+        return still and len(seen[0]) > SLOTS
 
     for hold in (False, True, False):
         held = run(target, "pass", hold=True)
-        before = {}
-        until(at_rest)
+        seen.clear()
         until(at_rest)
         if hold:
             held.release()
