@@ -237,13 +237,16 @@ class AsyncJob:
     async def result(self) -> Any:
         """Wait for the end and return the script's result; raises as Job.result() does."""
         status = await self.wait()
-        if status.state is not JobState.COMPLETED:
-            trace = await self._payload(TRACEBACK)
-            raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
-        if status.result_object:
-            data = bytes(await self._target.read(status.result_object, 0, status.result_length))
-        else:
-            data = await self._payload(RESULT) if status.result_length else b""
+        try:
+            if status.state is not JobState.COMPLETED:
+                trace = await self._payload(TRACEBACK)
+                raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
+            if status.result_object:
+                data = bytes(await self._target.read(status.result_object, 0, status.result_length))
+            else:
+                data = await self._payload(RESULT) if status.result_length else b""
+        except NotFound:
+            raise expired(self.id) from None  # since its status was asked for
         return jobs.decode_result(status, data)
 
     async def logs(

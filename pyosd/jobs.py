@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, Literal, TypedDict, Unpack
 
 from pyosd import errors
@@ -92,10 +93,8 @@ class Job(Future[Any]):
         """Everything the surrogate says, in one round trip (none once the job has ended)."""
         if self._final is not None:
             return self._final
-        try:
+        with self._recorded():
             found = self.commands.get_attributes(self.id, STATUS_IDS)
-        except errors.NotFound:
-            raise self._expired() from None
         status = decode_status(self.id, found)
         if status is None:
             raise self._expired()
@@ -108,14 +107,20 @@ class Job(Future[Any]):
         hint = "it was removed, or it expired; submit the job again"
         return errors.JobExpired(self, 0, hint, f"job {self.id} has no record (any more)")
 
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """What is asked for inside goes with the job's record: since it was seen last, maybe."""
+        try:
+            yield
+        except errors.NotFound:
+            raise self._expired() from None
+
     def poll(self) -> tuple[JobState, float]:
         """State and suggested seconds to the next poll, by the cheapest command there is."""
         if self._final is not None:
             return self._final.state, 0.0
-        try:
+        with self._recorded():
             found = self.commands.poll_job(self.id)
-        except errors.NotFound:
-            raise self._expired() from None
         if found is None:
             raise self._expired()
         return self._take_state(JobState(found.state), found.poll_msec)
@@ -204,7 +209,8 @@ class Job(Future[Any]):
         }
 
     def _payload(self, number: int) -> bytes:
-        return self.commands.get_attribute(self.id, Page.JOB_PAYLOAD, number)
+        with self._recorded():
+            return self.commands.get_attribute(self.id, Page.JOB_PAYLOAD, number)
 
     def take_reply(self, reply: ExecReply) -> Job:
         """Learn what a waiting EXEC's answer says of the end: then nothing more need be asked."""
@@ -231,7 +237,8 @@ class Job(Future[Any]):
 
     def _fetch_result(self, status: JobStatus) -> bytes:
         if status.result_object:
-            return b"".join(_read_from(self.commands, status.result_object, 0))
+            with self._recorded():
+                return b"".join(_read_from(self.commands, status.result_object, 0))
         return self._payload(RESULT) if status.result_length else b""
 
     def _settle(self, status: JobStatus, result: bytes | None = None) -> None:
@@ -332,10 +339,8 @@ class Job(Future[Any]):
     def _control(self, action: int) -> JobState:
         """Set the control attribute and read, in the same command, the state that won."""
         values = [AttributeValue(CONTROL.page, CONTROL.number, bytes([action]))]
-        try:
+        with self._recorded():
             state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
-        except errors.NotFound:
-            raise self._expired() from None
         if state is None:
             raise self._expired()
         return self.status().state if state.terminal else state

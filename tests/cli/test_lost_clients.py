@@ -77,6 +77,7 @@ def test_terminal_closed(osd: Run, pid: str, serving: Serving, tmp_path: Path, f
         gated = Gated(target, pid, tmp_path)
         client, leader = pty.fork()
         if client == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
             words = gated.words(serving.url, flag)
             os.execvp(words[0], words)
         wait_for_first_line(target, pid)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.jobs.test_exec import DEADLINE_S, run, until
 
 if TYPE_CHECKING:
     from pyosd.jobs import Job
+    from pyosd.types import AttributeValue
     from tests.jobs.conftest import Target
 
 
@@ -42,6 +43,24 @@ def test_record_goes_when_its_time_is_over(target: Target) -> None:
     assert target.commands.list_objects(partition) == [stays.id]
     assert [each.id for each in jobs.list_jobs(target.commands, partition)] == [stays.id]
     assert stays.output() == b"stays\n"
+
+
+def test_record_goes_between_status_and_result(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spills = run(target, "import osd\nosd.result(b'r' * 100_000)")
+    spills.wait(DEADLINE_S)
+    late, look = jobs.Job(target.commands, spills.id), target.commands.get_attributes
+
+    def goes_then(*wanted: Any) -> tuple[AttributeValue, ...]:
+        found = look(*wanted)
+        monkeypatch.undo()
+        spills.remove()
+        return found
+
+    monkeypatch.setattr(target.commands, "get_attributes", goes_then)
+    with pytest.raises(errors.JobExpired):
+        late.status()
 
 
 def test_ids_are_not_given_out_again(target: Target) -> None:
