@@ -60,9 +60,9 @@ class Nouns(click.Group):
         }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Ours in the table's order, then those that were brought."""
+        """Ours in the table's order, then those that were brought, by name."""
         own = [*self.table, *super().list_commands(ctx)]
-        return own + [name for name in self._brought() if name not in own]
+        return own + sorted(self._brought().keys() - set(own))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of that name."""
