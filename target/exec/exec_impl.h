@@ -65,6 +65,7 @@ struct osd_job {
 		uint8_t state;
 		uint16_t reason;
 	} pending;
+	bool recorded; /* its last record is fixed: what changes from here on is not shown */
 	/* Progress not yet shown, because the last update is less than OSD_JOB_PROGRESS_USEC
 	 * old. */
 	bool progress_waits;
@@ -148,7 +149,7 @@ bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_even
 /* A visible change. */
 static inline void osd_job_touch(struct osd_job *job)
 {
-	job->record.generation++;
+	job->record.generation += !job->recorded;
 }
 /* Writes the record of a STARTING or RUNNING job as it is in memory.  Callers at once may each have
  * added flags: what one commits last has all of them.  Takes exec->lock. */

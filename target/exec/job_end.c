@@ -88,15 +88,35 @@ enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_reco
 }
 
 struct ending {
-	const struct osd_job_record *record;
+	struct osd_exec *exec;
+	struct osd_job *job;
+	struct osd_job_record record;
 	const struct osd_job_remains *remains;
 };
+
+/* Output that was being stored may have touched the job since its record was filled in, and its
+ * expiry may have been set.  The surrogate is locked: no command comes in between any more. */
+static void fix_record(struct ending *ending)
+{
+	const struct osd_job_record *live = &ending->job->record;
+
+	pthread_mutex_lock(&ending->exec->lock);
+	ending->record.generation = OSD_MAX(ending->record.generation, live->generation + 1);
+	if (live->expiry_msec)
+		ending->record.expiry_msec = live->expiry_msec;
+	ending->job->recorded = true;
+	pthread_mutex_unlock(&ending->exec->lock);
+}
 
 static enum osd_status write_end(struct osd_txn *txn, void *arg)
 {
 	struct ending *ending = arg;
+	enum osd_status status = osd_surrogate_mark(txn, ending->record.id, false);
 
-	return osd_job_write_end(txn, ending->record, ending->remains);
+	if (status != OSD_OK)
+		return status;
+	fix_record(ending);
+	return osd_job_write_end(txn, &ending->record, ending->remains);
 }
 
 /* A terminal state that cannot be written now may be later: the disk may have filled up. */
@@ -117,7 +137,7 @@ static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains)
 {
-	struct ending ending = {record, remains};
+	struct ending ending = {exec, job, *record, remains};
 	struct osd_exec_outcome outcome = {
 		.status = osd_job_reason_status(record->reason),
 		.reason = record->reason,
@@ -138,8 +158,8 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		outcome.result_length = remains->result_length;
 	}
 	pthread_mutex_lock(&exec->lock);
-	job->record = *record;
-	osd_exec_sweep_by(exec, record->expiry_msec);
+	job->record = ending.record;
+	osd_exec_sweep_by(exec, ending.record.expiry_msec);
 	exec->finished += !job->array;
 	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	waits = osd_exec_take_waits(exec, job);
