@@ -26,7 +26,7 @@ from tests.ahead import running as running_ahead
 from tests.harness import Harness, build_sanitized, program
 from tests.processes import children_of_this, long_lived, running
 from tests.sanitize.builds import ADDRESS
-from tests.serving import Serving, arguments, missing
+from tests.serving import Serving, arguments, missing, shared
 
 MUST_RUN = frozenset(filter(None, os.environ.get("OSD_TESTS_MUST_RUN", "").split(",")))
 
@@ -221,10 +221,8 @@ def serving() -> Iterator[Serving]:
     why = missing()
     if why:
         unavailable("tgtd", why)
-    with Serving(*arguments()) as served:
-        long_lived.add(served.process.pid)
+    with shared(*arguments()) as served:
         yield served
-    long_lived.discard(served.process.pid)
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyosd
 from scheduler import paths
 from tests.harness import SOURCE
-from tests.processes import descendants, wait_gone
+from tests.processes import descendants, long_lived, wait_gone
 
 START_S = 60.0
 STOP_S = 30.0
@@ -163,6 +163,15 @@ class Serving:
         if check:
             assert not left, f"left running: {left}"
             assert code == 0, f"osd target serve ended with {code}:\n{text[-4000:]}"
+
+
+@contextlib.contextmanager
+def shared(*words: str, environment: dict[str, str] | None = None) -> Iterator[Serving]:
+    """A Serving for many tests, none of which takes it for a process left behind."""
+    with Serving(*words, environment=environment) as served:
+        long_lived.add(served.process.pid)
+        yield served
+    long_lived.discard(served.process.pid)
 
 
 def arguments(extra: Sequence[str] = ()) -> list[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
+from pyosd.exec_params import Limits
 from pyosd.job_status import JobFlag, JobState, JobStatus
 from pyosd.reasons import REASONS
 from pyosd.types import U64_MAX, ObjectRef
 
 __all__ = [
     "COLUMNS",
-    "NO_LIMIT",
     "SCHEMA",
     "WATCH_COLUMNS",
     "by_interest",
@@ -22,6 +23,7 @@ __all__ = [
     "explanation",
     "last_line",
     "record_of",
+    "stated",
 ]
 
 SCHEMA = "iosd.job/1"
@@ -54,19 +56,23 @@ def milliseconds(when: datetime | None) -> int | None:
 NO_LIMIT = (None, 0, U64_MAX)  # spellings of it
 
 
+def stated(limits: Limits) -> Limits:
+    """Limits in force as a submission says them: what is not limited is None."""
+    return Limits(**{k: None if v in NO_LIMIT else v for k, v in vars(limits).items()})
+
+
 def limits_of(status: JobStatus) -> dict[str, float | int | None]:
     """The limits in force, units in the names; None: not limited."""
-    limits = status.limits
-    given = {
-        "wall_s": limits.wall,
-        "cpu_s": limits.cpu,
-        "memory_bytes": limits.mem,
-        "processes": limits.procs,
-        "output_bytes": limits.output,
-        "open_files": limits.open_files,
-        "io_bytes": limits.io,
+    values: dict[str, Any] = vars(stated(status.limits))
+    return {
+        "wall_s": values["wall"],
+        "cpu_s": values["cpu"],
+        "memory_bytes": values["mem"],
+        "processes": values["procs"],
+        "output_bytes": values["output"],
+        "open_files": values["open_files"],
+        "io_bytes": values["io"],
     }
-    return {key: None if value in NO_LIMIT else value for key, value in given.items()}  # type: ignore[misc]
 
 
 def counted(counts: Mapping[JobState, int]) -> str:

@@ -13,13 +13,12 @@ import click
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.job_verb import JobVerb, job_of, one_job
-from pyosd.cli.job_view import NO_LIMIT, explanation, record_of
+from pyosd.cli.job_view import explanation, record_of, stated
 from pyosd.cli.output import Record, format_bytes, format_seconds, format_time, harmless, print_json
 from pyosd.cli.params import TAG
 from pyosd.cli.script import read_script
 from pyosd.cli.target import describe
 from pyosd.cli.verb import Failure, Settings
-from pyosd.exec_params import Limits
 from pyosd.job_status import JobFlag, JobStatus
 from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
@@ -149,11 +148,6 @@ def indices_of(status: JobStatus) -> range | None:
     return status.array.indices or range(status.array.index, status.array.index + 1)
 
 
-def same_limits(limits: Limits) -> Limits:
-    """Limits in force as a submission says them: what is not limited is not said."""
-    return Limits(**{k: None if v in NO_LIMIT else v for k, v in vars(limits).items()})
-
-
 @click.command(cls=JobVerb)
 @one_job
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -198,7 +192,7 @@ def retry(
             args=list(args),
             name=status.name,
             pool=status.pool,
-            limits=same_limits(status.limits),
+            limits=stated(status.limits),
             idempotent=bool(status.flags & JobFlag.IDEMPOTENT),
             tags=dict(tags),
             predecessor=old.id,

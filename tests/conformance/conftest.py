@@ -16,8 +16,7 @@ import pytest
 from tests.conformance import program
 from tests.conftest import unavailable
 from tests.harness import SOURCE
-from tests.processes import long_lived
-from tests.serving import Serving, missing
+from tests.serving import missing, shared
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,8 @@ def throwaway() -> Iterator[str]:
     """The URL of a target that may be formatted."""
     if why := missing():
         unavailable("tgtd", why)
-    with Serving("--no-sandboxes") as served:
-        long_lived.add(served.process.pid)
+    with shared("--no-sandboxes") as served:
         yield served.url
-    long_lived.discard(served.process.pid)
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,7 @@ from pyosd.types import AttributeValue, ObjectRef
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import RawSession
 from tests.expect import QUOTA, check
-from tests.processes import long_lived
-from tests.serving import Serving, missing
+from tests.serving import Serving, missing, shared
 
 pytestmark = pytest.mark.tgtd
 
@@ -104,10 +103,8 @@ def fragile() -> Iterator[Serving]:
     why = missing()
     if why:
         unavailable("tgtd", why)
-    with Serving("--no-sandboxes") as served:
-        long_lived.add(served.process.pid)
+    with shared("--no-sandboxes") as served:
         yield served
-        long_lived.discard(served.process.pid)
 
 
 def with_ahs(raw: RawSession, ahs: bytes, words: int) -> bytes:

@@ -22,8 +22,7 @@ from pyosd.types import ROOT, AttributeValue, ObjectRef
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import RawSession, reset_on_close
 from tests.expect import BEYOND_END, NO_OBJECT, OK, PAST_END, check, mangled
-from tests.processes import long_lived
-from tests.serving import Serving, missing
+from tests.serving import Serving, missing, shared
 
 pytestmark = pytest.mark.tgtd
 
@@ -470,10 +469,8 @@ def guarded() -> Iterator[Serving]:
     if why:
         unavailable("tgtd", why)
     secret = {"IOSD_CHAP_SECRET": "correct-horse-battery"}
-    with Serving("--no-sandboxes", "--chap-user", "alice", environment=secret) as served:
-        long_lived.add(served.process.pid)
+    with shared("--no-sandboxes", "--chap-user", "alice", environment=secret) as served:
         yield served
-        long_lived.discard(served.process.pid)
 
 
 def test_chap(guarded: Serving) -> None:

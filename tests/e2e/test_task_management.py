@@ -29,8 +29,7 @@ from tests.command.test_collection import membership
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import FINAL, RawSession, reset_on_close
 from tests.expect import OK, TASK_ABORTED, check
-from tests.processes import long_lived
-from tests.serving import Serving, arguments, missing, sandboxes_missing
+from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 
 pytestmark = pytest.mark.tgtd
 
@@ -128,10 +127,8 @@ def unit() -> Iterator[Unit]:
         options = ["--module-option", f"hold={gate}", "--workers", "3"]
         if not sandboxes_missing():
             options += ["--slots", "1"]
-        with Serving(*arguments(options)) as served:
-            long_lived.add(served.process.pid)
+        with shared(*arguments(options)) as served:
             yield Unit(served, gate, [])
-            long_lived.discard(served.process.pid)
 
 
 @pytest.fixture(autouse=True)

@@ -72,7 +72,7 @@ CONTAINERS = {
     "sysrq": WRITTEN.format("/proc/sysrq-trigger"),
     "the host's memory": WRITTEN.format("/dev/mem"),
     "the host's root by process 1": "print('ESCAPED', os.listdir('/proc/1/root'))",
-    "the host's root by its own": "print('ESCAPED', os.listdir('/proc/self/root/etc'))",
+    "the host's root by its own": "print('ESCAPED', os.listdir('/proc/self/root'))",
     "out of chroot by a descriptor": (
         "fd = os.open('/usr', os.O_RDONLY)\nos.chroot('/usr')\nos.fchdir(fd)\n"
         "print('ESCAPED', os.listdir('..'))"

@@ -16,8 +16,7 @@ from pyosd import JobState, Limits
 from pyosd.jobs import Job
 from pyosd.types import ObjectRef
 from tests.package_sets import PANDAS, SETS, from_registry
-from tests.processes import long_lived
-from tests.serving import Serving
+from tests.serving import Serving, shared
 
 WAIT_S = 60.0
 ROWS = 20_000
@@ -34,23 +33,14 @@ def served() -> Iterator[Serving]:
         "--pool",
         "again:packages=pandas,max=1,reuse=trusted",
     )
-    with Serving(*words, *pools) as served:
-        long_lived.add(served.process.pid)
+    with shared(*words, *pools) as served:
         yield served
-    long_lived.discard(served.process.pid)
 
 
 @pytest.fixture
 def target(served: Serving) -> Iterator[pyosd.Target]:
     with served.connect() as session:
         yield session
-
-
-@pytest.fixture
-def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
-    partition_id = target.create_partition()
-    yield ObjectRef(partition_id)
-    target.remove_partition(partition_id, contents=True)
 
 
 @pytest.fixture

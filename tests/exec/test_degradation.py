@@ -54,16 +54,6 @@ def target(own: Serving) -> Iterator[pyosd.Target]:
         yield session
 
 
-@pytest.fixture
-def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
-    zone = ref(target.create_partition())
-    yield zone
-    for status in target.jobs(zone.partition_id):
-        if not status.done:
-            target.job(status.id).kill(WAIT_S)
-    target.remove_partition(zone.partition_id, contents=True)
-
-
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():

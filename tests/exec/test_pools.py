@@ -22,8 +22,7 @@ from pyosd.jobs import Job
 from pyosd.types import ObjectRef
 from tests.conftest import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry
-from tests.processes import long_lived
-from tests.serving import Serving, sandboxes_missing
+from tests.serving import Serving, sandboxes_missing, shared
 
 WAIT_S = 30.0
 POOLS = (
@@ -41,26 +40,14 @@ def served() -> Iterator[Serving]:
         unavailable("sandbox", why)
     from_registry("numpy", NUMPY)
     words = ("--isolation", "best", "--slots", "1", "--package-sets", str(SETS))
-    with Serving(*words, *POOLS) as served:
-        long_lived.add(served.process.pid)
+    with shared(*words, *POOLS) as served:
         yield served
-    long_lived.discard(served.process.pid)
 
 
 @pytest.fixture
 def target(served: Serving) -> Iterator[pyosd.Target]:
     with served.connect() as session:
         yield session
-
-
-@pytest.fixture
-def zone(target: pyosd.Target) -> Iterator[ObjectRef]:
-    partition_id = target.create_partition()
-    yield ObjectRef(partition_id)
-    for status in target.jobs(partition_id):
-        if not status.done:
-            target.job(status.id).kill(WAIT_S)
-    target.remove_partition(partition_id, contents=True)
 
 
 @pytest.fixture
