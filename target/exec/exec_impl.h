@@ -192,11 +192,10 @@ struct osd_job_remains {
 
 /* Fills in the terminal fields (state, reason, end, expiry) of a record. */
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason);
-/* Writes everything about a finished job in the caller's transaction: record, payloads, expiry;
+/* Writes that a job which left nothing behind has ended, in the caller's transaction: record, expiry;
  * drops its code and unmarks the surrogate. */
-enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record,
-				  const struct osd_job_remains *remains);
-/* The same in a transaction of its own, with retries; then memory, waits, table. */
+enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record);
+/* The same, and payloads, in a transaction of its own, with retries; then memory, waits, table. */
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains);
 /* exec->lock held.  True: the job has not started, is out of the queue, and is the caller's to end:

@@ -117,7 +117,7 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	pthread_mutex_unlock(&exec->lock);
 	if (osd_job_state_terminal(job->pending.state)) {
 		osd_job_record_end(&record, job->pending.state, job->pending.reason);
-		return osd_job_write_end(txn, &record, NULL);
+		return osd_job_write_end(txn, &record);
 	}
 	record.state = job->pending.state;
 	record.reason = job->pending.reason;

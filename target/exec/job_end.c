@@ -59,15 +59,12 @@ static enum osd_status put_payload(struct osd_txn *txn, const struct osd_job_rec
 	return osd_job_payload_put(txn, record->id, kind, bytes, length);
 }
 
-enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record,
-				  const struct osd_job_remains *remains)
+static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record *record,
+			       const struct osd_job_remains *remains)
 {
 	bool member = record->flags & OSD_JOB_MEMBER;
-	/* The object's record first: it serialises this with commands on the surrogate. */
-	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+	enum osd_status status = osd_job_record_put(txn, record);
 
-	if (status == OSD_OK)
-		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK && !member)
 		status = osd_job_expiry_move(txn, record, 0);
 	if (status == OSD_OK && !member)
@@ -85,6 +82,14 @@ enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_reco
 		status = put_payload(txn, record, OSD_PAYLOAD_STATES, remains->states,
 				     remains->states_length);
 	return status;
+}
+
+enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	/* The object's record first: it serialises this with commands on the surrogate. */
+	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+
+	return status == OSD_OK ? put_end(txn, record, NULL) : status;
 }
 
 struct ending {
@@ -116,7 +121,7 @@ static enum osd_status write_end(struct osd_txn *txn, void *arg)
 	if (status != OSD_OK)
 		return status;
 	fix_record(ending);
-	return osd_job_write_end(txn, &ending->record, ending->remains);
+	return put_end(txn, &ending->record, ending->remains);
 }
 
 /* A terminal state that cannot be written now may be later: the disk may have filled up. */

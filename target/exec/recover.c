@@ -169,7 +169,7 @@ enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id
 
 static enum osd_status write_lost(struct osd_txn *txn, void *record)
 {
-	return osd_job_write_end(txn, record, NULL);
+	return osd_job_write_end(txn, record);
 }
 
 /* Takes back a result the last attempt had begun. */
