@@ -31,6 +31,7 @@ SEEDS: dict[str, tuple[str, ...] | None] = {
     "fuzz_continuation": ("continuation.", "exec_params.", "data_out."),
     "fuzz_sense": ("sense.",),
     "fuzz_query_list": ("query_list.", "attrs."),
+    "fuzz_control_frame": ("control.",),
 }
 
 # Frames that only the C side knows; fields as in target/wire/proxy_frame.c and sandboxd_frame.c.
