@@ -79,6 +79,7 @@ PACKAGES = [
         ("pyosd.osd", "pyosd/osd"),
         ("osd", "pyosd/_alias"),
         ("scheduler", "scheduler"),
+        ("scheduler.admin", "scheduler/admin"),
         ("scheduler.store_tools", "scheduler/store_tools"),
     )
     if (ROOT / folder).is_dir()
@@ -101,6 +102,7 @@ setup(
     install_requires=[
         "click>=8.1",
         "rich>=13",
+        "pyzmq>=25",  # the resource manager and its administrators
         # Berkeley DB 5.3 for the offline tools: libdb5.3-dev; the second where the first, which is
         # no longer developed, does not build.
         "bsddb3==6.2.9; python_version < '3.12'",
