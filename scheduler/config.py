@@ -2,10 +2,11 @@
 """The serving side's configuration: /etc/iosd/iosd.toml and, beside it, pools.d/*.toml.
 
     [target]                    what `osd target serve` has flags for, and a few more keys
-    [pools.NAME]                a pool, with tables [pools.NAME.limits] and [pools.NAME.maximum]
+    [pools.NAME]                a pool, with tables [pools.NAME.limits], .maximum and .scale
+    [manager]                   the resource manager, with tables [manager.workers] and .scale
 
-and pools.d/NAME.toml has the same of one pool as [pool], [pool.limits], [pool.maximum].  Order of
-precedence: flag, pools.d, iosd.toml, default.
+and pools.d/NAME.toml has the same of one pool as [pool], [pool.limits] ....  Order of precedence: flag,
+pools.d, iosd.toml, default.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.packages import DEFAULT_SETS
-from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
+from scheduler.pools import DEFAULT, SCALE_KEYS, Pool, check_pools, make_pool
 from scheduler.schema import (
     ConfigError,
     Key,
@@ -31,7 +32,7 @@ from scheduler.schema import (
     texts,
 )
 
-__all__ = ["DEFAULT_FILE", "TARGET_KEYS", "Config", "load"]
+__all__ = ["DEFAULT_FILE", "MANAGER_KEYS", "TARGET_KEYS", "Config", "load"]
 
 DEFAULT_FILE = Path("/etc/iosd/iosd.toml")
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal", "best")
@@ -58,6 +59,21 @@ OWN_KEYS = (
     Key("memory_budget", size(1, 1 << 60), None, "memory that the jobs of all pools may have"),
     Key("package_sets", text, str(DEFAULT_SETS), "folder of package sets"),
 )
+MANAGER_KEYS = (
+    Key("enabled", flag, True, "run one beside the target"),
+    Key(
+        "listen", texts, (), "where administrators reach it, besides this host's socket: tcp://..."
+    ),
+    Key("state", text, None, "folder of what it keeps [manager beside the store]"),
+    Key("keys", text, None, "folder of keys [keys in state]"),
+    Key("http", text, None, "ADDRESS:PORT of metrics and console [none]"),
+)
+WORKERS_KEYS = (
+    Key("auto", flag, True, "follow the load"),
+    Key("min", count(1, 64), 1, "threads that run commands, at least"),
+    Key("max", count(1, 64), 8, "at most"),
+)
+MANAGER_TABLES = {"workers": WORKERS_KEYS, "scale": SCALE_KEYS}
 
 
 @dataclass(frozen=True)
@@ -67,10 +83,12 @@ class Config:
     Attributes:
         target: every key of TARGET_KEYS and OWN_KEYS.
         pools: complete; `default` is the first.
+        manager: every key of MANAGER_KEYS, and of MANAGER_TABLES as "workers.KEY", "scale.KEY".
     """
 
     target: dict[str, Setting]
     pools: tuple[Pool, ...]
+    manager: dict[str, Setting]
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -114,11 +132,14 @@ def load(
     """
     tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = {DEFAULT: []}
     target = check({}, (*TARGET_KEYS, *OWN_KEYS), "", "target")
+    manager = _manager_of({}, "")
     if path is not None or DEFAULT_FILE.exists():
         path = path or DEFAULT_FILE
         for each in [path, *sorted(path.parent.joinpath("pools.d").glob("*.toml"))]:
             inside = read(each)
-            target |= _target_of(inside, each) if each == path else {}
+            if each == path:
+                target |= _target_of(inside, each)
+                manager |= _manager_of(inside.get("manager", {}), str(each))
             for name, table in _pools_of(inside, each, each != path):
                 tables.setdefault(name, []).append((str(each), table))
     for origin, name, table in flags:
@@ -127,13 +148,33 @@ def load(
         target["package_sets"] = Setting(str(package_sets), "--package-sets")
     sets = Path(target["package_sets"].value)
     budget = target["memory_budget"].value
+    # What [manager.scale] says holds for pools that say nothing themselves.
+    scale = {
+        key.name: key.show(manager[f"scale.{key.name}"].value)
+        for key in SCALE_KEYS
+        if manager[f"scale.{key.name}"].origin != "default"
+    }
+    for said in tables.values():
+        if scale:
+            said.insert(0, (f"{path}, [manager.scale]", {"scale": scale}))
     pools = check_pools([make_pool(name, said, sets) for name, said in tables.items()], budget)
-    return Config(target, pools)
+    return Config(target, pools, manager)
 
 
 def _target_of(tables: Mapping[str, Any], path: Path) -> dict[str, Setting]:
     found = check(tables.get("target", {}), (*TARGET_KEYS, *OWN_KEYS), str(path), "target")
-    check(tables, (), str(path), "", ("target", "pools"))
+    check(tables, (), str(path), "", ("target", "pools", "manager"))
+    return found
+
+
+def _manager_of(table: object, where: str) -> dict[str, Setting]:
+    found = check(table, MANAGER_KEYS, where, "manager", [*MANAGER_TABLES])
+    assert isinstance(table, Mapping)
+    for part, keys in MANAGER_TABLES.items():
+        inner = check(table.get(part, {}), keys, where, f"manager, {part}")
+        found |= {f"{part}.{key}": setting for key, setting in inner.items()}
+    if found["workers.min"].value > found["workers.max"].value:
+        raise ConfigError(f"{where}: [manager, workers] min is above max")
     return found
 
 

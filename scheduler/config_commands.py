@@ -12,18 +12,27 @@ from typing import Any
 import click
 
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve
-from scheduler.config import DEFAULT_FILE, OWN_KEYS, TARGET_KEYS, Config
+from scheduler.config import (
+    DEFAULT_FILE,
+    MANAGER_KEYS,
+    MANAGER_TABLES,
+    OWN_KEYS,
+    TARGET_KEYS,
+    Config,
+)
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
-from scheduler.pools import LIMIT_KEYS, POOL_KEYS, Pool
-from scheduler.schema import Setting
+from scheduler.pools import POOL_KEYS, TABLES, Pool
+from scheduler.schema import Key, Setting
 
 __all__ = ["build", "check", "show"]
 
 PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
-KEYS = {key.name: key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
+KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.items() for key in keys}
 KEYS |= {key.name: key for key in POOL_KEYS}
-KEYS |= {f"{part}.{key.name}": key for part in ("limits", "maximum") for key in LIMIT_KEYS}
+KEYS |= {f"{part}.{key.name}": key for part, keys in TABLES.items() for key in keys}
 
 
 def settings_of(config: Config) -> Iterator[tuple[str, Setting]]:
@@ -33,20 +42,25 @@ def settings_of(config: Config) -> Iterator[tuple[str, Setting]]:
         standard = flags.get(name)
         known = setting.value is not None or not isinstance(standard, str | int)
         yield f"target.{name}", setting if known else Setting(standard, "default")
+    for name, setting in config.manager.items():
+        yield f"manager.{name}", setting
     for pool in config.pools:
         for name, setting in pool.settings.items():
             yield f"pools.{pool.name}.{name}", setting
 
 
-def key_of(name: str) -> str:
-    """The key's own name, without that of its table."""
-    first, rest = name.split(".", 1)
-    return rest if first == "target" else rest.split(".", 1)[1]
+def key_of(name: str) -> Key:
+    """The row of a setting; a pool's name may hold dots."""
+    if not name.startswith("pools."):
+        return KEYS[name]
+    words = name.split(".")
+    inner = ".".join(words[-2:])
+    return KEYS[inner if inner in KEYS else words[-1]]
 
 
 def written(name: str, value: Any) -> str:
     """A value as it would stand in a file."""
-    return json.dumps(KEYS[key_of(name)].show(value), ensure_ascii=False)
+    return json.dumps(key_of(name).show(value), ensure_ascii=False)
 
 
 @click.command()
@@ -60,7 +74,7 @@ def show(path: Path | None, origin: bool, output: str) -> None:
     ]
     if output == "json":
         rows = [
-            {"key": name, "value": KEYS[key_of(name)].show(each.value), "origin": each.origin}
+            {"key": name, "value": key_of(name).show(each.value), "origin": each.origin}
             for name, each in found
         ]
         click.echo(json.dumps({"schema": "iosd.config/1", "settings": rows}))
@@ -89,8 +103,8 @@ def check(path: Path | None) -> None:
         click.echo(summary(pool))
     if config.memory_budget is not None:
         needed = sum(pool["max"] * pool["maximum.mem"] for pool in config.pools)
-        budget = KEYS["memory_budget"].show(config.memory_budget)
-        click.echo(f"memory: {KEYS['memory_budget'].show(needed)} of {budget}")
+        budget = KEYS["target.memory_budget"].show(config.memory_budget)
+        click.echo(f"memory: {KEYS['target.memory_budget'].show(needed)} of {budget}")
     missing = [pool for pool in config.pools if pool.missing]
     for pool in missing:
         click.echo(f"osd: pool {pool.name} would not serve: {pool.missing}", err=True)

@@ -22,13 +22,25 @@ from scheduler.schema import (
     choice,
     count,
     duration,
+    flag,
     known,
+    number,
     size,
     text,
     texts,
 )
 
-__all__ = ["DEFAULT", "LIMIT_KEYS", "POOL_KEYS", "Pool", "check_pools", "make_pool", "parse_flag"]
+__all__ = [
+    "DEFAULT",
+    "LIMIT_KEYS",
+    "POOL_KEYS",
+    "SCALE_KEYS",
+    "TABLES",
+    "Pool",
+    "check_pools",
+    "make_pool",
+    "parse_flag",
+]
 
 DEFAULT = "default"
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -65,7 +77,15 @@ LIMITS: dict[str, tuple[str, int, int | None]] = {
     "threads": ("threads", 1, 16),
     "output": ("output", 64 * MIB, 1 << 30),
 }
-PARTS = ("limits", "maximum")
+# How many slots may work follows the load, within min and max: the resource manager's (events.Scale).
+SCALE_KEYS = (
+    Key("auto", flag, True, "follow the load; else as many as an administrator has set"),
+    Key("interval", duration(0.02, 60), 1_000_000, "between two looks, unless jobs wait"),
+    Key("wait_count", count(1, 1000), 3, "looks in a row before it is made smaller"),
+    Key("up_factor", number(1.01, 64), 2.0, "at most so much larger at a time"),
+    Key("cooldown", duration(0, 3600), 5_000_000, "after a change the other way round"),
+)
+TABLES = {"limits": LIMIT_KEYS, "maximum": LIMIT_KEYS, "scale": SCALE_KEYS}
 
 
 @dataclass(frozen=True)
@@ -74,7 +94,7 @@ class Pool:
 
     Attributes:
         name: as jobs name it.
-        settings: every key of POOL_KEYS, and of LIMIT_KEYS as "limits.KEY" and "maximum.KEY".
+        settings: every key of POOL_KEYS, and of TABLES as "limits.KEY", "maximum.KEY", "scale.KEY".
         package_set: None: it has none.
         missing: why the set it names is not there; "" when it is.
     """
@@ -120,7 +140,7 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
     """A pool from what files and flags say of it, the later ones winning.
 
     Args:
-        tables: where each was said, and what; keys of POOL_KEYS, and the tables "limits" and "maximum".
+        tables: where each was said, and what; keys of POOL_KEYS, and tables of TABLES.
         sets: the folder of package sets.
 
     Raises:
@@ -149,9 +169,9 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
 def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for where, table in [("", {}), *tables]:
-        found = check(table, POOL_KEYS, where, f"pool {name}", PARTS)
-        for part in PARTS:
-            inner = check(table.get(part, {}), LIMIT_KEYS, where, f"pool {name}, {part}")
+        found = check(table, POOL_KEYS, where, f"pool {name}", [*TABLES])
+        for part, keys in TABLES.items():
+            inner = check(table.get(part, {}), keys, where, f"pool {name}, {part}")
             found |= {f"{part}.{key}": setting for key, setting in inner.items()}
         settings |= {
             key: setting
@@ -236,7 +256,7 @@ def parse_flag(words: str) -> tuple[str, dict[str, Any]]:
         if not equals:
             raise ConfigError(f"--pool {name}: '{word}' has no value: write KEY=VALUE")
         if dot:
-            known(part, PARTS, "table", f"--pool {name}")
+            known(part, TABLES, "table", f"--pool {name}")
             table.setdefault(part, {})[inner] = value
         else:
             table[key] = value

@@ -7,6 +7,7 @@ Pure.  Not here: which tables there are (config.py, pools.py).
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ __all__ = [
     "duration",
     "flag",
     "known",
+    "number",
     "size",
     "text",
     "texts",
@@ -117,7 +119,8 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def flag(value: Any) -> bool:
-    """True or false."""
+    """True or false; a flag writes it as text."""
+    value = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
     if not isinstance(value, bool):
         raise ValueError("true or false")
     return value
@@ -145,6 +148,21 @@ def count(least: int, most: int) -> Convert:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return value
+
+    return convert
+
+
+def number(least: float, most: float) -> Convert:
+    """A number in a range, whole or not; a flag writes it as text."""
+
+    def convert(value: Any) -> float:
+        try:
+            found = float("" if isinstance(value, bool) else value)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not least <= found <= most:
+            raise ValueError(f"a number from {least:g} to {most:g}")
+        return found
 
     return convert
 

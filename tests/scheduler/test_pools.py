@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from scheduler.config import load
 from scheduler.config_commands import build, check, show
-from scheduler.pools import LIMIT_KEYS, POOL_KEYS, make_pool, parse_flag
+from scheduler.pools import LIMIT_KEYS, POOL_KEYS, SCALE_KEYS, make_pool, parse_flag
 from scheduler.schema import ConfigError
 from tests.harness import SOURCE
 from tests.package_sets import make
@@ -110,6 +110,10 @@ WRONG = [
     ("pools = 3", "[pools] is not a table"),
     ("[pools.a]\nmax = 40\n[pools.b]\nmax = 40", "slots together, at most 64 can be"),
     ("= 3", "Invalid statement"),
+    ("[manager]\nlisten = 'tcp'\nstat = 'x'", "no such key in [manager]: 'stat'; did you mean"),
+    ("[manager.workers]\nmin = 9", "[manager, workers] min is above max"),
+    ("[manager.scale]\nup_factor = 1", "up_factor must be a number from 1.01 to 64"),
+    ("[pools.a.scale]\nauto = 1", "auto must be true or false"),
 ]
 
 
@@ -132,6 +136,23 @@ def test_more_memory_than_the_budget(file: Path) -> None:
     )
     refused = CliRunner().invoke(check, [str(file)])
     assert refused.exit_code == 78 and "the budget is 2047 MiB" in refused.output
+
+
+def test_scale_of_all_pools_and_of_one(file: Path) -> None:
+    file.write_text(
+        file.read_text()
+        + "[pools.tools.scale]\ncooldown = '9s'\nauto = false\n"
+        + "[manager]\nhttp = '127.0.0.1:0'\n"
+        + "[manager.workers]\nmax = 3\n[manager.scale]\ncooldown = '2s'\nup_factor = 1.5\n"
+    )
+    config = load(file)
+    default, tools = config.pools
+    assert (default["scale.cooldown"], tools["scale.cooldown"]) == (2_000_000, 9_000_000)
+    assert (default["scale.auto"], tools["scale.auto"]) == (True, False)
+    assert tools["scale.up_factor"] == 1.5 and default["scale.interval"] == 1_000_000
+    assert default.settings["scale.cooldown"].origin == f"{file}, [manager.scale]"
+    assert (config.manager["workers.max"].value, config.manager["workers.min"].value) == (3, 1)
+    assert config.manager["http"].value == "127.0.0.1:0" and "scale" not in default.line()
 
 
 def test_a_flag() -> None:
@@ -169,6 +190,8 @@ def test_the_page_has_every_key() -> None:
     named = [word.strip().strip(".") for row in rows for word in row.split(",")]
     for key in POOL_KEYS:
         assert key.name in named, key.name
+    for key in SCALE_KEYS:
+        assert key.name in named or f"scale.{key.name}" in named, key.name
     keys = ", ".join(f".{key.name}" for key in LIMIT_KEYS)
     assert f"| limits{keys} |" in page and f"| maximum{keys} |" in page
 
