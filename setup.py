@@ -102,7 +102,7 @@ setup(
     install_requires=[
         "click>=8.1",
         "rich>=13",
-        "pyzmq>=25",  # the resource manager and its administrators
+        "pyzmq>=24",  # the resource manager and its administrators; Debian 12 has 24
         # Berkeley DB 5.3 for the offline tools: libdb5.3-dev; the second where the first, which is
         # no longer developed, does not build.
         "bsddb3==6.2.9; python_version < '3.12'",
@@ -119,7 +119,7 @@ setup(
         "soak": ["matplotlib>=3.8"],
     },
     entry_points={
-        "console_scripts": ["osd=pyosd.cli:main"],
+        "console_scripts": ["osd=pyosd.cli:main", "iosd-manager=scheduler.__main__:main"],
         # Verbs of `osd` that other packages bring; the part before the colon is what people type.
         "iosd.commands": [
             "config.check=scheduler.config_commands:check",
