@@ -43,6 +43,7 @@ struct osd_sandbox {
 	unsigned pool, zygote; /* indices */
 	int pidfd;       /* while LIVE; -1 */
 	pid_t pid;       /* in our process namespace */
+	uint64_t job_partition, job_object; /* what it works for, for the log; 0: nobody has said */
 	int target_fds[TARGET_FD_COUNT]; /* while STARTING; -1 */
 	struct osd_sandbox_limits limits;
 };
@@ -115,6 +116,8 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *
 		    const struct osd_sandbox_limits *limits);
 void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
 		    const struct osd_sandbox_limits *limits);
+/* It works for this job, says the target. */
+void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object);
 void osd_slot_kill(struct osd_sandbox *sandbox);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* What a zygote said about one of its sandboxes. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -74,8 +76,39 @@ static void release(struct osd_sandbox *sandbox)
 	osd_closep(&sandbox->pidfd);
 	sandbox->pidfd = -1;
 	sandbox->pid = 0;
+	sandbox->job_partition = sandbox->job_object = 0;
 	sandbox->kill = false;
 	sandbox->state = OSD_SANDBOX_FREE;
+}
+
+/* ---- log ------------------------------------------------------------------------------------- */
+
+/* Of those whose job the target tells of everybody hears, of the others at level debug. */
+static __attribute__((format(printf, 3, 4))) void
+say(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox, const char *format, ...)
+{
+	const struct osd_log_about about = {sandbox->job_partition, sandbox->job_object,
+					    sandbox->id, daemon->pools[sandbox->pool].name};
+	enum osd_log_level level = sandbox->job_object ? OSD_LOG_INFO : OSD_LOG_DEBUG;
+	va_list arguments;
+	char text[128];
+
+	if (!osd_log_wants(level))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	osd_log_about(&about, level, "%s", text);
+}
+
+static void say_exit(const struct osd_daemon *daemon, const struct osd_sandbox *sandbox,
+		     const struct osd_sandbox_exit *status)
+{
+	bool exited = WIFEXITED(status->wait_status);
+
+	say(daemon, sandbox, "sandbox exit: %s %d%s, host pid %d", exited ? "code" : "signal",
+	    exited ? WEXITSTATUS(status->wait_status) : WTERMSIG(status->wait_status),
+	    status->out_of_memory ? ", out of memory" : "", (int)sandbox->pid);
 }
 
 /* ---- channels -------------------------------------------------------------------------------- */
@@ -163,9 +196,9 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *
 
 	if (!sandbox || !zygote || osd_slot_by_id(daemon, id)) {
 		osd_target_refuse(daemon, id,
-				  !zygote    ? "no zygote is running"
+				  !zygote   ? "no zygote is running"
 				  : sandbox ? "a sandbox of this id is alive"
-					     : "as many sandboxes are alive as HELLO asked for");
+					    : "as many sandboxes are alive as HELLO asked for");
 		return;
 	}
 	sandbox->id = id;
@@ -240,8 +273,23 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 			1 + TARGET_FD_COUNT);
 	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+	say(daemon, sandbox, "forked, host pid %d", (int)sandbox->pid);
 	if (sandbox->kill)
 		osd_slot_kill(sandbox);
+}
+
+void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object)
+{
+	struct osd_sandbox *sandbox = osd_slot_by_id(daemon, id);
+	const struct osd_log_about about = {partition, object, id, NULL};
+
+	if (!sandbox || sandbox->state != OSD_SANDBOX_LIVE) {
+		osd_log_about(&about, OSD_LOG_INFO, "sandbox exit: before its job was named");
+		return;
+	}
+	sandbox->job_partition = partition;
+	sandbox->job_object = object;
+	say(daemon, sandbox, "works for the job, host pid %d", (int)sandbox->pid);
 }
 
 void osd_slot_failed(struct osd_daemon *daemon, const struct zygote_message *message)
@@ -262,6 +310,7 @@ static void tell_exit(struct osd_daemon *daemon, struct osd_sandbox *sandbox,
 
 	osd_cgroups_usage(&daemon->cgroups, (unsigned)(sandbox - daemon->sandboxes), &status);
 	length = osd_sandbox_exit_encode(&status, body, sizeof(body));
+	say_exit(daemon, sandbox, &status);
 	osd_target_send(daemon, OSD_SANDBOXD_EXITED, sandbox->id, body, length, NULL, 0);
 	release(sandbox);
 }

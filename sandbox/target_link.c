@@ -185,6 +185,17 @@ static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 		osd_target_refuse(daemon, message->sandbox_id, "no such pool (option --pool)");
 }
 
+static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
+	uint64_t partition = osd_rd_be(&r, 8), object = osd_rd_be(&r, 8);
+
+	if (r.bad || osd_rd_left(&r))
+		return false;
+	osd_slot_name(daemon, message->sandbox_id, partition, object);
+	return true;
+}
+
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -204,6 +215,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		if (get_limits(daemon, message, &limits))
 			osd_slot_limit(daemon, message->sandbox_id, &limits);
 		return true;
+	case OSD_SANDBOXD_JOB:
+		return name(daemon, message);
 	case OSD_SANDBOXD_KILL:
 		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
 		if (sandbox)

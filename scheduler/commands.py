@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from scheduler import doctor as layers
-from scheduler import paths
+from scheduler import logs, paths
 from scheduler.config import DEFAULT_FILE, Config, load
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.schema import ConfigError
@@ -183,6 +183,19 @@ def read_pools(
     is_flag=True,
     help="Speak OSC's dialect where it contradicts OSD-2 (docs/commands.md).",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    envvar="IOSD_LOG_FORMAT",
+    help="Of the log on stderr: lines, or a JSON object each (docs/logs.md).  [default: text]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    envvar="IOSD_LOG_LEVEL",
+    help="What is written.  At info 20 jobs a second are told of one by one, at debug all."
+    "  [default: info]",
+)
 @click.option("--module-option", multiple=True, type=ModuleOption(), hidden=True)
 @click.option("--ready-fd", type=click.IntRange(1), help="Write the JSON lines to this descriptor.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
@@ -209,6 +222,8 @@ def serve(
     no_sandboxes: bool,
     durability: str,
     osc_compat: bool,
+    log_format: str | None,
+    log_level: str | None,
     module_option: tuple[str, ...],
     ready_fd: int | None,
     output: str,
@@ -219,6 +234,7 @@ def serve(
 
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
+    logs.configure(log_format, log_level)
     settings = read_pools(config_file, pool, slots, reuse, package_sets)
     options = [f"durability={durability}", *module_option]
     if allow_bytecode:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scheduler import logs
 from scheduler.packages import DEFAULT_SETS
 from scheduler.pools import DEFAULT, SCALE_KEYS, Pool, check_pools, make_pool
 from scheduler.schema import (
@@ -54,6 +55,8 @@ TARGET_KEYS = (
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
     Key("osc_compat", flag, None, "speak OSC's dialect"),
+    Key("log_format", choice(*logs.FORMATS), None, "of the log: lines or JSON"),
+    Key("log_level", choice(*logs.LEVELS), None, "of the log"),
 )
 OWN_KEYS = (
     Key("memory_budget", size(1, 1 << 60), None, "memory that the jobs of all pools may have"),

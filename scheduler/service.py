@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler import logs
+
 __all__ = ["Service", "ServiceFailed", "as_user"]
 
+COMPONENT = "iosd-supervisor"
 BACKOFF_FIRST_S = 0.1
 BACKOFF_LAST_S = 10.0
 STEADY_S = 30.0  # who has lived that long starts again without delay
@@ -117,14 +119,14 @@ class Service:
                 return
             if clock() - born > STEADY_S:
                 delay = BACKOFF_FIRST_S
-            print(f"{self.name} ended with {code}; again in {delay:.1f} s", file=sys.stderr)
+            logs.say(COMPONENT, "warning", f"{self.name} ended with {code}; again in {delay:.1f} s")
             await asyncio.sleep(delay)
             delay = min(delay * 2, BACKOFF_LAST_S)
             born = clock()
             try:
                 await self.start()
             except ServiceFailed as error:
-                print(error, file=sys.stderr)
+                logs.say(COMPONENT, "error", str(error))
             else:
                 self.up(True)
 
@@ -161,4 +163,4 @@ class Service:
             if not line or any(part in line for part in self.noise):
                 continue
             self.lines = [*self.lines[1 - LAST_LINES :], line]
-            print(f"{self.name} | {line}", file=sys.stderr)
+            logs.relay(self.name, line)

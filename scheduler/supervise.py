@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler import paths
+from scheduler import logs, paths
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user
@@ -389,7 +389,7 @@ def run_root() -> str:
 
 def plain_environment() -> dict[str, str]:
     """The few variables that daemons may know of ours; LD_PRELOAD is for tgtd alone."""
-    keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
+    keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", *logs.ENVIRONMENT)
     return {key: os.environ[key] for key in keep if key in os.environ}
 
 

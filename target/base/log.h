@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* log.h -- log lines.  One line per call: time, level, text; written with a single write(2) to
- * stderr (tgtd's log) or to the file descriptor given to osd_log_init.  Thread safe, no locks held
- * by the caller matter.  Text that came from outside goes through osd_log_quote. */
+/* log.h -- log lines.  One line per call: time, level, what it is about, text; written with a single
+ * write(2) to stderr (tgtd's log) or to the file descriptor given to osd_log_init.  Thread safe, no
+ * locks held by the caller matter.  Text that came from outside goes through osd_log_quote.
+ *
+ * The environment rules: IOSD_LOG_LEVEL (error, warning, info, debug), IOSD_LOG_FORMAT (text, json:
+ * one object a line, docs/logs.md). */
 #ifndef OSD_BASE_LOG_H
 #define OSD_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum osd_log_level { OSD_LOG_ERROR, OSD_LOG_WARNING, OSD_LOG_INFO, OSD_LOG_DEBUG };
 
 /* fd: where lines go; tag: program name at the start of each line (borrowed, lives on). */
 void osd_log_init(int fd, const char *tag, enum osd_log_level threshold);
 
+/* Whether lines of this level are written. */
+bool osd_log_wants(enum osd_log_level level);
+
+/* Whom a line concerns; 0 and NULL: nobody.  In all lines it is written alike, so that whoever looks
+ * for a job finds it. */
+struct osd_log_about {
+	uint64_t job_partition, job_object, sandbox;
+	const char *pool; /* of letters that need no quoting */
+};
+
+/* Levels info and debug do not wait for whoever reads the log: lines that find no room are counted,
+ * and told of. */
+void osd_log_about(const struct osd_log_about *about, enum osd_log_level level, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
 void osd_log(enum osd_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -65,6 +65,7 @@ struct osd_job {
 		uint8_t state;
 		uint16_t reason;
 	} pending;
+	_Atomic unsigned char told; /* enum osd_told (story.h) */
 	bool recorded; /* its last record is fixed: what changes from here on is not shown */
 	/* Progress not yet shown, because the last update is less than OSD_JOB_PROGRESS_USEC
 	 * old. */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/story.h"
 
 #define END_TRIES      5 /* of the terminal transaction, on failures that may pass */
 #define END_PAUSE_USEC 20000
@@ -162,6 +163,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		outcome.result = remains->result;
 		outcome.result_length = remains->result_length;
 	}
+	osd_story_ended(job, &ending.record);
 	pthread_mutex_lock(&exec->lock);
 	job->record = ending.record;
 	osd_exec_sweep_by(exec, ending.record.expiry_msec);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/story.h"
 
 struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_pool *pool)
 {
@@ -228,6 +229,7 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	    (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
 		return;
 	job->end_reason = reason;
+	osd_story_asked(job, reason);
 	osd_wake(exec->monitor_wake);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "exec/story.h"
 
 #define LIMITS_USEC	1000000 /* iosd-sandboxd's answer to LIMITS */
 #define YIELD_STEP_NSEC 50000
@@ -214,6 +215,7 @@ static enum handed_over hand_over(struct osd_run *run)
 	if (!wanted)
 		return NOT_WANTED;
 	osd_output_watch(exec, run->sandbox);
+	osd_story_started(run, &record);
 	return osd_run_send(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
 

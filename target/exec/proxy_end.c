@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/proxy.h"
+#include "exec/story.h"
 
 #define DEATH_USEC	 5000000 /* a killed sandbox is gone, and its end known, in this time */
 #define RETRY_FIRST_USEC UINT64_C(100000)
@@ -224,6 +225,7 @@ static void again(struct osd_run *run)
 	struct osd_exec *exec = run->exec;
 	struct osd_job *job = run->job;
 	struct osd_job_record *record = &job->record;
+	uint64_t delay;
 
 	erase_output(run);
 	pthread_mutex_lock(&exec->lock);
@@ -238,7 +240,9 @@ static void again(struct osd_run *run)
 		record->result_object = 0;
 	record->flags &= ~(uint32_t)(OSD_JOB_STDOUT_CUT | OSD_JOB_STDERR_CUT |
 				     OSD_JOB_RESULT_SPILLED | OSD_JOB_RESULT_JSON);
-	osd_exec_delay(exec, job, retry_delay_usec(record));
+	delay = retry_delay_usec(record);
+	osd_exec_delay(exec, job, delay);
+	osd_story_again(job, delay);
 	record->attempt -= run->unheard;
 	pthread_mutex_unlock(&exec->lock);
 }

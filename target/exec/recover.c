@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/story.h"
 
 #define SWEEP_AT_ONCE 64
 #define GENERATION_LEAP                                                                            \
@@ -216,6 +217,8 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 		status = measure_output(exec, record);
 		if (status == OSD_OK)
 			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+		if (status == OSD_OK)
+			osd_story_lost(record);
 		if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
 			note_lost(exec, record);
 		return status;

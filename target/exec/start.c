@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/proxy.h"
+#include "exec/story.h"
 
 /* exec->lock held.  It has waited for nothing. */
 static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_job *job)
@@ -97,6 +98,7 @@ void osd_start_send(struct osd_run *run)
 	record = run->job->record;
 	content = OSD_STEAL(run->job->content);
 	pthread_mutex_unlock(&exec->lock);
+	osd_story_started(run, &record);
 	sent = osd_run_send(run, &record, content);
 	pthread_mutex_lock(&exec->lock);
 	run->not_sent = !sent;

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
+#include "exec/story.h"
 #include "wire/cursor.h"
 
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -382,6 +383,8 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 
 	if (job->array && !acceptance->existing)
 		osd_array_fill(job->array, &acceptance->record);
+	if (!acceptance->existing)
+		osd_story_accepted(job, &acceptance->record);
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {

@@ -12,6 +12,7 @@ static bool type_known(uint16_t type)
 	case OSD_SANDBOXD_SPAWN:
 	case OSD_SANDBOXD_LIMITS:
 	case OSD_SANDBOXD_KILL:
+	case OSD_SANDBOXD_JOB:
 	case OSD_SANDBOXD_WELCOME:
 	case OSD_SANDBOXD_SPAWNED:
 	case OSD_SANDBOXD_EXITED:

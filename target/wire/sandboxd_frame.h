@@ -22,6 +22,7 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
 	OSD_SANDBOXD_LIMITS = 3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
 	OSD_SANDBOXD_KILL = 4,
+	OSD_SANDBOXD_JOB = 5, /* body: be64 partition, be64 object of the job it works for, for the log */
 	/* iosd-sandboxd -> target */
 	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
 	OSD_SANDBOXD_SPAWNED = 18, /* body: be32 host pid; descriptors: pidfd, shared memory, job socket,

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
 
-HELLO, SPAWN, LIMITS, KILL = 1, 2, 3, 4
+HELLO, SPAWN, LIMITS, KILL, JOB = 1, 2, 3, 4, 5
 WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL = 17, 18, 19, 20, 21, 22
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 

@@ -19,6 +19,7 @@ from proxy import (
     FINISH_OK,
     HEADER,
     HELLO,
+    JOB,
     KILL,
     REFUSED,
     ROOT,
@@ -206,6 +207,8 @@ def test_a_target_of_another_version_is_told(own) -> None:
         HEADER.pack(1, EXITED, 0, 0),
         HEADER.pack(1, SPAWN, 5, 1) + b"abc",
         HEADER.pack(1, SPAWN, 1 << 31, 1),
+        HEADER.pack(1, JOB, 15, 1) + bytes(15),
+        HEADER.pack(1, JOB, 17, 1) + bytes(17),
     ],
 )
 def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> None:
@@ -222,6 +225,25 @@ def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> 
     daemon.connect(1)  # and it serves the next
     assert daemon.run("print(1)").stdout == b"1\n"
     sandbox.close()
+
+
+def test_lines_name_the_job_that_the_target_names(own) -> None:
+    daemon = own(stderr=subprocess.PIPE)
+    daemon.send(JOB, 99, bytes(16))  # no such sandbox: it may have ended in between
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    daemon.send(JOB, sandbox.id, (0x10000).to_bytes(8, "big") + (0x10007).to_bytes(8, "big"))
+    daemon.send(KILL, sandbox.id)
+    sandbox.wait_exit()
+    daemon.socket.close()
+    daemon.process.terminate()
+    about = f"job=0x10000/0x10007 pool=default sandbox={sandbox.id} "
+    said = [line.partition(about)[2] for line in daemon.process.stderr if about in line]
+    sandbox.close()
+    assert said == [
+        f"works for the job, host pid {sandbox.pid}\n",
+        f"sandbox exit: signal 9, host pid {sandbox.pid}\n",
+    ]
 
 
 def test_spawn_before_hello(own) -> None:

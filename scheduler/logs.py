@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of the log: how ours look, and how those of processes we started are passed on.
+
+One line an event, as text or as a JSON object with time, level, component, message, and what it is about:
+job, pool, sandbox, target (docs/logs.md).  Format and level stand in the environment, where the C parts
+(target/base/log.c) find them too: IOSD_LOG_FORMAT, IOSD_LOG_LEVEL.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import sys
+from typing import Any
+
+__all__ = ["ENVIRONMENT", "FORMATS", "LEVELS", "configure", "relay", "say"]
+
+FORMATS = ("text", "json")
+LEVELS = ("error", "warning", "info", "debug")  # the gravest first
+ENVIRONMENT = ("IOSD_LOG_FORMAT", "IOSD_LOG_LEVEL")
+OURS = re.compile(r"(?P<time>\d{4}-\S+Z) (?P<component>\S+) (?P<level>[a-z]+): (?P<rest>.*)")
+ABOUT = re.compile(r"(job|pool|sandbox|target)=(\S+) ")
+
+
+def configure(form: str | None, level: str | None) -> None:
+    """Set what is given, for us and for processes we start from here on."""
+    for name, value in zip(ENVIRONMENT, (form, level), strict=True):
+        if value is not None:
+            os.environ[name] = value
+
+
+def is_json() -> bool:
+    """Whether lines are objects."""
+    return os.environ.get("IOSD_LOG_FORMAT") == "json"
+
+
+def wanted(level: str) -> bool:
+    """Whether lines of this level are written."""
+    threshold = os.environ.get("IOSD_LOG_LEVEL", "info")
+    return LEVELS.index(level) <= LEVELS.index(threshold if threshold in LEVELS else "info")
+
+
+def now() -> str:
+    """The time of day as it stands in every line."""
+    text = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def escaped(text: object) -> str:
+    """On one line, and nothing in it that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
+
+
+def say(component: str, level: str, message: str, **about: object) -> None:
+    """Write a line to stderr.
+
+    Args:
+        component: who says it: "iosd-supervisor", "iosd-manager".
+        level: one of LEVELS.
+        message: what happened; what came from outside may be in it, for it is escaped.
+        about: job, pool, sandbox, target, and whatever else is worth a field of its own.
+    """
+    if not wanted(level):
+        return
+    if is_json():
+        fields = {"time": now(), "level": level, "component": component, **about}
+        write(json.dumps({**fields, "message": message}, default=str))
+        return
+    words = "".join(f"{key}={escaped(value)} " for key, value in about.items())
+    write(f"{now()} {component} {level}: {words}{escaped(message)}")
+
+
+def relay(component: str, line: str) -> None:
+    """Pass on a line of a process of that name."""
+    if not is_json():
+        write(f"{component} | {line}")
+    elif line.startswith("{") and is_event(line):
+        write(line)
+    else:
+        write(json.dumps(parsed(component, line)))
+
+
+def is_event(line: str) -> bool:
+    """Whether this is a line as we write them."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and {"time", "level", "component", "message"} <= fields.keys()
+
+
+def parsed(component: str, line: str) -> dict[str, Any]:
+    """The fields of a line that was written as text, by us or by others."""
+    found = OURS.fullmatch(line)
+    if found is None:
+        return {"time": now(), "level": "info", "component": component, "message": line}
+    fields: dict[str, Any] = {key: found[key] for key in ("time", "level", "component")}
+    rest = found["rest"]
+    while about := ABOUT.match(rest):
+        fields[about[1]] = about[2]
+        rest = rest[about.end() :]
+    return {**fields, "message": rest}
+
+
+def write(line: str) -> None:
+    """One line, at once."""
+    print(line, file=sys.stderr, flush=True)

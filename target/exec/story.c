@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* story.c -- see story.h. */
+#include "exec/story.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "exec/proxy.h"
+#include "exec/sandboxd_client.h"
+#include "wire/cursor.h"
+
+#define STORIES_PER_SECOND  20 /* of about five lines each */
+#define FAILURES_PER_SECOND 10 /* of jobs that are not told otherwise */
+
+/* ---- how much is told ------------------------------------------------------------------------ */
+
+struct ration {
+	pthread_mutex_t lock;
+	unsigned per_second;
+	uint64_t second; /* the one that used is about */
+	unsigned used, withheld;
+};
+
+static struct ration stories = {PTHREAD_MUTEX_INITIALIZER, STORIES_PER_SECOND, 0, 0, 0};
+static struct ration failures = {PTHREAD_MUTEX_INITIALIZER, FAILURES_PER_SECOND, 0, 0, 0};
+
+/* *ret_withheld: how many were not, since the last that was. */
+static bool take_ration(struct ration *ration, unsigned *ret_withheld)
+{
+	uint64_t second = osd_monotonic_usec() / 1000000;
+	bool granted;
+
+	*ret_withheld = 0;
+	pthread_mutex_lock(&ration->lock);
+	if (ration->second != second) {
+		ration->second = second;
+		ration->used = 0;
+	}
+	granted = ration->used < ration->per_second;
+	if (granted) {
+		ration->used++;
+		*ret_withheld = ration->withheld;
+		ration->withheld = 0;
+	} else {
+		ration->withheld++;
+	}
+	pthread_mutex_unlock(&ration->lock);
+	return granted;
+}
+
+static enum osd_told decide(void)
+{
+	unsigned withheld;
+
+	if (osd_log_wants(OSD_LOG_DEBUG))
+		return OSD_TOLD;
+	if (!osd_log_wants(OSD_LOG_INFO) || !take_ration(&stories, &withheld))
+		return OSD_UNTOLD;
+	if (withheld)
+		osd_info("%u jobs are not told of one by one: %d a second are, at level debug all",
+			 withheld, STORIES_PER_SECOND);
+	return OSD_TOLD;
+}
+
+static bool is_told(struct osd_job *job)
+{
+	unsigned char undecided = OSD_TOLD_UNDECIDED;
+
+	if (atomic_load(&job->told) == OSD_TOLD_UNDECIDED)
+		atomic_compare_exchange_strong(&job->told, &undecided, (unsigned char)decide());
+	return atomic_load(&job->told) == OSD_TOLD;
+}
+
+static struct osd_log_about about(const struct osd_job_record *record, uint64_t sandbox)
+{
+	return (struct osd_log_about){record->id.partition_id, record->id.object_id, sandbox,
+				      record->pool};
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+void osd_story_accepted(struct osd_job *job, const struct osd_job_record *record)
+{
+	struct osd_log_about whom = about(record, 0);
+	char principal[512], name[256];
+
+	if (!is_told(job))
+		return;
+	osd_log_quote(principal, sizeof(principal), record->principal, strlen(record->principal));
+	osd_log_quote(name, sizeof(name), record->name, strlen(record->name));
+	osd_log_about(&whom, OSD_LOG_INFO,
+		      "accepted, state %s, members %u, name '%s', principal '%s'",
+		      osd_job_state_name(record->state), record->array.count, name, principal);
+}
+
+/* So that iosd-sandboxd's lines name the job.  Before the sandbox has it: it may end at once. */
+static void tell_service(struct osd_run *run, const struct osd_job_record *record)
+{
+	uint8_t body[16];
+
+	osd_put_be(body, record->id.partition_id, 8);
+	osd_put_be(body + 8, record->id.object_id, 8);
+	pthread_mutex_lock(&run->exec->lock);
+	osd_service_send(run->exec, OSD_SANDBOXD_JOB, run->sandbox->id, body, sizeof(body));
+	pthread_mutex_unlock(&run->exec->lock);
+}
+
+void osd_story_started(struct osd_run *run, const struct osd_job_record *record)
+{
+	struct osd_log_about whom = about(record, run->sandbox->id);
+
+	if (!is_told(run->job))
+		return;
+	osd_log_about(&whom, OSD_LOG_INFO, "started, attempt %u, host pid %d, waited %llu us",
+		      record->attempt, (int)run->sandbox->pid,
+		      (unsigned long long)record->queue_usec);
+	tell_service(run, record);
+}
+
+void osd_story_asked(struct osd_job *job, unsigned reason)
+{
+	struct osd_log_about whom = about(&job->record, 0);
+
+	if (is_told(job))
+		osd_log_about(&whom, OSD_LOG_INFO, "is to end: %s (reason %u)",
+			      osd_job_reason_info(reason)->label, reason);
+}
+
+void osd_story_again(struct osd_job *job, uint64_t delay_usec)
+{
+	struct osd_log_about whom = about(&job->record, 0);
+
+	if (is_told(job))
+		osd_log_about(&whom, OSD_LOG_INFO, "attempt %u came to nothing, another in %llu ms",
+			      job->record.attempt, (unsigned long long)delay_usec / 1000);
+}
+
+/* Not the script's fault, nor anybody's wish. */
+static bool is_alarming(const struct osd_job_record *record)
+{
+	unsigned block = record->reason / 100;
+
+	return (block == 4 && record->reason != OSD_REASON_PROTOCOL) || block == 5 || block == 9;
+}
+
+static void tell_end(const struct osd_job_record *record)
+{
+	struct osd_log_about whom = about(record, record->sandbox_id);
+
+	osd_log_about(
+		&whom, is_alarming(record) ? OSD_LOG_WARNING : OSD_LOG_INFO,
+		"ended %s%s%s (reason %u), exit %u, signal %u, attempt %u, waited %llu us, ran "
+		"%llu us, "
+		"cpu %llu us, peak %llu B, read %llu B, wrote %llu B, calls %llu, stdout %llu B",
+		osd_job_state_name(record->state), record->reason ? ": " : "",
+		osd_job_reason_info(record->reason)->label, record->reason, record->exit_code,
+		record->signal, record->attempt, (unsigned long long)record->queue_usec,
+		(unsigned long long)record->run_usec,
+		(unsigned long long)(record->cpu_user_usec + record->cpu_system_usec),
+		(unsigned long long)record->peak_bytes, (unsigned long long)record->bytes_read,
+		(unsigned long long)record->bytes_written, (unsigned long long)record->calls,
+		(unsigned long long)record->stdout_length);
+}
+
+void osd_story_lost(const struct osd_job_record *record)
+{
+	unsigned withheld;
+
+	if (!is_alarming(record) || !take_ration(&failures, &withheld))
+		return;
+	tell_end(record);
+	if (withheld)
+		osd_warning("%u jobs that ended like this were not told of", withheld);
+}
+
+void osd_story_ended(struct osd_job *job, const struct osd_job_record *record)
+{
+	if (is_told(job))
+		tell_end(record);
+	else
+		osd_story_lost(record);
+}
