@@ -178,6 +178,14 @@ REASONS: dict[int, Reason] = {
             ITSELF,
         ),
         (
+            115,
+            "",
+            "waiting for its pool, which is paused",
+            "the administrator has paused it; it runs by itself once the pool is resumed",
+            "A paused pool takes jobs and starts none; those that run go on. osd pool resume ends it.",
+            ITSELF,
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

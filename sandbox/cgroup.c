@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "cgroup_find.h"
 
 #define NAME_PREFIX    "iosd-sandboxd-"
@@ -135,11 +136,10 @@ static void remove_stale(const char *base)
 	closedir(directory);
 }
 
-static int make_slot(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
+static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
 {
 	char path[PATH_MAX];
 
-	*slot = (struct osd_cgroup_slot){-1, -1, 0};
 	if (snprintf(path, sizeof(path), "%s/slot-%u", h->path, index) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
@@ -180,6 +180,24 @@ static int set_limits(const struct osd_hierarchy *h, const struct osd_cgroup_slo
 	return error;
 }
 
+/* Of a slot that has none yet; the number of slots is a bound, and few hosts need that many. */
+static int make_slot(struct osd_hierarchy *h, unsigned index)
+{
+	struct osd_cgroup_slot *slot = &h->slots[index];
+	int error;
+
+	if (slot->procs >= 0)
+		return 0;
+	error = make_group(h, index, slot);
+	if (error)
+		osd_closep(&slot->directory);
+	/* never to swap: a limit on memory is one */
+	if (!error && h->layers & OSD_LAYER_CGROUP_MEMORY)
+		write_text(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness",
+			   "0");
+	return error;
+}
+
 static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned slots)
 {
 	static const struct osd_sandbox_limits probe = {.memory_bytes = 64u << 20, .processes = 1};
@@ -202,15 +220,12 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 		error = -ENOMEM;
 	if (!error && h->unified)
 		error = osd_cgroup_delegate(h->path, h->layers);
-	for (unsigned i = 0; i < slots && !error; i++) {
-		error = make_slot(h, i, &h->slots[i]);
-		if (!error)
-			error = set_limits(h, &h->slots[i], &probe);
-		/* never to swap: a limit on memory is one */
-		if (!error && h->layers & OSD_LAYER_CGROUP_MEMORY)
-			write_text(h->slots[i].directory,
-				   h->unified ? "memory.swap.max" : "memory.swappiness", "0");
-	}
+	for (unsigned i = 0; i < slots && h->slots; i++)
+		h->slots[i] = (struct osd_cgroup_slot){-1, -1, 0};
+	if (!error)
+		error = make_slot(h, 0);
+	if (!error)
+		error = set_limits(h, &h->slots[0], &probe);
 	if (error)
 		remove_tree(h->path);
 	return error;
@@ -260,8 +275,8 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 		struct osd_hierarchy *h = &groups->hierarchies[i];
 
 		for (unsigned s = 0; s < groups->slots && !h->common; s++) {
-			close(h->slots[s].procs);
-			close(h->slots[s].directory);
+			osd_closep(&h->slots[s].procs);
+			osd_closep(&h->slots[s].directory);
 		}
 		free(h->slots);
 	}
@@ -318,8 +333,13 @@ int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid)
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
 			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES])
 {
-	int error = osd_cgroups_limit(groups, slot, limits), count = 0;
+	int error = 0, count = 0;
 
+	for (size_t i = 0; i < groups->count && !error; i++)
+		if (!groups->hierarchies[i].common)
+			error = make_slot(&groups->hierarchies[i], slot);
+	if (!error)
+		error = osd_cgroups_limit(groups, slot, limits);
 	if (error)
 		return error;
 	for (size_t i = 0; i < groups->count; i++) {

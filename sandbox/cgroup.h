@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cgroup.h -- one control group per slot, made ahead of need, in whatever hierarchies this host
- * has: cgroup v2, or v1's memory, pids and cpu.
+/* cgroup.h -- one control group per slot, made for its first sandbox, in whatever hierarchies this
+ * host has: cgroup v2, or v1's memory, pids and cpu.
  *
  * A sandbox joins by writing to the procs files handed to it; joining a group made earlier costs
- * tens of microseconds, making one in the path of a job could cost milliseconds.  A hierarchy
+ * tens of microseconds, making one for each job would cost milliseconds.  A hierarchy
  * that only weighs processor time has one group for all: zygotes are put there, and their
  * children are born in it.  Results: 0 or -errno. */
 #ifndef OSD_SANDBOX_CGROUP_H
@@ -39,7 +39,7 @@ struct osd_cgroups {
 	unsigned slots;
 };
 
-/* Make groups for `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our
+/* Prepare for groups of `slots` sandboxes below parent (a path inside every hierarchy; NULL: below our
  * own group).  Says in states which of the three controllers serve.  Removes what a dead daemon
  * left. */
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,

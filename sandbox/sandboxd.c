@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "daemon.h"
 
-#define MAX_DEFAULT     64u
+#define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
 #define MAX_LIMIT       1024u
 #define UID_BASE        200000u
 #define ROTATE_DEFAULT  2000u
@@ -36,7 +36,7 @@ static const char usage[] =
 	"       iosd-sandboxd --print-level\n"
 	"  --socket PATH        listen here (Unix SEQPACKET)\n"
 	"  --python-dir DIR     folder that holds the Python package osd\n"
-	"  --max N              most sandboxes at once (default 64)\n"
+	"  --max N              most sandboxes at once (default 320)\n"
 	"  --isolation LEVEL    full (default), no-cgroup, no-userns, minimal, or best: the best\n"
 	"                       this host can give\n"
 	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"

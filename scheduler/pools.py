@@ -46,16 +46,16 @@ DEFAULT = "default"
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 POOLS_MOST = 16
 SLOTS_MOST = 64
+SANDBOXES_MOST = 320  # of iosd-sandboxd
 MIB = 1 << 20
 DAY_S = 86400.0
 
 POOL_KEYS = (
     Key("engine", choice("python"), "python", "what runs the scripts"),
     Key("max", count(1, SLOTS_MOST), None, "jobs at a time [as many as processors, at least 2]"),
-    Key(
-        "min", count(0, SLOTS_MOST), None, "sandboxes kept warm when idle, beside the spares [max]"
-    ),
+    Key("min", count(0, SLOTS_MOST), None, "sandboxes kept warm however idle [1]"),
     Key("warm_spare", count(0, 2 * SLOTS_MOST), None, "sandboxes kept warm beyond [max + 1]"),
+    Key("idle_timeout", duration(0.001, DAY_S), 300_000_000, "then only min are kept warm"),
     Key("queue", count(1, 10_000), 10_000, "jobs that may wait; BUSY beyond"),
     Key("packages", text, None, "package set, by name, id or path [none]"),
     Key("preload", texts, (), "modules of the set to import ahead of need [as it was built]"),
@@ -111,6 +111,7 @@ class Pool:
         """What the module reads (target/exec/pool_config.c)."""
         words = {"name": self.name, "max": self["max"], "min": self["min"]}
         words |= {"spares": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
+        words["idle_timeout"] = self["idle_timeout"]
         if self.package_set is not None:
             words["set"] = self.package_set.id
         for key, (word, _, _) in LIMITS.items():
@@ -189,7 +190,7 @@ def _complete(name: str, settings: dict[str, Setting]) -> None:
             settings[key] = Setting(value, "default")
 
     default("max", default_slots())
-    default("min", settings["max"].value)
+    default("min", 1)
     default("warm_spare", settings["max"].value + 1)
     if settings["min"].value > settings["max"].value:
         raise ConfigError(f"{settings['min'].origin}: pool '{name}': min is above max")
@@ -214,10 +215,16 @@ def check_pools(pools: Sequence[Pool], budget: int | None) -> tuple[Pool, ...]:
     Raises:
         ConfigError: with the numbers.
     """
+    sandboxes = sum(2 * pool["max"] + pool["warm_spare"] + 1 for pool in pools)
     slots = sum(pool["max"] for pool in pools)
     if slots > SLOTS_MOST:
         sums = " + ".join(f"{pool['max']} ({pool.name})" for pool in pools)
         raise ConfigError(f"pools have {slots} slots together, at most {SLOTS_MOST} can be: {sums}")
+    if sandboxes > SANDBOXES_MOST:
+        raise ConfigError(
+            f"pools may keep {sandboxes} sandboxes together, at most {SANDBOXES_MOST} can be: lower max "
+            "or warm_spare"
+        )
     if len(pools) > POOLS_MOST:
         raise ConfigError(f"{len(pools)} pools, at most {POOLS_MOST} can be")
     if budget is None:

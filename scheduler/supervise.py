@@ -34,7 +34,6 @@ __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_ho
 DEFAULT_NAME = "iqn.2026-11.iosd:target"
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
 SHUTDOWN_S = 5.0
-SANDBOXES_A_SLOT = 4
 OPEN_FILES = 65536  # the data files of open objects
 TGTD_NOISE = (
     "iser_ib_init",
@@ -173,9 +172,6 @@ class Supervisor:
         program = paths.find_component(paths.SANDBOXD)
         command = [str(program), "--socket", str(self.sandboxd_socket)]
         command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
-        # The module keeps spares warm, and old sandboxes live until they are reaped.
-        sandboxes = sum(SANDBOXES_A_SLOT * (pool["max"] + 1) for pool in self.pools)
-        command += ["--max", str(sandboxes)]
         for pool in self.pools:
             command += pool.options()
         if self.config.uid is not None:

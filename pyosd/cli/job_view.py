@@ -29,6 +29,7 @@ __all__ = [
 SCHEMA = "iosd.job/1"
 
 WAITS_FOR_SERVICE, WAITS_FOR_JOB, WAITS_FOR_POOL, WAITS_FOR_SANDBOX = 102, 109, 113, 114  # reasons
+WAITS_FOR_RESUME = 115
 CODES = {
     JobState.COMPLETED: Exit.OK,
     JobState.FAILED: Exit.JOB_FAILED,
@@ -281,6 +282,8 @@ def waiting_for(status: JobStatus) -> str:
         return f"It waits for {status.awaited} to end{more}."
     if status.reason == WAITS_FOR_POOL:
         return f"It waits for pool '{status.pool}', which does not serve."
+    if status.reason == WAITS_FOR_RESUME:
+        return f"It waits for pool '{status.pool}', which is paused."
     if status.reason == WAITS_FOR_SERVICE:
         return "It waits for iosd-sandboxd, which is not connected."
     if status.reason == WAITS_FOR_SANDBOX:

@@ -25,7 +25,7 @@ enum osd_pool_mode {
 
 /* Changes keys of a pool: words is "key=value;..." of the pools file's keys (pool_config.c), but
  * name and set, and of active=, mode= and idle_timeout=; it is changed.  All of them, or none:
- * OSD_E_NOT_FOUND: no such pool; OSD_E_PARAM_FIELD: a key or value is wrong, or the pools together
+ * OSD_E_NO_OBJECT: no such pool; OSD_E_PARAM_FIELD: a key or value is wrong, or the pools together
  * would be beyond slots or budget. */
 enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
 				  char message[OSD_ADMIN_MESSAGE_MAX]);

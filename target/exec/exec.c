@@ -69,8 +69,7 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 	return OSD_OK;
 }
 
-/* With all signals blocked: they are the host's business. */
-static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
+bool osd_exec_start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 {
 	sigset_t all, old;
 	int error;
@@ -84,20 +83,22 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 
 static enum osd_status start_threads(struct osd_exec *exec)
 {
-	if (!start_thread(&exec->monitor_thread, osd_monitor_main, exec))
+	enum osd_status status = OSD_OK;
+
+	if (!osd_exec_start_thread(&exec->monitor_thread, osd_monitor_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->monitor_started = true;
-	if (!start_thread(&exec->output_thread, osd_output_main, exec))
+	if (!osd_exec_start_thread(&exec->output_thread, osd_output_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->output_started = true;
-	if (!start_thread(&exec->after.thread, osd_after_main, exec))
+	if (!osd_exec_start_thread(&exec->after.thread, osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
-	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next)
-		for (unsigned i = 0; i < pool->config.max; i++, exec->proxy_count++)
-			if (!start_thread(&exec->proxies[exec->proxy_count], osd_proxy_main, pool))
-				return OSD_E_NO_MEMORY;
-	return OSD_OK;
+	pthread_mutex_lock(&exec->lock);
+	for (struct osd_pool *pool = exec->pools; pool && status == OSD_OK; pool = pool->next)
+		status = osd_proxies_start(pool, (unsigned)pool->config.max);
+	pthread_mutex_unlock(&exec->lock);
+	return status;
 }
 
 static enum osd_status open_pools(struct osd_exec *exec, const struct osd_exec_config *config,
@@ -191,8 +192,7 @@ static void stop_threads(struct osd_exec *exec)
 	pthread_cond_broadcast(&exec->changed);
 	pthread_cond_signal(&exec->after.work);
 	pthread_mutex_unlock(&exec->lock);
-	for (unsigned i = 0; i < exec->proxy_count; i++)
-		pthread_join(exec->proxies[i], NULL);
+	osd_proxies_join(exec);
 	osd_wake(exec->monitor_wake);
 	osd_wake(exec->output_wake);
 	if (exec->monitor_started)

@@ -75,6 +75,19 @@ struct osd_job {
 	uint64_t progress_usec;
 };
 
+/* Why a submission was answered BUSY. */
+enum osd_refusal {
+	OSD_REFUSAL_QUEUE,     /* the queue of the pool, or all together, is full */
+	OSD_REFUSAL_PRINCIPAL, /* the principal's share of it is */
+	OSD_REFUSAL_WAITS,     /* too many commands wait for a job */
+	OSD_REFUSAL_SERVICE,   /* synchronous, and no sandbox can be had */
+	OSD_REFUSAL_PAUSED,    /* synchronous, and the pool starts none */
+	OSD_REFUSAL_DRAINING,
+	OSD_REFUSAL_SHED,
+	OSD_REFUSAL_COUNT
+};
+const char *osd_refusal_name(enum osd_refusal refusal);
+
 /* One of the jobs that ended last (job_poll.c). */
 #define OSD_ENDED_KEPT 1024
 struct osd_ended {
@@ -86,8 +99,10 @@ struct osd_exec {
 	pthread_cond_t changed;	       /* a sandbox or a job changed state */
 	struct osd_exec_config config; /* constant after open, strings owned */
 	struct osd_objects *objects;   /* constant */
-	unsigned slots;		       /* of all pools; constant */
 	struct osd_pool *pools;	       /* the first is `default` (pool.h) */
+	uint64_t budget_bytes;	       /* memory of all jobs together; 0: not declared */
+	bool shedding;		       /* new jobs are refused (admin.h) */
+	uint64_t refused[OSD_REFUSAL_COUNT];
 
 	struct osd_job_table table;
 	struct osd_job *delayed;
@@ -108,8 +123,7 @@ struct osd_exec {
 	int monitor_epoll, monitor_wake; /* constant */
 	int output_epoll, output_wake;	 /* constant */
 	pthread_t monitor_thread, output_thread;
-	pthread_t proxies[OSD_EXEC_SLOTS_MAX];
-	unsigned proxy_count;
+	struct osd_proxy_thread *proxies; /* proxy_threads.c */
 	bool monitor_started, output_started; /* by open, for close */
 
 	/* The gate of design D22; its own lock, a leaf. */
@@ -277,8 +291,14 @@ void osd_exec_sweep(struct osd_exec *exec);
 /* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);
 
-/* Threads; start after open has set up everything they use. */
-void *osd_proxy_main(void *pool);
+/* Threads; start after open has set up everything they use.  Signals are the host's business: they
+ * have all blocked. */
+bool osd_exec_start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg);
+/* proxy_threads.c.  exec->lock held, once there are threads: so many of this pool, at least; those
+ * it does not need go by themselves.  OSD_E_NO_MEMORY. */
+enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count);
+/* All have been told to stop; no lock held. */
+void osd_proxies_join(struct osd_exec *exec);
 void *osd_monitor_main(void *exec);
 void *osd_output_main(void *exec);
 void osd_wake(int eventfd);

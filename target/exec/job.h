@@ -73,6 +73,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "the administrator sees why with osd pool show; it then runs by itself")                 \
 	X(114, WAITS_FOR_SANDBOX, 0, "waiting for a sandbox, and none can be made now",            \
 	  "the host is short of processes, memory or descriptors; it then runs by itself")         \
+	X(115, WAITS_FOR_RESUME, 0, "waiting for its pool, which is paused",                       \
+	  "the administrator has paused it; it runs by itself once the pool is resumed")           \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \

@@ -275,7 +275,9 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 
 	if (job->run || v->record.reason != OSD_REASON_WAITS_FOR_SLOT)
 		return;
-	if (pool->failed) {
+	if (pool->mode == OSD_POOL_PAUSED) {
+		v->record.reason = OSD_REASON_WAITS_FOR_RESUME;
+	} else if (pool->failed) {
 		v->record.reason = OSD_REASON_WAITS_FOR_POOL;
 		memcpy(v->why, pool->why, sizeof(v->why));
 	} else if (!exec->pool.welcomed) {

@@ -205,9 +205,11 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	osd_pool_connect(exec, now, &deadline);
 	check_sandboxes(exec, now, &deadline);
 	osd_pool_refill(exec);
-	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {
+		osd_pool_rest(exec, pool, now, &deadline);
 		if (pool->calm_usec > now)
 			deadline = OSD_MIN(deadline, pool->calm_usec);
+	}
 	check_delayed(exec, now, &deadline);
 	check_waits(exec, now, &deadline);
 	/* While jobs come one after the other none need wake this thread for its first ping. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
@@ -32,15 +33,19 @@ static struct osd_pool *create(struct osd_exec *exec, const struct osd_pool_conf
 	return pool;
 }
 
-static void prepare(struct osd_pool *pool)
+void osd_pool_settle(struct osd_pool *pool)
 {
 	struct osd_job_limits limits = {0};
+	struct osd_exec *exec = pool->exec;
 
 	osd_pool_settle_limits(&pool->config, &limits);
 	pool->usual = osd_sandbox_limits_of(&limits);
-	pool->active = (unsigned)pool->config.max;
-	/* Those at work, those waiting, and as many that are just ending. */
-	pool->alive_max = (unsigned)(2 * pool->config.max + pool->config.spares + 1);
+	pool->alive_max = (unsigned)osd_pool_alive_max(&pool->config);
+	pool->queue.place_max = pool->config.queue_max;
+	pool->used_usec = osd_monotonic_usec();
+	exec->pool.alive_max = 0;
+	for (const struct osd_pool *each = exec->pools; each; each = each->next)
+		exec->pool.alive_max += each->alive_max;
 }
 
 enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table)
@@ -50,9 +55,10 @@ enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_tabl
 
 		if (!pool)
 			return OSD_E_NO_MEMORY;
-		prepare(pool);
-		exec->slots += pool->active;
+		pool->active = (unsigned)pool->config.max;
+		osd_pool_settle(pool);
 	}
+	exec->budget_bytes = table->budget_bytes;
 	return OSD_OK;
 }
 
@@ -105,6 +111,28 @@ struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_
 	return pool;
 }
 
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+bool osd_pool_starts(const struct osd_pool *pool)
+{
+	const struct osd_exec *exec = pool->exec;
+
+	return pool->busy < pool->active && pool->mode != OSD_POOL_PAUSED && !exec->formatting &&
+	       !exec->stopping;
+}
+
+void osd_pool_occupy(struct osd_pool *pool)
+{
+	pool->busy++;
+	pool->used_usec = osd_monotonic_usec();
+}
+
+void osd_pool_vacate(struct osd_pool *pool)
+{
+	pool->busy--;
+	pool->used_usec = osd_monotonic_usec();
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 size_t osd_pools_places(const struct osd_exec *exec)
@@ -116,11 +144,16 @@ size_t osd_pools_places(const struct osd_exec *exec)
 	return places;
 }
 
+bool osd_pool_is_full(const struct osd_pool *pool, size_t count)
+{
+	return pool->queue.place_count + count > pool->queue.place_max ||
+	       osd_pools_places(pool->exec) + count > osd_exec_limits[OSD_LIMIT_QUEUE].maximum;
+}
+
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,
 				 bool force, struct osd_fair_entry *entry)
 {
-	if (!force &&
-	    osd_pools_places(pool->exec) + count > osd_exec_limits[OSD_LIMIT_QUEUE].maximum)
+	if (!force && osd_pool_is_full(pool, count))
 		return OSD_E_BUSY;
 	return osd_fair_queue_reserve(&pool->queue, principal, count, force, entry);
 }

@@ -4,8 +4,8 @@
  * A pool that cannot serve (its package set was changed, say) keeps its jobs waiting and costs the
  * others nothing.
  *
- * What a pool is configured as is constant, but for `active`: how many of its slots may work now,
- * between min and max, which is a resource manager's to change.  All else is under exec->lock. */
+ * What a pool is configured as can be changed while it runs (admin.h), but for its name: so all of it
+ * is under exec->lock. */
 #ifndef OSD_EXEC_POOL_H
 #define OSD_EXEC_POOL_H
 
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "exec/admin.h"
 #include "exec/fair_queue.h"
 #include "exec/job.h"
 #include "exec/reuse.h"
@@ -33,6 +34,7 @@ struct osd_pool_config {
 	char set[OSD_JOB_SET_MAX + 1]; /* id of its package set; "": none */
 	uint64_t min, max;	       /* slots: warm even when idle; at most */
 	uint64_t spares;	       /* sandboxes kept warm beyond those */
+	uint64_t idle_usec;	       /* without a job: it keeps min sandboxes, and no spares */
 	uint64_t queue_max;	       /* jobs waiting; BUSY beyond */
 	enum osd_reuse reuse;
 	struct osd_job_limits standard; /* what a job gets that asks for nothing; cpu 0: as wall */
@@ -55,20 +57,45 @@ void osd_pool_table_release(struct osd_pool_table *table);
 /* The same from the text of such a file, which is changed. */
 enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse reuse,
 				     char message[256], struct osd_pool_table *ret_table);
+/* Whether these pools can be served together: slots, sandboxes, the budget's memory.
+ * OSD_E_PARAM_FIELD: message has the numbers. */
+enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char message[256]);
+
+/* What admin.h's osd_exec_pool_set may change of a pool. */
+struct osd_pool_change {
+	struct osd_pool_config config;
+	uint64_t active;
+	enum osd_pool_mode mode;
+};
+/* As words say, which are changed: "key=value;..."; active follows where max goes.
+ * OSD_E_PARAM_FIELD: message says what is wrong. */
+enum osd_status osd_pool_change_parse(char *words, char message[256],
+				      struct osd_pool_change *change);
+const char *osd_pool_mode_name(enum osd_pool_mode mode);
+
 /* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits);
 
+/* Sandboxes it has at most: at work, waiting, and as many that are just ending. */
+static inline uint64_t osd_pool_alive_max(const struct osd_pool_config *config)
+{
+	return 2 * config->max + config->spares + 1;
+}
+
 struct osd_pool {
-	struct osd_pool *next;	       /* constant after open, but for pools that are gone */
-	struct osd_exec *exec;	       /* constant */
-	struct osd_pool_config config; /* constant */
-	bool gone; /* constant: not configured; jobs of an earlier run still name it */
-	struct osd_sandbox_limits usual; /* constant: of sandboxes forked ahead */
-	unsigned alive_max;		 /* constant: at work, waiting, and just ending */
+	struct osd_pool *next; /* pools are only added, at the end */
+	struct osd_exec *exec; /* constant */
+	struct osd_pool_config config;
+	enum osd_pool_mode mode;
+	bool gone; /* not configured; jobs of an earlier run still name it */
+	struct osd_sandbox_limits usual; /* of sandboxes forked ahead */
+	unsigned alive_max;		 /* at work, waiting, and just ending */
 	struct osd_fair_queue queue;
 	pthread_cond_t work;	 /* a proxy of this pool may find something to do */
-	unsigned active;	 /* slots that may work now */
+	unsigned proxies;	 /* threads of it (proxy_threads.c) */
+	unsigned active;	 /* slots that may work now; more are at work after it was lowered */
 	unsigned busy;		 /* slots at work */
+	uint64_t used_usec;	 /* when a job last took or left a sandbox, or the pool was changed */
 	struct osd_run *started; /* handed over, waiting for a proxy to serve them (start.c) */
 	bool serving;		 /* iosd-sandboxd makes sandboxes for it */
 	bool failed;		 /* and cannot, see why */
@@ -89,6 +116,15 @@ void osd_pools_close(struct osd_exec *exec);
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length);
 /* For a job found in the store: one that is gone is kept as such.  NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
+/* Whether another job may start in it now. */
+bool osd_pool_starts(const struct osd_pool *pool);
+/* A slot is taken, or free again. */
+void osd_pool_occupy(struct osd_pool *pool);
+void osd_pool_vacate(struct osd_pool *pool);
+/* After its config has changed, or at first. */
+void osd_pool_settle(struct osd_pool *pool);
+/* Whether it, or the target, has not that many places left. */
+bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
 /* Places in the pool's queue for so many jobs; OSD_E_BUSY when it, the target or the principal has no
  * more, unless forced. */
 enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, size_t count,

@@ -18,9 +18,11 @@
 #define FILE_MAX     (64u << 10)
 #define LEAST_MEMORY (UINT64_C(32) << 20) /* below this the interpreter does not come up */
 #define SLOTS_MAX    64u
+#define SANDBOXES_MAX 320u /* iosd-sandboxd keeps no more (its option --max) */
+#define IDLE_STANDARD (UINT64_C(300) * 1000000)
 #define UNSET	     UINT64_MAX
 
-#define AT(member) offsetof(struct osd_pool_config, member)
+#define AT(member) offsetof(struct osd_pool_change, config.member)
 
 /* Numbers of a pool, and what they may be. */
 static const struct number {
@@ -32,6 +34,7 @@ static const struct number {
 	{"max", AT(max), 1, SLOTS_MAX},
 	{"spares", AT(spares), 0, 2 * SLOTS_MAX},
 	{"queue", AT(queue_max), 1, 10000},
+	{"idle_timeout", AT(idle_usec), 1000, OSD_DAY},
 	{"wall", AT(standard.wall_usec), 1000, OSD_DAY},
 	{"wall_max", AT(maximum.wall_usec), 1000, OSD_DAY},
 	{"cpu", AT(standard.cpu_usec), 1000, OSD_DAY},
@@ -43,6 +46,13 @@ static const struct number {
 	{"output", AT(standard.output_bytes), 1, OSD_GIB},
 	{"output_max", AT(maximum.output_bytes), 1, OSD_GIB},
 };
+
+/* Of a pool that serves, and not the file's to say. */
+static const struct number active = {"active", offsetof(struct osd_pool_change, active), 1,
+				     SLOTS_MAX};
+static const char *const modes[] = {[OSD_POOL_RUNNING] = "running",
+				    [OSD_POOL_PAUSED] = "paused",
+				    [OSD_POOL_DRAINING] = "draining"};
 
 struct parse {
 	struct osd_pool_table table;
@@ -60,7 +70,8 @@ static enum osd_status wrong(const struct parse *parse, const char *what, const 
 
 static struct osd_pool_config blank(void)
 {
-	struct osd_pool_config config = {.min = UNSET, .spares = UNSET};
+	struct osd_pool_config config = {
+		.min = UNSET, .spares = UNSET, .idle_usec = IDLE_STANDARD};
 
 	config.queue_max = osd_exec_limits[OSD_LIMIT_QUEUE].maximum;
 #define X(field, row)                                                                              \
@@ -76,7 +87,7 @@ static struct osd_pool_config blank(void)
 static bool complete(struct osd_pool_config *config)
 {
 	if (config->min == UNSET)
-		config->min = config->max;
+		config->min = OSD_MIN(config->max, UINT64_C(1));
 	if (config->spares == UNSET)
 		config->spares = config->max + 1;
 #define X(field, row)                                                                              \
@@ -130,18 +141,58 @@ static bool set_word(char *to, size_t capacity, const char *text)
 	return true;
 }
 
-static bool set_key(struct osd_pool_config *config, const char *key, const char *value)
+const char *osd_pool_mode_name(enum osd_pool_mode mode)
 {
-	if (strcmp(key, "name") == 0)
-		return set_word(config->name, sizeof(config->name), value);
-	if (strcmp(key, "set") == 0)
-		return set_word(config->set, sizeof(config->set), value);
-	if (strcmp(key, "reuse") == 0)
-		return osd_reuse_parse(value, &config->reuse);
+	return modes[mode];
+}
+
+static bool set_mode(enum osd_pool_mode *mode, const char *value)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(modes); i++) {
+		if (strcmp(value, modes[i]) == 0) {
+			*mode = (enum osd_pool_mode)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const struct number *find_number(const char *key, bool live)
+{
+	if (live && strcmp(key, active.key) == 0)
+		return &active;
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers); i++)
 		if (strcmp(key, numbers[i].key) == 0)
-			return parse_number(value, numbers[i].least, numbers[i].most,
-					    (uint64_t *)((char *)config + numbers[i].offset));
+			return &numbers[i];
+	return NULL;
+}
+
+/* Of a key=value of the file, or of a change to a pool that serves; expected says what the value may
+ * be, if it is that. */
+static bool set_key(struct osd_pool_change *change, bool live, const char *key, const char *value,
+		    char expected[64])
+{
+	struct osd_pool_config *config = &change->config;
+	const struct number *number = find_number(key, live);
+
+	expected[0] = '\0';
+	if (number) {
+		snprintf(expected, 64, "%" PRIu64 " to %" PRIu64, number->least, number->most);
+		return parse_number(value, number->least, number->most,
+				    (uint64_t *)((char *)change + number->offset));
+	}
+	if (strcmp(key, "reuse") == 0) {
+		snprintf(expected, 64, "never, verified, trusted");
+		return osd_reuse_parse(value, &config->reuse);
+	}
+	if (live && strcmp(key, "mode") == 0) {
+		snprintf(expected, 64, "running, paused, draining");
+		return set_mode(&change->mode, value);
+	}
+	if (!live && strcmp(key, "name") == 0)
+		return set_word(config->name, sizeof(config->name), value);
+	if (!live && strcmp(key, "set") == 0)
+		return set_word(config->set, sizeof(config->set), value);
 	return false;
 }
 
@@ -172,8 +223,8 @@ static enum osd_status add(struct parse *parse, struct osd_pool_config *config)
 
 static enum osd_status parse_line(struct parse *parse, char *line)
 {
-	struct osd_pool_config config = blank();
-	char *rest = NULL;
+	struct osd_pool_change change = {.config = blank()};
+	char *rest = NULL, expected[64];
 
 	if (strncmp(line, "budget=", 7) == 0)
 		return parse_number(line + 7, 1, INT64_MAX, &parse->table.budget_bytes)
@@ -185,18 +236,18 @@ static enum osd_status parse_line(struct parse *parse, char *line)
 		if (!value)
 			return wrong(parse, "no value:", word);
 		*value++ = '\0';
-		if (!set_key(&config, word, value))
+		if (!set_key(&change, false, word, value, expected))
 			return wrong(parse, "unknown key, or a value out of range:", word);
 	}
-	return add(parse, &config);
+	return add(parse, &change.config);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Whatever jobs ask for, what all of them together may have is there (reserved, not measured). */
-static enum osd_status check_sums(const struct osd_pool_table *table, char message[256])
+enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char message[256])
 {
-	uint64_t slots = 0, memory = 0;
+	uint64_t slots = 0, memory = 0, sandboxes = 0;
 	size_t used = 0;
 	char sum[160] = "";
 
@@ -205,6 +256,7 @@ static enum osd_status check_sums(const struct osd_pool_table *table, char messa
 		uint64_t each = config->maximum.memory_bytes, all;
 
 		slots += config->max;
+		sandboxes += osd_pool_alive_max(config);
 		if (used < sizeof(sum))
 			used += (size_t)snprintf(sum + used, sizeof(sum) - used,
 						 "%s%s %" PRIu64 " x %" PRIu64 " MiB",
@@ -217,6 +269,12 @@ static enum osd_status check_sums(const struct osd_pool_table *table, char messa
 	if (slots > SLOTS_MAX) {
 		snprintf(message, 256, "pools have %" PRIu64 " slots together, at most %u can be",
 			 slots, SLOTS_MAX);
+		return OSD_E_PARAM_FIELD;
+	}
+	if (sandboxes > SANDBOXES_MAX) {
+		snprintf(message, 256,
+			 "pools may keep %" PRIu64 " sandboxes together, at most %u can be: lower "
+			 "max or spares", sandboxes, SANDBOXES_MAX);
 		return OSD_E_PARAM_FIELD;
 	}
 	if (!table->budget_bytes || memory <= table->budget_bytes)
@@ -243,7 +301,7 @@ enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse 
 			status = parse_line(&parse, line);
 	}
 	if (status == OSD_OK)
-		status = check_sums(&parse.table, message);
+		status = osd_pool_table_check(&parse.table, message);
 	if (status == OSD_OK)
 		*ret_table = parse.table;
 	else
@@ -270,6 +328,62 @@ enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_r
 		return OSD_E_PARAM_FIELD;
 	}
 	return osd_pool_table_parse(text, slots, reuse, message, ret_table);
+}
+
+/* ---- a pool that serves ---------------------------------------------------------------------- */
+
+/* Bounds that were not said follow those that were. */
+static enum osd_status settle_change(const struct osd_pool_change *before,
+				     struct osd_pool_change *change, char message[256])
+{
+	struct osd_pool_config *config = &change->config;
+	bool all = before->active == before->config.max;
+	uint64_t least;
+
+	if (config->min == before->config.min)
+		config->min = OSD_MIN(config->min, config->max);
+	if (!complete(config)) {
+		snprintf(message, 256, "min is above max, or a limit above its maximum");
+		return OSD_E_PARAM_FIELD;
+	}
+	least = OSD_MAX(config->min, UINT64_C(1));
+	if (change->active == UNSET)
+		change->active = all ? config->max
+				     : OSD_MIN(OSD_MAX(before->active, least), config->max);
+	if (change->active >= least && change->active <= config->max)
+		return OSD_OK;
+	snprintf(message, 256, "active must be from %" PRIu64 " (min) to %" PRIu64 " (max)", least,
+		 config->max);
+	return OSD_E_PARAM_FIELD;
+}
+
+enum osd_status osd_pool_change_parse(char *words, char message[256],
+				      struct osd_pool_change *change)
+{
+	struct osd_pool_change next = *change;
+	char *rest = NULL, expected[64];
+	enum osd_status status;
+
+	next.active = UNSET;
+	for (char *word = strtok_r(words, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (value && set_key(&next, true, word, value, expected))
+			continue;
+		if (!value)
+			snprintf(message, 256, "no value: '%.80s'", word);
+		else if (expected[0])
+			snprintf(message, 256, "%.80s must be %s, not '%.80s'", word, expected, value);
+		else
+			snprintf(message, 256, "no such key of a pool that serves: '%.80s'", word);
+		return OSD_E_PARAM_FIELD;
+	}
+	status = settle_change(change, &next, message);
+	if (status == OSD_OK)
+		*change = next;
+	return status;
 }
 
 void osd_pool_table_release(struct osd_pool_table *table)

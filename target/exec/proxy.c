@@ -330,7 +330,7 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 
 	struct osd_job *job;
 
-	if (!entry || pool->exec->formatting || pool->exec->stopping || pool->busy >= pool->active)
+	if (!entry || !osd_pool_starts(pool))
 		return NULL;
 	job = osd_container_of(entry, struct osd_job, entry);
 	return job->array ? osd_array_first(job->array) : job;
@@ -366,7 +366,7 @@ static struct osd_job *take_job(struct osd_pool *pool)
 
 	job = osd_job_ref(job->array ? osd_array_take(pool->exec, job) : job);
 	osd_exec_unplace(job);
-	pool->busy++;
+	osd_pool_occupy(pool);
 	memcpy(job->record.set, pool->config.set, sizeof(job->record.set));
 	job->started_usec = osd_monotonic_usec();
 	job->record.attempt++;
@@ -376,8 +376,7 @@ static struct osd_job *take_job(struct osd_pool *pool)
 	return job;
 }
 
-/* exec->lock held, released meanwhile.  False: there was nothing to do. */
-static bool work(struct osd_pool *pool)
+bool osd_proxy_work(struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 	struct osd_run *started = osd_start_take(pool);
@@ -397,19 +396,6 @@ static bool work(struct osd_pool *pool)
 	else
 		run_job(exec, job, sandbox);
 	pthread_mutex_lock(&exec->lock);
-	pool->busy--;
+	osd_pool_vacate(pool);
 	return true;
-}
-
-void *osd_proxy_main(void *arg)
-{
-	struct osd_pool *pool = arg;
-	struct osd_exec *exec = pool->exec;
-
-	pthread_mutex_lock(&exec->lock);
-	while (!exec->stopping || pool->started)
-		if (!work(pool) && !exec->stopping)
-			pthread_cond_wait(&pool->work, &exec->lock);
-	pthread_mutex_unlock(&exec->lock);
-	return NULL;
 }

@@ -62,6 +62,10 @@ void osd_start_send(struct osd_run *run);
 /* exec->lock held.  A started run for a proxy of the pool to serve; NULL: none. */
 struct osd_run *osd_start_take(struct osd_pool *pool);
 
+/* proxy.c.  exec->lock held, released meanwhile: a job and a sandbox brought together, and served to
+ * the end.  False: there was nothing to do. */
+bool osd_proxy_work(struct osd_pool *pool);
+
 /* proxy_end.c: the script is over, one way or another: decides how the job ended, writes it, tells
  * those who wait; or puts it back for another attempt. */
 void osd_run_end(struct osd_run *run);

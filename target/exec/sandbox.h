@@ -86,7 +86,9 @@ struct osd_sandbox_pool {
 	uint64_t next_id;
 	char isolation[32]; /* level reached */
 	struct osd_sandbox *list;
-	unsigned alive_max;        /* less when iosd-sandboxd keeps fewer */
+	unsigned alive_max; /* of all pools */
+	/* What iosd-sandboxd was asked for last, and has agreed to; less when it keeps fewer. */
+	unsigned asked, allowed;
 };
 
 /* The sandboxes of all pools, each with its own.  exec->lock held in all of these. */
@@ -97,12 +99,21 @@ struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *lim
 void osd_pool_release(struct osd_exec *exec);
 /* Connects if it is time to; sets *deadline to the next attempt if that is earlier. */
 void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline);
+/* The pools may keep more sandboxes than iosd-sandboxd was asked for: asks again. */
+void osd_service_resize(struct osd_exec *exec);
 /* Closes the connection; every sandbox is dead with it. */
 void osd_service_lost(struct osd_exec *exec);
 /* Reads what iosd-sandboxd has sent. */
 void osd_pool_receive(struct osd_exec *exec);
 /* Asks for sandboxes until there are enough. */
 void osd_pool_refill(struct osd_exec *exec);
+/* Ends READY ones that nobody wants; the connection may be lost with that. */
+void osd_pool_trim(struct osd_exec *exec, struct osd_pool *pool, uint64_t now_usec);
+/* The same once the pool has been idle for as long as its config says; lowers *deadline to then. */
+void osd_pool_rest(struct osd_exec *exec, struct osd_pool *pool, uint64_t now_usec,
+		   uint64_t *deadline);
+/* Ends those that wait for another job of their principal (sandbox_keep.c). */
+void osd_pool_drop_kept(struct osd_exec *exec, const struct osd_pool *pool);
 /* How many of this pool wait for a job. */
 unsigned osd_pool_ready(const struct osd_exec *exec, const struct osd_pool *pool);
 /* A sandbox for this job, now TAKEN, with a reference: a KEPT one that fits (then osd_pool_renew

@@ -57,6 +57,18 @@ static void make_room(struct osd_exec *exec, const struct osd_pool *pool)
 		osd_pool_kill(exec, oldest);
 }
 
+void osd_pool_drop_kept(struct osd_exec *exec, const struct osd_pool *pool)
+{
+	struct osd_sandbox *next;
+
+	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox && exec->pool.fd >= 0;
+	     sandbox = next) {
+		next = sandbox->next;
+		if (sandbox->state == OSD_SANDBOX_KEPT && sandbox->pool == pool)
+			osd_pool_kill(exec, sandbox);
+	}
+}
+
 static void set_kept(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
 	sandbox->job = NULL;

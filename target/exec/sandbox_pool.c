@@ -144,21 +144,38 @@ unsigned osd_pool_ready(const struct osd_exec *exec, const struct osd_pool *pool
 	return count(exec, pool).ready;
 }
 
-/* As many as the work at hand asks for, min at least, and the spares.  False: no connection. */
-static bool refill(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
+/* Nobody has wanted anything of it for long. */
+static bool is_idle(const struct osd_pool *pool, uint64_t now)
+{
+	return pool->busy == 0 && pool->queue.entry_count == 0 &&
+	       now >= pool->used_usec + pool->config.idle_usec;
+}
+
+/* As many as the work at hand asks for, min at least, and the spares. */
+static unsigned wanted_of(const struct osd_pool *pool, const struct census *census, uint64_t now)
+{
+	unsigned wanted = OSD_MAX((unsigned)pool->config.min, census->taken);
+
+	if (is_idle(pool, now))
+		return wanted;
+	wanted += OSD_MIN((unsigned)pool->queue.entry_count, pool->active);
+	return OSD_MIN(wanted, pool->active) + (unsigned)pool->config.spares;
+}
+
+/* *left: how many more all pools may have.  False: no connection. */
+static bool refill(struct osd_exec *exec, struct osd_pool *pool, uint64_t now, unsigned *left)
 {
 	struct census census = count(exec, pool);
-	unsigned wanted = OSD_MAX((unsigned)pool->config.min, census.taken);
+	unsigned wanted = wanted_of(pool, &census, now);
 
-	if (now < pool->linger_usec && census.ready >= wanted) {
+	if (now < pool->linger_usec &&
+	    census.ready >= OSD_MAX((unsigned)pool->config.min, census.taken)) {
 		osd_monitor_by(exec, pool->linger_usec);
 		return true;
 	}
-	wanted += OSD_MIN((unsigned)pool->queue.entry_count, pool->active);
-	wanted = OSD_MIN(wanted, pool->active) + (unsigned)pool->config.spares;
 	for (; census.useful < wanted && census.warming < FORKS_AT_ONCE &&
-	       census.alive < pool->alive_max;
-	     census.useful++, census.warming++, census.alive++)
+	       census.alive < pool->alive_max && *left > 0;
+	     census.useful++, census.warming++, census.alive++, --*left)
 		if (!spawn(exec, pool))
 			return false;
 	return true;
@@ -167,12 +184,50 @@ static bool refill(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
 void osd_pool_refill(struct osd_exec *exec)
 {
 	uint64_t now = osd_monotonic_usec();
+	unsigned left = exec->pool.allowed;
 
 	if (!exec->pool.welcomed || exec->stopping)
 		return;
+	for (const struct osd_sandbox *s = exec->pool.list; s && left > 0; s = s->next)
+		left--;
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next)
-		if (pool->serving && now >= pool->calm_usec && !refill(exec, pool, now))
+		if (pool->serving && now >= pool->calm_usec && !refill(exec, pool, now, &left))
 			return;
+}
+
+static struct osd_sandbox *find_ready(const struct osd_exec *exec, const struct osd_pool *pool)
+{
+	struct osd_sandbox *found = NULL;
+
+	/* The oldest: the list has the youngest first. */
+	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
+		if (sandbox->pool == pool && sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
+			found = sandbox;
+	return found;
+}
+
+void osd_pool_trim(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
+{
+	struct census census = count(exec, pool);
+	unsigned wanted = wanted_of(pool, &census, now);
+
+	for (; census.ready > 0 && census.useful > wanted; census.ready--, census.useful--) {
+		osd_pool_kill(exec, find_ready(exec, pool));
+		if (exec->pool.fd < 0)
+			return; /* the connection was lost, and all sandboxes with it */
+	}
+}
+
+void osd_pool_rest(struct osd_exec *exec, struct osd_pool *pool, uint64_t now, uint64_t *deadline)
+{
+	uint64_t idle_from = pool->used_usec + pool->config.idle_usec;
+
+	if (!pool->serving || pool->busy > 0)
+		return;
+	if (now < idle_from)
+		*deadline = OSD_MIN(*deadline, idle_from);
+	else
+		osd_pool_trim(exec, pool, now);
 }
 
 static bool map_shared(struct osd_sandbox *sandbox, int fd)
@@ -301,20 +356,9 @@ void osd_pool_refused(struct osd_exec *exec, uint64_t id, const char *why)
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-static struct osd_sandbox *find_ready(const struct osd_exec *exec, const struct osd_pool *pool)
-{
-	struct osd_sandbox *found = NULL;
-
-	/* The oldest: the list has the youngest first. */
-	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next)
-		if (sandbox->pool == pool && sandbox->state == OSD_SANDBOX_READY && !sandbox->dead)
-			found = sandbox;
-	return found;
-}
-
 bool osd_pool_may_run(const struct osd_exec *exec, const struct osd_pool *pool)
 {
-	if (!exec->pool.welcomed || pool->failed)
+	if (!exec->pool.welcomed || pool->failed || pool->mode == OSD_POOL_PAUSED)
 		return false;
 	return !osd_pool_lacks(exec, pool) || find_ready(exec, pool);
 }
@@ -398,7 +442,7 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	sandbox->kill_sent = true;
 	sandbox->kill_usec = OSD_NEVER;
 	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
-	if (sandbox->state == OSD_SANDBOX_KEPT)
+	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY)
 		sandbox->state = OSD_SANDBOX_ENDING;
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
 }

@@ -64,12 +64,19 @@ bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64
 	return false;
 }
 
-static void hello(struct osd_exec *exec)
+static void hello(struct osd_exec *exec, unsigned most)
 {
 	uint8_t body[4];
 
-	osd_put_be(body, exec->pool.alive_max, 4);
+	exec->pool.asked = most;
+	osd_put_be(body, most, 4);
 	osd_service_send(exec, OSD_SANDBOXD_HELLO, 0, body, sizeof(body));
+}
+
+void osd_service_resize(struct osd_exec *exec)
+{
+	if (exec->pool.welcomed && exec->pool.alive_max > exec->pool.asked)
+		hello(exec, exec->pool.alive_max);
 }
 
 /* Until we try to connect again; longer each time in vain. */
@@ -93,7 +100,7 @@ void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadli
 		pool->fd = try_connect(exec->config.sandboxd);
 		if (pool->fd >= 0) {
 			epoll_ctl(exec->monitor_epoll, EPOLL_CTL_ADD, pool->fd, &event);
-			hello(exec);
+			hello(exec, pool->alive_max);
 			return;
 		}
 		pool->retry_usec = now_usec + retry_delay(pool, false);
@@ -137,6 +144,11 @@ static void welcome(struct osd_exec *exec, const struct osd_sandboxd_message *me
 		osd_service_lost(exec);
 		return;
 	}
+	pool->allowed = pool->asked;
+	if (pool->welcomed) { /* it was about their number alone */
+		osd_pool_refill(exec);
+		return;
+	}
 	memcpy(pool->isolation, level, level_length);
 	pool->isolation[level_length] = '\0';
 	osd_log_quote(quoted, sizeof(quoted), (const char *)why, why_length);
@@ -165,10 +177,8 @@ static void refused(struct osd_exec *exec, const struct osd_sandboxd_message *me
 		return;
 	}
 	osd_warning("iosd-sandboxd: %s", quoted);
-	if (!exec->pool.welcomed && exec->pool.alive_max > 1) {
-		exec->pool.alive_max /= 2; /* more than it keeps: fewer, then */
-		hello(exec);
-	}
+	if (!exec->pool.welcomed && exec->pool.asked > 1)
+		hello(exec, exec->pool.asked / 2); /* more than it keeps: fewer, then */
 }
 
 static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *message, int fds[],

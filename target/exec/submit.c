@@ -25,6 +25,7 @@ struct acceptance {
 	size_t tags_length;
 	bool existing; /* the key is known: record is the earlier job's */
 	struct osd_run *run; /* it starts at once; NULL: it goes into the queue */
+	enum osd_refusal refusal; /* why it is BUSY; OSD_REFUSAL_COUNT: it is not */
 };
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -50,7 +51,7 @@ static uint32_t member_count(const struct osd_exec_params *params)
 		       : 0;
 }
 
-/* A longer array would be BUSY for ever. */
+/* exec->lock held.  A longer array would be BUSY for ever. */
 static bool may_fit(const struct osd_pool *pool, const struct osd_exec_params *params)
 {
 	return member_count(params) <=
@@ -63,6 +64,8 @@ static struct osd_pool *find_pool(struct osd_exec *exec, const struct osd_exec_p
 
 	pthread_mutex_lock(&exec->lock);
 	pool = osd_pool_find_named(exec, params->pool.bytes, params->pool.length);
+	if (pool && !may_fit(pool, params))
+		pool = NULL;
 	pthread_mutex_unlock(&exec->lock);
 	return pool;
 }
@@ -70,6 +73,8 @@ static struct osd_pool *find_pool(struct osd_exec *exec, const struct osd_exec_p
 static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params,
 			const struct osd_pool *pool)
 {
+	bool settled;
+
 	record->limits = (struct osd_job_limits){
 		.wall_usec = params->wall_usec,
 		.cpu_usec = params->cpu_usec,
@@ -79,7 +84,10 @@ static bool fill_limits(struct osd_job_record *record, const struct osd_exec_par
 		.open_files = params->open_files,
 		.io_bytes = params->io_bytes,
 	};
-	return osd_pool_settle_limits(&pool->config, &record->limits);
+	pthread_mutex_lock(&pool->exec->lock);
+	settled = osd_pool_settle_limits(&pool->config, &record->limits);
+	pthread_mutex_unlock(&pool->exec->lock);
+	return settled;
 }
 
 static void fill_digests(struct osd_job_record *record,
@@ -289,8 +297,35 @@ static void keep_content(struct osd_job *job, const struct osd_exec_submission *
 
 uint32_t osd_exec_retry_after(const struct osd_pool *pool)
 {
-	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / pool->config.max,
-				 UINT64_C(5000));
+	uint64_t slots = OSD_MAX(pool->config.max, UINT64_C(1));
+
+	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));
+}
+
+const char *osd_refusal_name(enum osd_refusal refusal)
+{
+	static const char *const names[] = {
+		[OSD_REFUSAL_QUEUE] = "queue-full",	[OSD_REFUSAL_PRINCIPAL] = "principal-full",
+		[OSD_REFUSAL_WAITS] = "too-many-waits", [OSD_REFUSAL_SERVICE] = "no-sandboxes",
+		[OSD_REFUSAL_PAUSED] = "paused",	[OSD_REFUSAL_DRAINING] = "draining",
+		[OSD_REFUSAL_SHED] = "shed",
+	};
+
+	return names[refusal];
+}
+
+/* exec->lock held.  Before anything is reserved; OSD_REFUSAL_COUNT: not at all. */
+static enum osd_refusal refusal_of(const struct osd_exec *exec, const struct osd_pool *pool,
+				   bool synchronous)
+{
+	if (exec->shedding)
+		return OSD_REFUSAL_SHED;
+	if (pool->mode == OSD_POOL_DRAINING)
+		return OSD_REFUSAL_DRAINING;
+	if (synchronous && pool->mode == OSD_POOL_PAUSED)
+		return OSD_REFUSAL_PAUSED;
+	return synchronous && !osd_pool_may_run(exec, pool) ? OSD_REFUSAL_SERVICE
+							    : OSD_REFUSAL_COUNT;
 }
 
 /* exec->lock held.  Places in the queue and, if synchronous, one among the waits. */
@@ -302,6 +337,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	struct osd_pool *pool = acceptance->pool;
 	enum osd_status status = OSD_OK;
 	uint32_t members = acceptance->record.array.count;
+	size_t places = members ? members : 1;
 
 	refusal->queue_depth = pool->queue.place_count;
 	refusal->retry_after_msec = osd_exec_retry_after(pool);
@@ -309,13 +345,24 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 		return OSD_E_NOT_READY;
 	if (exec->pool.isolation_refused)
 		return OSD_E_ISOLATION;
-	if (submission->done && !osd_pool_may_run(exec, pool))
+	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
+		return OSD_E_CDB_FIELD; /* they have just been lowered */
+	acceptance->refusal = refusal_of(exec, pool, submission->done != NULL);
+	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_BUSY;
-	if (submission->done)
+	if (submission->done) {
 		status = osd_exec_wait_reserve(exec, submission, ret_wait);
-	if (status == OSD_OK)
-		status = osd_pool_reserve(pool, acceptance->record.principal,
-					  members ? members : 1, false, &job->entry);
+		if (status == OSD_E_BUSY)
+			acceptance->refusal = OSD_REFUSAL_WAITS;
+	}
+	if (status == OSD_OK) {
+		status = osd_pool_reserve(pool, acceptance->record.principal, places, false,
+					  &job->entry);
+		if (status == OSD_E_BUSY)
+			acceptance->refusal = osd_pool_is_full(pool, places)
+						      ? OSD_REFUSAL_QUEUE
+						      : OSD_REFUSAL_PRINCIPAL;
+	}
 	if (status == OSD_OK)
 		status = osd_after_watch(exec, job);
 	if (status != OSD_OK) {
@@ -419,10 +466,12 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 }
 
 static void take_back(struct osd_exec *exec, struct acceptance *acceptance, struct osd_job *job,
-		      struct osd_exec_wait *wait)
+		      struct osd_exec_wait *wait, bool busy)
 {
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
+	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT)
+		exec->refused[acceptance->refusal]++;
 	if (acceptance->run)
 		osd_start_give_back(acceptance->run, job->pool);
 	osd_after_drop(exec, job);
@@ -471,7 +520,8 @@ static enum osd_status find_when_busy(struct acceptance *acceptance,
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job, struct osd_exec_refusal *ret_refusal)
 {
-	struct acceptance acceptance = {.exec = exec, .submission = submission};
+	struct acceptance acceptance = {
+		.exec = exec, .submission = submission, .refusal = OSD_REFUSAL_COUNT};
 	struct osd_exec_wait *wait = NULL;
 	struct osd_job *job;
 	enum osd_status status;
@@ -485,9 +535,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;
 	acceptance.pool = find_pool(exec, submission->params);
-	status = acceptance.pool && may_fit(acceptance.pool, submission->params)
-			 ? fill_record(&acceptance)
-			 : OSD_E_CDB_FIELD;
+	status = acceptance.pool ? fill_record(&acceptance) : OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
 		return status;
 	job = osd_job_create(&acceptance.record, acceptance.pool);
@@ -513,7 +561,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	else if (status == OSD_E_BUSY && acceptance.record.key_length)
 		status = find_when_busy(&acceptance, &wait);
 	if (status != OSD_OK) {
-		take_back(exec, &acceptance, job, wait);
+		take_back(exec, &acceptance, job, wait, status == OSD_E_BUSY);
 		return status;
 	}
 	*ret_job = acceptance.record.id;

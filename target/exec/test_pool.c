@@ -35,7 +35,7 @@ static void test_default_alone(void)
 	struct osd_pool_table table = parse("");
 
 	CHECK(table.count == 1 && strcmp(table.pools[0].name, "default") == 0);
-	CHECK(table.pools[0].max == 2 && table.pools[0].min == 2 && table.pools[0].spares == 3);
+	CHECK(table.pools[0].max == 2 && table.pools[0].min == 1 && table.pools[0].spares == 3);
 	CHECK(table.pools[0].queue_max == 10000 && !table.pools[0].set[0]);
 	osd_pool_table_release(&table);
 }

@@ -169,6 +169,20 @@ def test_no_more_sandboxes_than_asked_for(own) -> None:
         sandbox.close()
 
 
+def test_more_than_were_asked_for_at_first(own) -> None:
+    """A target whose pools grow says HELLO again; sandboxes that are there go on."""
+    daemon = own("--max", "3", most=1)
+    first = daemon.spawn()
+    daemon.send(HELLO, 0, struct.pack(">I", 4))
+    assert b"keeps 1 to 3" in daemon.wait_for(REFUSED, 0)[0]
+    daemon.send(HELLO, 0, struct.pack(">I", 3))
+    daemon.wait_for(WELCOME, 0)
+    more = [daemon.spawn(), daemon.spawn()]
+    for sandbox in (first, *more):
+        sandbox.wait_ready()
+        sandbox.close()
+
+
 def test_hello_beyond_the_daemon_s_own_number(own) -> None:
     daemon = own("--max", "2", most=2)
     daemon.socket.close()

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* admin.c -- see admin.h: changes to pools and principals of a running target. */
+#include "exec/admin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "exec/exec_impl.h"
+
+static struct osd_pool *find(struct osd_exec *exec, const char *name,
+			     char message[OSD_ADMIN_MESSAGE_MAX])
+{
+	struct osd_pool *pool = osd_pool_find_named(exec, name, strlen(name));
+
+	message[0] = '\0';
+	if (!pool)
+		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "no pool '%.64s' is configured", name);
+	return pool;
+}
+
+/* ---- together -------------------------------------------------------------------------------- */
+
+struct largest {
+	const struct osd_pool *pool;
+	uint64_t memory_bytes;
+};
+
+static bool note_memory(void *arg, struct osd_job_node *node)
+{
+	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
+	struct largest *largest = arg;
+
+	if (job->pool == largest->pool)
+		largest->memory_bytes =
+			OSD_MAX(largest->memory_bytes, job->record.limits.memory_bytes);
+	return true;
+}
+
+/* What a pool may take at most from now on: slots that were taken away count until their jobs have
+ * ended, and jobs keep the limits they were accepted with. */
+static struct osd_pool_config claim_of(const struct osd_exec *exec, const struct osd_pool *pool,
+				       const struct osd_pool_config *config)
+{
+	struct osd_pool_config claim = *config;
+	struct largest largest = {pool, claim.maximum.memory_bytes};
+
+	claim.max = OSD_MAX(claim.max, (uint64_t)pool->busy);
+	if (exec->budget_bytes)
+		osd_job_table_each(&exec->table, note_memory, &largest);
+	claim.maximum.memory_bytes = largest.memory_bytes;
+	return claim;
+}
+
+/* All pools, this one with its new values. */
+static enum osd_status check_together(const struct osd_exec *exec, const struct osd_pool *changed,
+				      const struct osd_pool_config *config,
+				      char message[OSD_ADMIN_MESSAGE_MAX])
+{
+	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {
+		.budget_bytes = exec->budget_bytes};
+	size_t count = 0;
+
+	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		count++;
+	table.pools = calloc(count, sizeof(*table.pools));
+	if (!table.pools)
+		return OSD_E_NO_MEMORY;
+	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
+		if (!pool->gone || pool->busy > 0)
+			table.pools[table.count++] =
+				claim_of(exec, pool, pool == changed ? config : &pool->config);
+	return osd_pool_table_check(&table, message);
+}
+
+/* ---- one pool -------------------------------------------------------------------------------- */
+
+static void apply(struct osd_pool *pool, const struct osd_pool_change *change)
+{
+	struct osd_exec *exec = pool->exec;
+	bool other_reuse = pool->config.reuse != change->config.reuse;
+
+	pool->config = change->config;
+	pool->active = (unsigned)change->active;
+	pool->mode = change->mode;
+	osd_pool_settle(pool);
+	osd_service_resize(exec);
+	if (other_reuse)
+		osd_pool_drop_kept(exec, pool);
+	if (exec->pool.welcomed)
+		osd_pool_trim(exec, pool, osd_monotonic_usec());
+	osd_pool_refill(exec);
+	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads go */
+}
+
+enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
+				  char message[OSD_ADMIN_MESSAGE_MAX])
+{
+	struct osd_pool_change change;
+	enum osd_status status = OSD_E_NO_OBJECT;
+	struct osd_pool *pool;
+
+	pthread_mutex_lock(&exec->lock);
+	pool = find(exec, name, message);
+	if (pool) {
+		change = (struct osd_pool_change){pool->config, pool->active, pool->mode};
+		status = osd_pool_change_parse(words, message, &change);
+	}
+	if (status == OSD_OK)
+		status = check_together(exec, pool, &change.config, message);
+	if (status == OSD_OK) /* more than are needed go again */
+		status = osd_proxies_start(pool, (unsigned)change.config.max);
+	if (status == OSD_OK)
+		apply(pool, &change);
+	pthread_mutex_unlock(&exec->lock);
+	if (status != OSD_OK && !message[0])
+		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", osd_status_info(status)->meaning);
+	return status;
+}
+
+void osd_exec_shed(struct osd_exec *exec, bool on)
+{
+	pthread_mutex_lock(&exec->lock);
+	exec->shedding = on;
+	pthread_mutex_unlock(&exec->lock);
+}
