@@ -120,7 +120,8 @@ class Scale:
         interval: between two looks, except when jobs wait.
         wait_count: looks in a row that must agree before something is made smaller.
         up_factor: at most so much larger at a time.
-        cooldown: after a change the other way round.
+        cooldown: after a change the other way round, except up when jobs wait.
+        spares: least and most sandboxes kept warm beyond those at work; of a pool.
     """
 
     auto: bool = True
@@ -128,6 +129,7 @@ class Scale:
     wait_count: int = 3
     up_factor: float = 2.0
     cooldown: float = 5.0
+    spares: tuple[int, int] = (1, 128)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The resource manager's policy: readings of one target in, decisions out (docs/manager.md).
+
+Pure: no clock, no I/O, no chance; what it remembers comes from the readings it was given.  Parts:
+follow.py (how a size follows a need), rates.py (what counters tell), strain.py (when jobs give way),
+resources.py (memory).  Not here: who reads and who sends (manager.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from scheduler.events import (
+    Bounds,
+    Decision,
+    Load,
+    Mode,
+    PoolLoad,
+    Scale,
+    SetActive,
+    SetSpares,
+    SetWorkers,
+    Shed,
+)
+from scheduler.follow import Follower
+from scheduler.rates import Rates
+from scheduler.resources import Claim, entitlements, room_for_spares, staffing
+from scheduler.strain import Strain, judge
+
+__all__ = ["Policy"]
+
+GAP = 3.0
+"""Intervals without a reading after which the looks before them agree with nothing."""
+REPEAT = 1.0
+"""Seconds after which a decision that the readings do not show yet is sent again."""
+QUEUE_AGE = 0.001
+"""Seconds a command has waited when its queue is one: others have gone on before the reading is read."""
+
+
+@dataclass
+class _Pool:
+    """What is remembered of one pool."""
+
+    active: Follower = field(default_factory=Follower)
+    spares: Follower = field(default_factory=Follower)
+    rates: Rates = field(default_factory=Rates)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What a pool's load asks for, before memory and commands have their say."""
+
+    pool: PoolLoad
+    scale: Scale
+    least: int
+    want: int
+    high: int
+
+    @property
+    def follows(self) -> bool:
+        """Whether its size is the policy's, and means something now."""
+        return self.scale.auto and self.pool.serving and self.pool.mode is not Mode.PAUSED
+
+
+class Policy:
+    """Of one target.  Give it each reading in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+        self._now = 0.0
+        self._workers = Follower()
+        self._pools: dict[str, _Pool] = {}
+        self._strain = Strain()
+        self._queued_before = False
+        self._asked: dict[tuple[str, str], tuple[int, float]] = {}
+
+    def step(self, load: Load, bounds: Bounds) -> list[Decision]:
+        """What should change, in the order in which it should be done."""
+        passed = self._pass(load, bounds)
+        workers = self._of_workers(load, bounds)
+        wishes = [self._wish(pool, bounds, passed) for pool in load.pools]
+        self._pools = {pool.name: self._pools[pool.name] for pool in load.pools}
+        for wish in wishes:
+            if not wish.follows:
+                self._pools[wish.pool.name].active.forget()
+        self._give_way(load, bounds, wishes)
+        found = [*workers, *self._of_pools(wishes, bounds), *self._of_spares(wishes, bounds)]
+        shed = self._strain.shed(self._now, load, bounds.workers_scale)
+        if shed is not None:
+            found.append(Shed(*shed))
+        return [decision for decision in found if self._is_news(decision)]
+
+    def _pass(self, load: Load, bounds: Bounds) -> float:
+        """Seconds since the last reading; 0 where the target's clock began anew.
+
+        Our own time never goes back, and leaps no further than a few looks: everything that waits for time
+        to pass then waits too long rather than too short.
+        """
+        first, passed = self._at is None, load.at - (self._at or load.at)
+        self._at = load.at
+        scales = [bounds.workers_scale, *bounds.pools.values()]
+        gap = GAP * max(1.0, *(scale.interval for scale in scales))
+        if first:
+            self._workers.started(self._now)
+        if not 0 <= passed <= gap:
+            self._strain.forget()
+            self._workers.forget()
+            for pool in self._pools.values():
+                pool.active.forget()
+                pool.spares.forget()
+        passed = max(0.0, passed)
+        self._now += min(passed, gap)
+        return passed
+
+    def _is_news(self, decision: Decision) -> bool:
+        """Not what was decided a moment ago; the readings show it only when the target has done it."""
+        key, value = _what(decision)
+        before, at = self._asked.get(key, (None, -math.inf))
+        if before == value and self._now - at < REPEAT:
+            return False
+        self._asked[key] = value, self._now
+        return True
+
+    # ---- workers ----
+
+    def _of_workers(self, load: Load, bounds: Bounds) -> Iterator[Decision]:
+        workers, scale, follower = load.workers, bounds.workers_scale, self._workers
+        low, high = min(bounds.workers), max(bounds.workers)
+        if not scale.auto:
+            return
+        pending = workers.busy + workers.queued
+        queue = workers.queued > 0 and (workers.oldest >= QUEUE_AGE or self._queued_before)
+        if follower.is_look(self._now, scale):
+            self._queued_before = workers.queued > 0
+        need = pending if queue or pending < workers.count else workers.count
+        need = min(high, max(low, need))
+        count = follower.step(self._now, workers.count, need, workers.busy, scale, False)
+        count = min(high, max(low, count))
+        if count == workers.count:
+            return
+        follower.moved(self._now, workers.count, count)
+        share = workers.busy / max(1, workers.count)
+        why = f"{workers.busy} of {workers.count} at work ({share:.0%})"
+        if workers.queued:
+            why += f", {workers.queued} commands wait, the first for {workers.oldest * 1000:.0f} ms"
+        yield SetWorkers(count, f"{why}; {low} to {high} allowed")
+
+    # ---- pools ----
+
+    def _wish(self, pool: PoolLoad, bounds: Bounds, passed: float) -> _Wish:
+        scale = bounds.pools.get(pool.name, Scale())
+        known = self._pools.get(pool.name)
+        if known is None:
+            known = self._pools[pool.name] = _Pool()
+            known.active.started(self._now)
+            known.spares.started(self._now)
+        known.rates.observe(pool, passed)
+        low, high = min(pool.min, pool.max), pool.max
+        pending = pool.busy + (pool.queued if pool.serving and pool.mode is not Mode.PAUSED else 0)
+        usual = staffing(known.rates.arrivals * (known.rates.service or 0.0))
+        return _Wish(pool, scale, low, min(high, max(low, pending, usual)), high)
+
+    def _give_way(self, load: Load, bounds: Bounds, wishes: list[_Wish]) -> None:
+        """Lowers or raises what pools may have for the commands' sake."""
+        strain, scale = self._strain, bounds.workers_scale
+        judgement = judge(load, max(bounds.workers))
+        strain.look(self._now, load, scale, judgement)
+        own = [wish for wish in wishes if wish.scale.auto]
+        if load.shedding or any(wish.pool.busy or wish.pool.queued for wish in wishes):
+            strain.give_way(
+                self._now,
+                judgement,
+                {wish.pool.name: max(1, wish.least) for wish in own},
+                {wish.pool.name: wish.pool.active for wish in own},
+            )
+        strain.recover(self._now, {wish.pool.name: wish.high for wish in own}, 2.0)
+
+    def _of_pools(self, wishes: list[_Wish], bounds: Bounds) -> Iterator[Decision]:
+        held = {wish.pool.name: self._held(wish) for wish in wishes}
+        fair = self._fair(wishes, bounds.memory, held)
+        # Those that shrink come first, so that what they give is there for the others.
+        for wish in sorted((w for w in wishes if w.follows), key=lambda w: w.want - w.pool.active):
+            pool, name = wish.pool, wish.pool.name
+            size, why = self._size(wish, fair[name])
+            if size > pool.active and bounds.memory is not None:
+                others = sum(
+                    held[other.pool.name] * other.pool.memory_per_slot
+                    for other in wishes
+                    if other.pool.name != name
+                )
+                room = (bounds.memory - others) // max(1, pool.memory_per_slot)
+                size = max(pool.active, min(size, room))
+            if size == pool.active:
+                continue
+            self._pools[name].active.moved(self._now, pool.active, size)
+            held[name] = max(held[name], size)
+            yield SetActive(name, size, f"{why}; {wish.least} to {wish.high} allowed")
+
+    def _held(self, wish: _Wish) -> int:
+        """Slots that have memory: may work, do, or were allowed to a moment ago."""
+        asked, at = self._asked.get(("active", wish.pool.name), (0, -math.inf))
+        recent = asked if self._now - at < 2 * REPEAT else 0
+        return max(wish.pool.active, wish.pool.busy, recent)
+
+    def _fair(
+        self, wishes: list[_Wish], memory: int | None, held: dict[str, int]
+    ) -> dict[str, int | None]:
+        """Slots each may have at most while memory is short; None: it is not short."""
+        if memory is None or not any(wish.want > wish.pool.active for wish in wishes):
+            return {wish.pool.name: None for wish in wishes}
+        after = sum(max(w.want, held[w.pool.name]) * w.pool.memory_per_slot for w in wishes)
+        if after <= memory:
+            return {wish.pool.name: None for wish in wishes}
+        claims = [
+            Claim(wish.least, wish.want, wish.pool.memory_per_slot)
+            if wish.follows
+            else Claim(held[wish.pool.name], held[wish.pool.name], wish.pool.memory_per_slot)
+            for wish in wishes
+        ]
+        shares = entitlements(claims, memory)
+        return {wish.pool.name: share for wish, share in zip(wishes, shares, strict=True)}
+
+    def _size(self, wish: _Wish, fair: int | None) -> tuple[int, str]:
+        """What a pool should have, and why."""
+        pool, name = wish.pool, wish.pool.name
+        known = self._pools[name]
+        if not wish.least <= pool.active <= wish.high:
+            return min(wish.high, max(wish.least, pool.active)), "it is not within its bounds"
+        ceiling = self._strain.ceilings.get(name)
+        for most, why in (
+            (ceiling, f"jobs give way: {self._strain.why}"),
+            (fair, "others need the memory"),
+        ):
+            if most is not None and most < pool.active:
+                # Below what is at work, if need be: those end undisturbed, and no others start.
+                if known.active.turns.may_fall(self._now):
+                    return most, f"{why}; {pool.busy} at work end undisturbed"
+                return pool.active, ""
+        high = min(most for most in (wish.high, ceiling, fair) if most is not None)
+        hurry = pool.queued > 0 and pool.busy + pool.queued > pool.active
+        least = max(wish.least, min(pool.busy, pool.active))
+        need = min(high, max(wish.want, wish.least))
+        size = known.active.step(self._now, pool.active, need, least, wish.scale, hurry)
+        return min(wish.high, size), self._reason(pool, known.rates)
+
+    @staticmethod
+    def _reason(pool: PoolLoad, rates: Rates) -> str:
+        why = f"{pool.busy} of {pool.active} at work"
+        if pool.queued:
+            why += f", {pool.queued} jobs wait, the first for {pool.oldest:.2f} s"
+        if rates.service is not None:
+            why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each"
+        return why
+
+    # ---- spares ----
+
+    def _of_spares(self, wishes: list[_Wish], bounds: Bounds) -> Iterator[Decision]:
+        room = room_for_spares(bounds.memory, len(wishes))
+        for wish in wishes:
+            pool, scale = wish.pool, wish.scale
+            if not wish.follows or pool.mode is not Mode.RUNNING:
+                continue
+            rates, follower = self._pools[pool.name].rates, self._pools[pool.name].spares
+            flow = rates.arrivals
+            if pool.queued and rates.service:  # as fast as slots become free
+                flow = max(flow, pool.active / rates.service)
+            need = 1 + staffing(flow * pool.warm_seconds, rates.uneven)
+            high = min(max(scale.spares), 2 * wish.high)
+            high = high if room is None else min(high, room)
+            need = min(high, max(min(scale.spares), need))
+            hurry = pool.queued > 0 and not pool.ready
+            spares = follower.step(self._now, pool.spares, need, 0, scale, hurry, leap=True)
+            if self._strain.why and spares > pool.spares:
+                continue  # no time to fork more
+            spares = min(high, spares)
+            if spares == pool.spares:
+                continue
+            follower.moved(self._now, pool.spares, spares)
+            yield SetSpares(
+                pool.name,
+                spares,
+                f"{flow:.1f} jobs a second need one, and a sandbox takes "
+                f"{pool.warm_seconds * 1000:.0f} ms to come up",
+            )
+
+
+def _what(decision: Decision) -> tuple[tuple[str, str], int]:
+    """What a decision is about, and the value it sets."""
+    match decision:
+        case SetWorkers(count):
+            return ("workers", ""), count
+        case SetActive(pool, active):
+            return ("active", pool), active
+        case SetSpares(pool, spares):
+            return ("spares", pool), spares
+        case Shed(on):
+            return ("shed", ""), on
