@@ -16,7 +16,10 @@ from pathlib import Path
 
 import click
 
+from scheduler.admin import places
+from scheduler.admin.places import Place
 from scheduler.events import Bounds
+from scheduler.key_requests import key_methods
 from scheduler.keys import Keys, KeysError
 from scheduler.manager import Manager, Target
 from scheduler.requests import Requests
@@ -40,12 +43,14 @@ class Settings:
     Attributes:
         targets: name and control socket of each.
         listen: endpoints.
+        announce: the file that says where we are (admin/places.py).
     """
 
     targets: dict[str, Path]
     state: Path
     keys: Path
     listen: Sequence[str]
+    announce: Path
 
 
 def notify(words: str) -> None:
@@ -72,19 +77,36 @@ async def wait_turn(lock: FolderLock) -> None:
     LOG.warning("the other manager is gone, going on in its place")
 
 
+def announce(settings: Settings, manager: Manager, keys: Keys) -> Place | None:
+    """Say where administrators of this host find us; None: it cannot be said."""
+    fields = {"schema": places.SCHEMAS[places.MANAGER], "pid": os.getpid(), "url": manager.url}
+    fields |= {"key": keys.server.public, "key_file": str(keys.local.resolve())}
+    fields |= {"targets": [*settings.targets], "started": round(manager.started * 1000)}
+    try:
+        place = Place(settings.announce)
+        place.write(fields)
+    except OSError as error:
+        LOG.warning("administrators must say --manager %s: %s", manager.url, error)
+        return None
+    return place
+
+
 async def manage(settings: Settings, stop: asyncio.Event, reload: asyncio.Event) -> None:
     """Run until `stop`."""
     keys = Keys(settings.keys, make_pair)
     manager = Manager(
         StateStore(settings.state), [Target(name, Bounds()) for name in settings.targets]
     )
-    server = Server(keys, Requests(manager.methods()).answer)
+    keeping = key_methods(keys, lambda change: manager.stored(manager.store.change, [change]))
+    place: Place | None = None
+    server = Server(keys, Requests([*manager.methods(), *keeping]).answer)
     try:
         for wrong in keys.reload():
             LOG.warning("%s", wrong)
         for endpoint in server.bind(settings.listen):
             LOG.info("listening at %s", endpoint)
         manager.url = server.endpoints[0]
+        place = announce(settings, manager, keys)
         serving = asyncio.create_task(server.run())
         notify("READY=1\nSTATUS=managing")
         ending = asyncio.create_task(stop.wait())
@@ -97,6 +119,8 @@ async def manage(settings: Settings, stop: asyncio.Event, reload: asyncio.Event)
     finally:
         server.close()
         manager.close()
+        if place is not None:
+            place.close()
 
 
 async def run(settings: Settings) -> None:
@@ -157,8 +181,18 @@ class TargetSocket(click.ParamType[tuple[str, Path]]):
     show_default=True,
     help="ipc://PATH, or tcp://ADDRESS:PORT for other hosts.",
 )
+@click.option(
+    "--announce",
+    "announced",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that says where it is.  [default: /run/iosd/manager-PID.json, or below IOSD_RUN]",
+)
 def main(
-    targets: tuple[tuple[str, Path], ...], state: Path, keys: Path | None, listen: tuple[str, ...]
+    targets: tuple[tuple[str, Path], ...],
+    state: Path,
+    keys: Path | None,
+    listen: tuple[str, ...],
+    announced: Path | None,
 ) -> None:
     """Manage the resources of targets: workers and pools follow the load.
 
@@ -167,7 +201,8 @@ def main(
     if len({name for name, _ in targets}) < len(targets):
         raise click.UsageError("two targets of one name: write --target NAME=SOCKET")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    settings = Settings(dict(targets), state, keys or state / "keys", listen)
+    place = announced or places.own_path(places.MANAGER)
+    settings = Settings(dict(targets), state, keys or state / "keys", listen, place)
     try:
         asyncio.run(run(settings))
     except (KeysError, ServerError, StateError) as error:

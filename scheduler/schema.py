@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "SECONDS",
     "ConfigError",
     "Key",
     "Setting",
@@ -23,6 +24,7 @@ __all__ = [
     "duration",
     "flag",
     "known",
+    "measure",
     "number",
     "size",
     "text",
@@ -167,7 +169,8 @@ def number(least: float, most: float) -> Convert:
     return convert
 
 
-def _measure(value: Any, units: Mapping[str, float]) -> float | None:
+def measure(value: Any, units: Mapping[str, float]) -> float | None:
+    """A number with one of these units; None: it is none."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(value))
     if isinstance(value, bool) or not found or found[2] not in units:
         return None
@@ -178,7 +181,7 @@ def size(least: int, most: int) -> Convert:
     """Bytes, with a unit: "256MiB"."""
 
     def convert(value: Any) -> int:
-        number = _measure(value, SIZES)
+        number = measure(value, SIZES)
         if number is None or not least <= number <= most:
             raise ValueError(f'a size with a unit, like "256MiB", from {least} to {most} bytes')
         return int(number)
@@ -191,7 +194,7 @@ def duration(least_s: float, most_s: float) -> Convert:
     """A time with a unit, "30s"; microseconds as the target wants them."""
 
     def convert(value: Any) -> int:
-        number = _measure(value, SECONDS)
+        number = measure(value, SECONDS)
         if number is None or not least_s <= number <= most_s:
             raise ValueError(f'a time with a unit, like "30s", from {least_s:g} to {most_s:g} s')
         return round(number * 1_000_000)

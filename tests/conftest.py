@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("--seed")
     config.stash[SEED] = random.SystemRandom().getrandbits(32) if given is None else int(given)
+    # What tests start shall not say in /run/iosd that it runs, nor take what says so there for its own.
+    folder = Path(tempfile.mkdtemp(prefix="iosd-run-"))
+    folder.chmod(0o755)
+    os.environ["IOSD_RUN"] = str(folder)
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -13,6 +13,8 @@ import click
 from pyosd.cli import main
 from pyosd.cli.codes import MEANING
 from pyosd.cli.verb import common_options
+from scheduler.admin.verb import AdminVerb
+from scheduler.admin.verb import common_options as admin_options
 
 __all__ = ["manual"]
 
@@ -53,23 +55,30 @@ def leaves(group: click.Group, context: click.Context) -> Iterator[click.Context
 
 def without_common(context: click.Context) -> str:
     """A verb's help without the flags that every verb has."""
-    common = {option.name for option in common_options()}
     command = context.command
+    options = admin_options() if isinstance(command, AdminVerb) else common_options()
+    common = {option.name for option in options}
     command.params = [each for each in command.params if each.name not in common]
     return command.get_help(context)
+
+
+def options_block(options: list[click.Parameter]) -> str:
+    """Flags as --help shows them."""
+    command = click.Command("osd", params=options, add_help_option=False)
+    formatter = click.HelpFormatter(width=WIDTH)
+    command.format_options(click.Context(command), formatter)
+    return f"```\n{formatter.getvalue().strip()}\n```\n"
 
 
 def manual() -> str:
     """The whole text."""
     root = click.Context(main, info_name="osd")
     root.terminal_width = root.max_content_width = WIDTH
-    everywhere = click.Command("osd", params=common_options(), add_help_option=False)
-    formatter = click.HelpFormatter(width=WIDTH)
-    everywhere.format_options(click.Context(everywhere), formatter)
     parts = [
         INTRODUCTION,
-        "## Flags of every verb\n",
-        f"```\n{formatter.getvalue().strip()}\n```\n",
+        *("## Flags of every verb\n", options_block(common_options())),
+        "Verbs of administrators, which ask the resource manager, have these instead:\n",
+        options_block(admin_options()),
     ]
     for context in leaves(main, root):
         parts.append(f"## `{context.command_path}`\n")

@@ -7,6 +7,7 @@ Verbs that belong to the target's host come from other packages by the entry poi
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -16,6 +17,7 @@ import click
 __all__ = ["Nouns", "main"]
 
 ENTRY_POINTS = "iosd.commands"
+SHOW = "iosd.show"  # in click's meta, for verbs that other packages bring: how to print
 
 # what people type -> (module, attribute, one line for --help)
 COMMANDS = {
@@ -89,6 +91,27 @@ class Nouns(click.Group):
             formatter.write_dl(rows)
 
 
+def show(
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[Mapping[str, Any]],
+    *,
+    colour: str,
+    **options: Any,
+) -> None:
+    """Print records as our own verbs do.
+
+    columns: fields of Column.  colour: auto, always, never.
+    """
+    import sys
+
+    from pyosd.cli.output import Column, colour_wanted, print_records
+
+    shown = [Column(**each) for each in columns]
+    print_records(records, shown, colour=colour_wanted(colour, sys.stdout), **options)
+
+
 @click.group(cls=Nouns, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Store objects, and run Python scripts next to them, on an iosd target."""
+    ctx.meta[SHOW] = show

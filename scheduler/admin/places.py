@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What runs on this host, and where to reach it: a file below /run/iosd each, locked as long as it is true.
 
-    manager-NAME.json    "iosd.manager/1", of a resource manager: url, key, key_file, pid, targets
-    target-NAME.json     "iosd.served/1", of a supervisor: what it serves, and its own socket
+    manager-PID.json    "iosd.manager/1", of a resource manager: url, key, key_file, pid, targets
+    target-PID.json     "iosd.served/1", of a supervisor: what it serves, and its own socket
+
+Another name than a process id is for who lets files be made for itself in a folder that is not its own.
 
 Who publishes holds the lock until it ends, however it ends: a file that nobody has locked is what a killed
 process has left.  Only files that root or we ourselves can have written are believed.
@@ -20,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MANAGER", "TARGET", "Place", "folder", "running"]
+__all__ = ["MANAGER", "TARGET", "Place", "folder", "own_path", "running"]
 
 MANAGER, TARGET = "manager", "target"
 SCHEMAS = {MANAGER: "iosd.manager/1", TARGET: "iosd.served/1"}
@@ -38,6 +40,16 @@ def folder() -> Path:
     if os.geteuid() == 0:
         return Path("/run/iosd")
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), f"iosd-{os.geteuid()}")
+
+
+def own_path(kind: str) -> Path:
+    """Where this process says what runs, and nothing any more of processes that are gone."""
+    for path in folder().glob(f"{kind}-*.json"):
+        pid = path.stem.rpartition("-")[2]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return folder() / f"{kind}-{os.getpid()}.json"
 
 
 class Place:

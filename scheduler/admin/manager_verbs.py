@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd manager status`, `changes`, `keys ls|add|rm`, and `osd target workers`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from scheduler.admin.client import ManagerError, make_pair
+from scheduler.admin.pool_verbs import POOL, column, duration, number
+from scheduler.admin.verb import Admin, Change, Fields, Listing, ago, differences, when
+
+__all__ = ["manager", "workers"]
+
+SHADES = {"running": "green", "paused": "yellow", "draining": "yellow"}
+
+
+@click.group()
+def manager() -> None:
+    """The resource manager: what it does, why, and who may ask it."""
+
+
+# ---- status ----
+
+STATUS_COLUMNS = (
+    column("POOL", lambda row: row["name"], shrink=True),
+    column("MODE", lambda row: row["mode"], colour=lambda row: SHADES.get(row["mode"])),
+    number("BUSY", "busy"),
+    number("ACTIVE", "active"),
+    column("BOUNDS", lambda row: f"{row['min']}-{row['max']}", right=True, drop=2),
+    number("SPARES", "spares", wide=True),
+    number("READY", "ready", drop=3),
+    number("WARMING", "warming", wide=True),
+    number("QUEUED", "queued"),
+    duration("OLDEST", "oldest", drop=4),
+    column("AUTO", lambda row: "yes" if auto_of(row) else "no", drop=5),
+    number("ENDED", "ended", wide=True),
+    column("WHY", lambda row: row.get("why") or "-", shrink=True, drop=1),
+)
+
+
+def auto_of(found: Fields) -> bool:
+    """Whether a size follows the load."""
+    return bool(found.get("auto", found.get("scale", {}).get("auto", True)))
+
+
+def share(value: float | None) -> str:
+    """A share of the time as per cent."""
+    return "-" if value is None else f"{value * 100:.0f}%"
+
+
+def lines_of(target: Fields) -> Iterator[str]:
+    """A target in a line or three; its pools are a table."""
+    trouble = f": {target['trouble']}" if target.get("trouble") else ""
+    yield f"{target['name']}: {ROLES.get(target.get('role', ''), target.get('role'))}{trouble}"
+    found = target.get("workers")
+    if not found:
+        return
+    size = "follow the load" if auto_of(found) else "set by an administrator"
+    why = f" ({found['why']})" if found.get("why") else ""
+    yield (
+        f"  workers {found['count']}, {found.get('min', '-')} to {found.get('max', '-')}, {size}{why}; "
+        f"{found['busy']} busy, {found['queued']} commands wait"
+    )
+    pressure = ", ".join(f"{key} {share(value)}" for key, value in target["pressure"].items())
+    yield f"  pressure {pressure}" + ("; new jobs are refused" if target["shedding"] else "")
+
+
+ROLES = {
+    "manager": "looked after",
+    "standby": "another manager looks after it",
+    "lost": "not connected",
+}
+
+
+@manager.command(cls=Listing)
+@click.pass_obj
+def status(admin: Admin) -> None:
+    """Show what the manager looks after, what it does, and why.
+
+    For each target workers and pressure, for each pool its mode, its size and why it has that one.
+    """
+    with admin.connect() as client:
+        found = client.ask("status")
+        url = client.access.url
+    targets = [each for each in found["targets"] if admin.target_name in (None, each["name"])]
+    if not targets:
+        names = ", ".join(each["name"] for each in found["targets"])
+        raise ManagerError(
+            "no-such-target", f"no target '{admin.target_name}'", f"there are: {names}"
+        )
+    if admin.machine:
+        admin.show_json("iosd.status/1", {**found, "targets": targets})
+        return
+    if admin.output != "id":
+        me = found["manager"]
+        you = f"; you are {me['you']} ({me['role']})" if me.get("you") else ""
+        click.echo(f"manager {me['version']}, pid {me['pid']}, up {ago(me['started'])}, {url}{you}")
+    for target in targets:
+        pools = [{"schema": "", "id": each["name"], **each} for each in target.get("pools", [])]
+        if admin.output != "id":
+            for line in lines_of(target):
+                click.echo(line)
+        if pools:
+            admin.show(pools, STATUS_COLUMNS, "", "")
+
+
+# ---- changes ----
+
+CHANGE_COLUMNS = (
+    column("WHEN", lambda row: when(row["at"])),
+    column("WHO", lambda row: row["by"] or "-", shrink=True),
+    column("POOL", lambda row: row.get("pool") or "-"),
+    column("WHAT", lambda row: row["what"]),
+    column("CHANGE", lambda row: differences(row.get("was"), row.get("is")), shrink=True),
+    column("WHY", lambda row: row["why"] or "-", shrink=True),
+    number("ID", "id", wide=True),
+    column("TARGET", lambda row: row["target"], wide=True),
+)
+
+
+@manager.command(cls=Listing)
+@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=20, help="[20]")
+@click.option("--after", type=click.IntRange(0), help="Those with a greater id.")
+@click.option("--pool", type=POOL, help="Of this pool.")
+@click.pass_obj
+def changes(admin: Admin, most: int, after: int | None, pool: str | None) -> None:
+    """Show the newest changes: who or what made them, why, what was and what is."""
+    with admin.connect() as client:
+        found = client.ask(
+            "changes", target=admin.target_name, since=after, most=10_000 if pool else most
+        )
+    records = [
+        {"schema": "iosd.change/1", **each}
+        for each in found["changes"]
+        if pool in (None, each.get("pool"))
+    ]
+    admin.show(records[-most:], CHANGE_COLUMNS, "iosd.changes/1", "changes")
+
+
+# ---- keys ----
+
+
+@manager.group()
+def keys() -> None:
+    """Who may ask the manager: administrators, and viewers, who may only look."""
+
+
+KEY_COLUMNS = (
+    column("NAME", lambda row: row["name"], shrink=True),
+    column("ROLE", lambda row: row["role"]),
+    column("PUBLIC KEY", lambda row: row.get("public") or "-", wide=True),
+)
+
+
+@keys.command("ls", cls=Listing)
+@click.pass_obj
+def keys_ls(admin: Admin) -> None:
+    """List the keys that the manager knows."""
+    with admin.connect() as client:
+        found = client.ask("keys.ls")["keys"]
+    records = [{"schema": "iosd.key/1", "id": each["name"], **each} for each in found]
+    admin.show(records, KEY_COLUMNS, "iosd.keys/1", "keys")
+
+
+def write_secret(path: Path, fields: dict[str, str], public: str, secret: str) -> None:
+    """A file for its owner alone, never over one that is there."""
+    lines = ["metadata", *(f'    {key} = "{value}"' for key, value in fields.items())]
+    lines += ["curve", f'    public-key = "{public}"', f'    secret-key = "{secret}"']
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+@keys.command("add", cls=Change)
+@click.argument("name")
+@click.option("--viewer", is_flag=True, help="May look, and change nothing.")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the secret goes.  [NAME.key_secret]",
+)
+@click.option("--url", help="What the manager's address is for NAME, if not the one we use.")
+@click.option("--public", metavar="KEY", help="NAME's own public key: no secret is made here.")
+@click.pass_obj
+def keys_add(
+    admin: Admin, name: str, viewer: bool, file: Path | None, url: str | None, public: str | None
+) -> None:
+    """Let NAME ask the manager: as an administrator, or as a viewer.
+
+    Makes a pair of keys.  The manager keeps the public one; the secret is written to a file for NAME,
+    who puts it at ~/.config/iosd/manager.key_secret, or names it in IOSD_MANAGER_KEY.
+    """
+    path = file or Path(f"{name}.key_secret")
+    role = "viewer" if viewer else "admin"
+    with admin.connect() as client:
+        if public is None and path.exists():
+            raise ManagerError("failed", f"{path} is there already", "another one: --file")
+        pair = make_pair()
+        result = client.ask(
+            "keys.add", name=name, role=role, public=public or pair.public, why=admin.why
+        )
+        if public is None:
+            where = {"url": url or client.access.url, "server": client.access.server}
+            assert pair.secret is not None
+            try:
+                write_secret(path, where, pair.public, pair.secret)
+            except OSError as error:
+                client.ask("keys.rm", name=name, why="its secret could not be written")
+                raise ManagerError("failed", f"{path}: {error.strerror}") from None
+    if admin.machine:
+        admin.show_json("iosd.key/1", {**result, "file": None if public else str(path)})
+    elif public is None:
+        click.echo(path)
+        admin.say(
+            f"{name} is {article(role)} now; the file is the secret of {name}, who shall have it alone"
+        )
+
+
+def article(role: str) -> str:
+    """A role with its article."""
+    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
+
+
+@keys.command("rm", cls=Change)
+@click.argument("name")
+@click.pass_obj
+def keys_rm(admin: Admin, name: str) -> None:
+    """Take NAME's key away: at once, also from who is connected."""
+    with admin.connect() as client:
+        result = client.ask("keys.rm", name=name, why=admin.why)
+    if admin.machine:
+        admin.show_json("iosd.key/1", result)
+    else:
+        click.echo(f"key {name}: {result.get('role', 'gone')} -> none")
+
+
+# ---- workers ----
+
+
+@click.command(cls=Change)
+@click.argument("count", type=click.IntRange(1, 64), required=False, metavar="[N]")
+@click.option("--auto", is_flag=True, help="Follow the load again, between min and max.")
+@click.option("--min", "least", type=click.IntRange(1, 64), help="At least.")
+@click.option("--max", "most", type=click.IntRange(1, 64), help="At most.")
+@click.pass_obj
+def workers(
+    admin: Admin, count: int | None, auto: bool, least: int | None, most: int | None
+) -> None:
+    """Have N threads run ordinary commands, or let them follow the load again."""
+    if count is not None and (auto or least is not None or most is not None):
+        raise click.UsageError("either N, or --auto, --min, --max")
+    if count is None and not auto and least is None and most is None:
+        raise click.UsageError("say N, or --auto, --min or --max")
+    with admin.connect() as client:
+        result = client.ask(
+            "workers.set",
+            target=admin.target_name,
+            count=count,
+            auto=auto or None,
+            min=least,
+            max=most,
+            why=admin.why,
+        )
+    admin.show_change("workers", result)

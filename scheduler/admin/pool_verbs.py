@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd pool set`, `scale`, `drain`, `resume`, `pause`, `recycle`, `reset`, `usage`, `share`, `history`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from scheduler.admin.client import Manager, ManagerError
+from scheduler.admin.verb import Admin, Change, Fields, Listing, seconds, when
+from scheduler.live import check_words
+from scheduler.schema import SECONDS, ConfigError, measure
+
+__all__ = [
+    "drain",
+    "history",
+    "pause",
+    "recycle",
+    "reset",
+    "resume",
+    "scale",
+    "set_",
+    "share",
+    "usage",
+]
+
+EXIT_WAIT_OVER = 124
+LOOK_S = 0.1  # between two looks at a pool that drains
+COMPLETE_S = 0.15
+
+
+class PoolName(click.ParamType[str]):
+    """The name of a pool; completed with those that the manager knows."""
+
+    name = "POOL"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names at this moment, or nothing."""
+        try:
+            with Manager.find(ctx.params.get("manager"), timeout_s=COMPLETE_S) as manager:
+                targets = manager.ask("status").get("targets", [])
+        except ManagerError:
+            return []
+        names = sorted({pool["name"] for target in targets for pool in target.get("pools", [])})
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, with a unit if one likes."""
+
+    name = "DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse to seconds."""
+        found = measure(value, SECONDS | {"": 1.0, "m": 60.0})
+        if found is None:
+            self.fail(f"'{value}' is no time, such as 30s or 5min", param, ctx)
+        return found
+
+
+POOL = PoolName()
+DURATION = Duration()
+
+
+def words_of(values: tuple[str, ...]) -> dict[str, str]:
+    """KEY=VALUE... as a table; checked here so that a mistake is told in the schema's words."""
+    found = {}
+    for word in values:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise click.UsageError(f"'{word}' has no value: write KEY=VALUE")
+        found[key] = value
+    try:
+        check_words(found)
+    except ConfigError as error:
+        raise ManagerError("bad-value", str(error)) from None
+    return found
+
+
+def settings_of(manager: Manager, admin: Admin, pool: str) -> dict[str, Fields]:
+    """What holds of a pool now, by key.  Raises: ManagerError: there is no such pool."""
+    found = manager.ask("config.show", target=admin.target_name).get("settings", [])
+    start = f"pools.{pool}."
+    own = {each["key"][len(start) :]: each for each in found if each["key"].startswith(start)}
+    if not own:
+        names = {each["key"].split(".", 2)[1] for each in found if each["key"].startswith("pools.")}
+        raise ManagerError(
+            "no-such-pool", f"no pool '{pool}'", f"there are: {', '.join(sorted(names)) or 'none'}"
+        )
+    return own
+
+
+@click.command("set", cls=Change)
+@click.argument("name", type=POOL)
+@click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.option("--dry-run", is_flag=True, help="Say what would be different, and change nothing.")
+@click.pass_obj
+def set_(admin: Admin, name: str, values: tuple[str, ...]) -> None:
+    """Change settings of a pool while it serves.
+
+    KEY as in the configuration: max, min, warm_spare, queue, limits.mem, maximum.wall, scale.cooldown ...
+    (docs/pools.md).  All of it is changed, or nothing.  What is set so holds until 'osd pool reset',
+    also after a restart; 'osd config show --origin' lists it.
+    """
+    wanted = words_of(values)
+    with admin.connect() as manager:
+        if admin.dry_run:
+            now = settings_of(manager, admin, name)
+            was = {key: str(now.get(key, {}).get("value")) for key in wanted}
+            result: Fields = {"pool": name, "was": was, "is": wanted, "note": "nothing was changed"}
+        else:
+            result = manager.ask(
+                "pool.set", target=admin.target_name, pool=name, values=wanted, why=admin.why
+            )
+    admin.show_change(f"pool {name}", result)
+
+
+@click.command(cls=Change)
+@click.argument("name", type=POOL)
+@click.argument("size", type=click.IntRange(0), required=False, metavar="[N]")
+@click.option("--auto", is_flag=True, help="Follow the load again, between min and max.")
+@click.option("--min", "least", type=click.IntRange(0), help="Sandboxes kept when idle.")
+@click.option("--max", "most", type=click.IntRange(1), help="Slots at most.")
+@click.pass_obj
+def scale(
+    admin: Admin, name: str, size: int | None, auto: bool, least: int | None, most: int | None
+) -> None:
+    """Have N slots of a pool work, or let them follow the load again.
+
+    Slots at work finish their jobs; nothing is taken from them.
+    """
+    if size is not None and (auto or least is not None or most is not None):
+        raise click.UsageError("either N, or --auto, --min, --max")
+    if size is None and not auto and least is None and most is None:
+        raise click.UsageError("say N, or --auto, --min or --max")
+    with admin.connect() as manager:
+        result = manager.ask(
+            "pool.scale",
+            target=admin.target_name,
+            pool=name,
+            active=size,
+            auto=auto or None,
+            min=least,
+            max=most,
+            why=admin.why,
+        )
+    admin.show_change(f"pool {name}", result)
+
+
+def pool_now(manager: Manager, admin: Admin, name: str) -> Mapping[str, Any]:
+    """One pool of `status`."""
+    targets = manager.ask("status").get("targets", [])
+    wanted = admin.target_name
+    for target in targets:
+        if wanted in (None, target["name"]):
+            for pool in target.get("pools", []):
+                if pool["name"] == name:
+                    return dict(pool)
+    raise ManagerError("no-such-pool", f"no pool '{name}' now")
+
+
+def wait_idle(manager: Manager, admin: Admin, name: str, longest: float | None) -> bool:
+    """Until a pool has neither jobs that wait nor such that run; False: the time ran out."""
+    end = None if longest is None else time.monotonic() + longest
+    while True:
+        pool = pool_now(manager, admin, name)
+        if not pool["busy"] and not pool["queued"]:
+            return True
+        if end is not None and time.monotonic() > end:
+            admin.say(f"pool {name}: {pool['busy']} running, {pool['queued']} queued still")
+            return False
+        time.sleep(LOOK_S)
+
+
+@click.command(cls=Change)
+@click.argument("name", type=POOL)
+@click.option("--wait", is_flag=True, help="Until no job of it is left.")
+@click.option("--longest", type=DURATION, help="Wait no longer; exit 124.")
+@click.pass_obj
+def drain(admin: Admin, name: str, wait: bool, longest: float | None) -> None:
+    """Take no more jobs into a pool, and run those it has to the end.
+
+    Who submits is told BUSY (exit 17).  'osd pool resume' ends it.
+    """
+    with admin.connect() as manager:
+        result = manager.ask("pool.drain", target=admin.target_name, pool=name, why=admin.why)
+        admin.show_change(f"pool {name}", result)
+        if (wait or longest is not None) and not wait_idle(manager, admin, name, longest):
+            click.get_current_context().exit(EXIT_WAIT_OVER)
+
+
+def plain(verb: str, text: str) -> click.Command:
+    """A verb that says nothing but the pool's name."""
+
+    @click.command(verb, cls=Change, help=text)
+    @click.argument("name", type=POOL)
+    @click.pass_obj
+    def run(admin: Admin, name: str) -> None:
+        with admin.connect() as manager:
+            result = manager.ask(f"pool.{verb}", target=admin.target_name, pool=name, why=admin.why)
+        admin.show_change(f"pool {name}", result)
+
+    return run
+
+
+resume = plain("resume", "Have a pool that is paused or drained take and start jobs again.")
+pause = plain("pause", "Start no more jobs of a pool; it takes them, and they wait.")
+recycle = plain(
+    "recycle",
+    "Replace a pool's sandboxes, and the process they are forked from.\n\n"
+    "Idle ones now, those at work after their job.",
+)
+
+
+@click.command(cls=Change)
+@click.argument("name", type=POOL)
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.pass_obj
+def reset(admin: Admin, name: str, keys: tuple[str, ...]) -> None:
+    """Let the configuration say again what 'osd pool set' and 'scale' have set.  [all of it]"""
+    with admin.connect() as manager:
+        result = manager.ask(
+            "pool.reset", target=admin.target_name, pool=name, keys=[*keys] or None, why=admin.why
+        )
+    admin.show_change(f"pool {name}", result)
+
+
+# ---- principals ----
+
+
+def size_text(count: float) -> str:
+    """Bytes for people, as pyosd's tables say it."""
+    number = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{int(count)} B" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"
+
+
+def column(header: str, text: Any, **more: Any) -> Fields:
+    """Fields of pyosd's Column."""
+    return {"header": header, "text": text, **more}
+
+
+def number(header: str, key: str, **more: Any) -> Fields:
+    """A column of whole numbers."""
+    return column(header, lambda row: str(row.get(key, "-")), right=True, **more)
+
+
+def duration(header: str, key: str, **more: Any) -> Fields:
+    """A column of times."""
+    return column(header, lambda row: seconds(row.get(key)), right=True, **more)
+
+
+USAGE_COLUMNS = (
+    column("PRINCIPAL", lambda row: row["id"], shrink=True),
+    number("WEIGHT", "weight", drop=2),
+    number("RUN", "running"),
+    number("QUEUE", "queued"),
+    number("ENDED", "finished"),
+    number("REFUSED", "refused", drop=1),
+    duration("WAITED", "queue_seconds", drop=3),
+    duration("RAN", "run_seconds"),
+    duration("CPU", "cpu_seconds"),
+    number("ACCEPTED", "accepted", wide=True),
+    column("AT ONCE", lambda row: str(row.get("at_once") or "-"), right=True, wide=True),
+    column("QUEUE MAX", lambda row: str(row.get("queue") or "-"), right=True, wide=True),
+    column("READ", lambda row: size_text(row.get("bytes_read", 0)), right=True, wide=True),
+    column("WRITTEN", lambda row: size_text(row.get("bytes_written", 0)), right=True, wide=True),
+    number("CALLS", "calls", wide=True),
+)
+ORDERS = ("cpu_seconds", "run_seconds", "queue_seconds", "finished", "running", "queued")
+
+
+@click.command(cls=Listing)
+@click.option(
+    "--sort",
+    type=click.Choice(["name", *(each.removesuffix("_seconds") for each in ORDERS)]),
+    default="name",
+    help="[name]; the others: most first",
+)
+@click.pass_obj
+def usage(admin: Admin, sort: str) -> None:
+    """Show who has used how much: jobs, time waited and run, processor time, bytes."""
+    with admin.connect() as manager:
+        found = manager.ask("pool.usage", target=admin.target_name)
+    records = [
+        {"schema": "iosd.usage/1", "id": each["name"], **each} for each in found["principals"]
+    ]
+    if sort != "name":
+        key = next(each for each in ORDERS if each.removesuffix("_seconds") == sort)
+        records.sort(key=lambda row: row.get(key) or 0, reverse=True)
+    admin.show(records, USAGE_COLUMNS, "iosd.usage/1", "principals")
+
+
+@click.command(cls=Change)
+@click.argument("principal")
+@click.option("--weight", type=click.IntRange(1, 1000), help="Share of the slots; others have 1.")
+@click.option("--queue", type=click.IntRange(0), help="Jobs waiting; 0: the configured number.")
+@click.option("--at-once", type=click.IntRange(0), help="Jobs running; 0: no cap.")
+@click.pass_obj
+def share(
+    admin: Admin, principal: str, weight: int | None, queue: int | None, at_once: int | None
+) -> None:
+    """Say what a principal may have: of the slots, of the queue, at once.
+
+    PRINCIPAL as 'osd pool usage' names it.  While others wait too, a principal of weight 3 gets three times
+    the slots of one of weight 1.
+    """
+    if weight is None and queue is None and at_once is None:
+        raise click.UsageError("say --weight, --queue or --at-once")
+    with admin.connect() as manager:
+        result = manager.ask(
+            "principal.set",
+            target=admin.target_name,
+            principal=principal,
+            weight=weight,
+            queue=queue,
+            at_once=at_once,
+            why=admin.why,
+        )
+    admin.show_change(f"principal {principal}", result)
+
+
+# ---- history ----
+
+HISTORY_COLUMNS = (
+    column("WHEN", lambda row: when(row["at"])),
+    column("POOL", lambda row: row["pool"], shrink=True),
+    number("BUSY", "busy"),
+    number("ACTIVE", "active"),
+    number("QUEUED", "queued"),
+    duration("OLDEST", "oldest"),
+)
+ROWS = 20  # of a table, where nothing else is said
+
+
+@click.command(cls=Listing)
+@click.argument("name", type=POOL, required=False, metavar="[POOL]")
+@click.option("--since", type=DURATION, default=3600.0, help="How far back.  [1h]")
+@click.option("--step", type=DURATION, help="Between two rows.  [such that there are 20]")
+@click.pass_obj
+def history(admin: Admin, name: str | None, since: float, step: float | None) -> None:
+    """Show loads of the past: of a pool, or of all."""
+    with admin.connect() as manager:
+        found = manager.ask(
+            "history",
+            target=admin.target_name,
+            since=round((time.time() - since) * 1000),
+            step=max(1, round(step or since / ROWS)),
+        )
+    records = [
+        {"schema": "iosd.load/1", "id": f"{each['at']:.0f}/{pool}", "at": each["at"], "pool": pool}
+        | dict(load)
+        for each in found["loads"]
+        for pool, load in each.get("pools", {}).items()
+        if name in (None, pool)
+    ]
+    admin.show(records, HISTORY_COLUMNS, "iosd.loads/1", "loads")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs administrators' verbs in the test's process, with a folder of its own in place of /run/iosd."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyosd.cli import main
+from scheduler.admin import places
+from tests.harness import SOURCE
+
+DEADLINE_S = 20.0
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where what runs says so."""
+    monkeypatch.setenv("IOSD_RUN", str(tmp_path / "run"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("IOSD_MANAGER", "IOSD_MANAGER_KEY", "IOSD_TARGET"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def osd(run_folder: Path) -> Run:
+    """Run a command line; the exit code is checked, 0 unless `code` says another."""
+
+    def run(*words: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [str(word) for word in words])
+        assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
+        return result
+
+    return run
+
+
+class Alone:
+    """A resource manager without a target.
+
+    Args: folder: of its state and socket, in which its log lies too.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.state = folder / "state"
+        self.url = f"ipc://{folder}/socket"
+        words = [
+            "--state",
+            str(self.state),
+            "--listen",
+            self.url,
+            "--target",
+            "lab=/nowhere/socket",
+        ]
+        with (folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "scheduler", *words], cwd=SOURCE, stderr=log
+            )
+        until = time.monotonic() + DEADLINE_S
+        while self.url not in (each["url"] for each in places.running(places.MANAGER)):
+            assert time.monotonic() < until and self.process.poll() is None, (
+                folder / "log"
+            ).read_text()
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(DEADLINE_S) == 0
+
+
+@pytest.fixture
+def alone(run_folder: Path, tmp_path: Path) -> Iterator[Alone]:
+    """One of them."""
+    found = Alone(tmp_path / "alone")
+    yield found
+    if found.process.poll() is None:
+        found.stop()
+
+
+@contextlib.contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Variables for a moment."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    yield
+    for key, value in before.items():
+        os.environ.pop(key) if value is None else os.environ.update({key: value})
