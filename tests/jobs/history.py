@@ -42,7 +42,12 @@ BUSY = "busy"
 IN_THE_WAY = "in the way"
 """Answer of a remove while the job is unfinished."""
 REMOVED = "removed"
+NO_PREDECESSOR = "no predecessor"
+"""Answer of an EXEC whose predecessor is not there."""
+THERE = "there"
 SUBMIT, STATUS, REMOVE, LISTED = "submit", "status", "remove", "listed"
+RETRIED = "retried"
+"""An EXEC of another line that names the job as its predecessor: THERE or GONE."""
 CANCEL, KILL, HOLD, RELEASE = "cancel", "kill", "hold", "release"
 CONTROLS = (CANCEL, KILL, HOLD, RELEASE)
 
@@ -146,6 +151,8 @@ def named(line: Line, job: int) -> Line | None:
 
 def submitted(line: Line, operation: Operation) -> Line | None:
     held = operation.argument
+    if operation.answer == NO_PREDECESSOR:
+        return None if line.job else line
     if not operation.answered:
         return _made(line, UNNAMED, held) if line.job == 0 else line
     if line.job:
@@ -180,6 +187,13 @@ def listed(line: Line, operation: Operation) -> Line | None:
     return named(line, jobs[0]) if len(jobs) == 1 else None
 
 
+def retried(line: Line, operation: Operation) -> Line | None:
+    found = named(line, operation.argument)
+    if operation.answer == GONE:
+        return line if found is None else None
+    return found
+
+
 def asked(line: Line, operation: Operation) -> Line | None:
     """Status and controls."""
     found = named(line, operation.argument)
@@ -195,13 +209,15 @@ def asked(line: Line, operation: Operation) -> Line | None:
     return narrow(found, after, operation.answer)
 
 
+HOW = {SUBMIT: submitted, REMOVE: removed, LISTED: listed, RETRIED: retried}
+
+
 def step(line: Line, operation: Operation) -> tuple[object, Line]:
     """The answer, if it is one the model gives, and the line after it; None instead of the answer:
     it is none."""
     if operation.answer == BUSY:
         return BUSY, line
-    how = {SUBMIT: submitted, REMOVE: removed, LISTED: listed}.get(operation.name, asked)
-    after = how(line, operation)
+    after = HOW.get(operation.name, asked)(line, operation)
     if after is None:
         return None, line
     return operation.answer, after

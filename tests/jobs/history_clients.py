@@ -25,7 +25,7 @@ from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams, Limits
 from pyosd.job_status import JobState, Number, decode_status
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 from tests.jobs import history
-from tests.jobs.history import BUSY, GONE, IN_THE_WAY, REMOVED, Script, Seen
+from tests.jobs.history import BUSY, GONE, IN_THE_WAY, NO_PREDECESSOR, REMOVED, THERE, Script, Seen
 from tests.linearize import Operation
 
 JOBS_COLLECTION = 0x1001
@@ -34,11 +34,15 @@ SEEN_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number)
     for number in (Number.GENERATION, Number.STATE, Number.REASON, Number.ATTEMPT, Number.NAME)
 )
+WITH_PREDECESSOR = (*SEEN_IDS, AttributeId(Page.JOB_STATUS, Number.PREDECESSOR))
+INVALID_FIELD_IN_CDB = (0x24, 0)
 RECONNECT_S = 60.0
 FAULT_S = 0.005
 """Pause after an error that a fault made."""
 OPEN_LINES = 6
 """Lines that clients work on at a time: few, so that they meet."""
+RETRIES = 0.25
+"""Share of lines that are another one's job, run again."""
 LONGEST_LINE = 40
 """Operations after which a line is left alone, but for its end."""
 
@@ -112,12 +116,16 @@ WEIGHTS = {
 
 @dataclass
 class Line:
-    """One submission and all that was asked about it.  jobs: ids it was answered with."""
+    """One submission and all that was asked about it.
+
+    jobs: ids it was answered with.  parent: the line and the job of it that this one runs again.
+    """
 
     name: str
     kind: str
     key: bytes
     held: bool
+    parent: tuple[Line, int] | None = None
     jobs: list[int] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
@@ -142,6 +150,10 @@ class Notebook:
             name = f"line-{len(self.lines)}"
             key = name.encode() if self.rng.random() < 0.6 else b""
             line = Line(name, kind, key, self.rng.random() < 0.25)
+            with_jobs = [each for each in self.open if each.jobs]
+            if with_jobs and self.rng.random() < RETRIES:
+                parent = self.rng.choice(with_jobs)
+                line.kind, line.parent = parent.kind, (parent, parent.jobs[-1])
             self.lines[name] = line
             return line
 
@@ -276,10 +288,13 @@ class Client:
         self.lost += 1
         self.close()
 
-    def noted(self, line: Line, name: str, argument: Any, ask: Callable[[Commands], Any]) -> Any:
+    def noted(
+        self, line: Line, name: str, argument: Any, ask: Callable[[Commands], Any]
+    ) -> Operation:
         answer, start, end, answered = self.timed(ask)
-        self.book.note(line, Operation(name, argument, answer, start, end, answered))
-        return answer
+        operation = Operation(name, argument, answer, start, end, answered)
+        self.book.note(line, operation)
+        return operation
 
     # ---- commands ----
 
@@ -292,6 +307,7 @@ class Client:
             name=line.name,
             key=line.key,
             flags=kind.flags | (ExecFlag.HOLD if line.held else NO_FLAGS),
+            predecessor=ref(self.book.zone.partition_id, line.parent[1]) if line.parent else None,
         )
 
         def ask(target: Commands) -> int | str:
@@ -299,10 +315,27 @@ class Client:
                 reply = target.exec_code(self.book.zone, b"import osd\n" + kind.code, params)
             except TargetBusy:
                 return BUSY
+            except OSDError as error:
+                if not line.parent or (error.asc, error.ascq) != INVALID_FIELD_IN_CDB:
+                    raise
+                return NO_PREDECESSOR
             assert reply.job is not None
             return reply.job.object_id
 
-        self.noted(line, history.SUBMIT, line.held, ask)
+        submitted = self.noted(line, history.SUBMIT, line.held, ask)
+        if line.parent:
+            self.note_retry(line, line.parent, submitted)
+
+    def note_retry(self, line: Line, parent: tuple[Line, int], submitted: Operation) -> None:
+        """What a submission tells of the job it runs again.
+
+        One with a key may have found an earlier job of the line, and tells nothing then.
+        """
+        refused = submitted.answer == NO_PREDECESSOR
+        if refused or (not line.key and isinstance(submitted.answer, int)):
+            there = GONE if refused else THERE
+            retried = replace(submitted, name=history.RETRIED, argument=parent[1], answer=there)
+            self.book.note(parent[0], retried)
 
     def about(self, line: Line, name: str, job: int) -> Any:
         """A status, a control or a remove of one job."""
@@ -332,7 +365,7 @@ class Client:
                 assert name == history.REMOVE, f"{name} was refused"
                 return IN_THE_WAY
 
-        return self.noted(line, name, job, ask)
+        return self.noted(line, name, job, ask).answer
 
     def look_at_all(self) -> None:
         """All jobs in one command: a status of each that is there, at a moment of its own."""
@@ -399,16 +432,22 @@ class Client:
             self.book.note(self.book.lines[name], listed)
 
     def outputs(self) -> list[str]:
-        """Jobs that COMPLETED without their output, whole and once."""
+        """Jobs that COMPLETED without their output, whole and once, or name another predecessor."""
         target = self.target()
         found = []
         for member in self.members(target):
             job = ref(self.book.zone.partition_id, member.object_id)
             seen = seen_of(member.attributes, job)
-            if seen and seen[0].state is JobState.COMPLETED:
-                data = bytes(target.read(job, 0, 1000))
-                if data != seen[1].encode() + b"\n":
-                    found.append(f"{seen[1]}: COMPLETED, its output is {data!r}")
+            if seen is None:
+                continue
+            state, name = seen[0].state, seen[1]
+            data = bytes(target.read(job, 0, 1000))
+            if state is JobState.COMPLETED and data != name.encode() + b"\n":
+                found.append(f"{name}: COMPLETED, its output is {data!r}")
+            status = decode_status(job, target.get_attributes(job, WITH_PREDECESSOR))
+            again, parent = status and status.predecessor, self.book.lines[name].parent
+            if (again and again.object_id) != (parent and parent[1]):
+                found.append(f"{name}: it names {again} as its predecessor")
         return found
 
 

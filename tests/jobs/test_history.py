@@ -17,7 +17,16 @@ from pyosd.types import ref
 from tests.conftest import unavailable
 from tests.fault.test_crash_target import strike
 from tests.jobs import history
-from tests.jobs.history import GONE, IN_THE_WAY, REMOVED, Script, Seen, wrong
+from tests.jobs.history import (
+    GONE,
+    IN_THE_WAY,
+    NO_PREDECESSOR,
+    REMOVED,
+    THERE,
+    Script,
+    Seen,
+    wrong,
+)
 from tests.jobs.history_clients import Client, Notebook, verdict, work
 from tests.linearize import Operation
 from tests.serving import Serving, missing, sandboxes_missing
@@ -103,7 +112,12 @@ def one_by_one(*rows: Row) -> list[Operation]:
 
 
 SUBMITTED: Row = (history.SUBMIT, False, 7)
-STATUS, REMOVE, LISTED = history.STATUS, history.REMOVE, history.LISTED
+STATUS, REMOVE, LISTED, RETRIED = (
+    history.STATUS,
+    history.REMOVE,
+    history.LISTED,
+    history.RETRIED,
+)
 
 GOOD: dict[str, list[Row]] = {
     "ran": [SUBMITTED, (STATUS, 7, QUEUED), (STATUS, 7, RUNS), (STATUS, 7, RAN)],
@@ -137,6 +151,11 @@ GOOD: dict[str, list[Row]] = {
     "perhaps submitted": [(history.SUBMIT, False, None), (LISTED, 0, (7,))],
     "never submitted": [(history.SUBMIT, False, None), (LISTED, 0, ())],
     "in the way": [SUBMITTED, (REMOVE, 7, IN_THE_WAY), (STATUS, 7, RAN)],
+    "run again": [
+        *(SUBMITTED, (RETRIED, 7, THERE), (STATUS, 7, RAN), (RETRIED, 7, THERE)),
+        *((REMOVE, 7, REMOVED), (RETRIED, 7, GONE)),
+    ],
+    "runs nothing again": [(history.SUBMIT, False, NO_PREDECESSOR), (LISTED, 0, ())],
 }
 BROKEN: dict[str, list[Row]] = {
     "two ends": [SUBMITTED, (STATUS, 7, RAN), (STATUS, 7, seen(JobState.FAILED, 10, 201, 1))],
@@ -171,6 +190,11 @@ BROKEN: dict[str, list[Row]] = {
     "there after its remove": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (STATUS, 7, RAN)],
     "id used again": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), SUBMITTED],
     "in the way of nothing": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, IN_THE_WAY)],
+    "run again though removed": [
+        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (RETRIED, 7, THERE)),
+    ],
+    "not run again though there": [SUBMITTED, (RETRIED, 7, GONE)],
+    "refused though it had a job": [SUBMITTED, (history.SUBMIT, False, NO_PREDECESSOR)],
     "an end of another script": [SUBMITTED, (STATUS, 7, seen(JobState.TIMEOUT, 9, 301, 1))],
 }
 
