@@ -132,13 +132,25 @@ enum osd_status osd_command_remove_object(struct osd_command_context *ctx, struc
 	enum osd_status status = osd_user_object_remove(txn, id);
 
 	if (status == OSD_OK && ctx->exec)
-		status = osd_exec_object_removed(ctx->exec, txn, id);
+		status = osd_exec_object_removed(ctx->exec, txn, id, NULL);
 	return status;
+}
+
+static enum osd_status remove_members(struct osd_command_context *ctx)
+{
+	return osd_exec_remove_members(ctx->exec, ctx->addressed);
 }
 
 enum osd_status osd_cmd_remove(struct osd_command_context *ctx)
 {
-	return osd_command_remove_object(ctx, ctx->txn, ctx->request->object);
+	struct osd_object_id id = ctx->request->object;
+	enum osd_status status = osd_user_object_remove(ctx->txn, id);
+	bool in_steps = false;
+
+	if (status == OSD_OK && ctx->exec)
+		status = osd_exec_object_removed(ctx->exec, ctx->txn, id, &in_steps);
+	ctx->first = in_steps ? remove_members : NULL;
+	return status;
 }
 
 /* GET ATTRIBUTES and SET ATTRIBUTES: the dispatcher's attribute phases are the command. */

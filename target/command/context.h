@@ -85,6 +85,9 @@ struct osd_command_context {
 	size_t command_data_length;  /* LENGTH of the CDB for rows with OSD_CMD_DATA_OUT, else 0 */
 	unsigned data_flags;         /* enum osd_data_flags for the data calls */
 	void (*resume)(struct osd_request *request); /* any thread; see above */
+	/* Set by a function that failed: after this, which runs transactions of its own, the command
+	 * is tried again. */
+	enum osd_status (*first)(struct osd_command_context *ctx);
 	osd_manage_tasks_fn *manage_tasks; /* command/tasks.h; NULL: no engine */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */

@@ -323,9 +323,13 @@ static enum osd_status attempt(void *arg, struct osd_txn *txn)
 static enum osd_status run_in_txn(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
-					      osd_command_commit(request), attempt, ctx);
+	enum osd_status status;
 
+	do {
+		ctx->first = NULL;
+		status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
+				      osd_command_commit(request), attempt, ctx);
+	} while (ctx->first && (status = ctx->first(ctx)) == OSD_OK);
 	if (status == OSD_OK)
 		return OSD_OK;
 	forget_attempt(request);

@@ -455,14 +455,15 @@ static enum osd_status remove_member(struct osd_txn *txn, const struct osd_job_r
 }
 
 enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
-					 const struct osd_job_record *head)
+					 const struct osd_job_record *head, size_t most,
+					 uint32_t *at)
 {
 	enum osd_status status = OSD_OK;
 
-	for (uint32_t at = 0; at < head->array.count && status == OSD_OK; at++) {
+	for (; *at < head->array.count && most > 0 && status == OSD_OK; ++*at) {
 		struct osd_job_record record;
 
-		status = osd_job_record_get(txn, osd_array_member_id(head, at), &record);
+		status = osd_job_record_get(txn, osd_array_member_id(head, *at), &record);
 		if (status == OSD_E_NO_OBJECT) { /* removed alone */
 			status = OSD_OK;
 			continue;
@@ -472,7 +473,45 @@ enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *
 		if (status == OSD_OK) {
 			osd_exec_forget_ended(exec, record.id);
 			status = remove_member(txn, &record);
+			most--;
 		}
+	}
+	return status;
+}
+
+/* ---- removal in steps ------------------------------------------------------------------------ */
+
+struct removal {
+	struct osd_exec *exec;
+	struct osd_object_id id;
+	uint32_t at, next; /* members before it are gone; would be, did the transaction commit */
+	bool more;
+};
+
+static enum osd_status remove_some(struct osd_txn *txn, void *arg)
+{
+	struct removal *removal = arg;
+	struct osd_job_record head;
+	enum osd_status status = osd_job_record_get(txn, removal->id, &head);
+
+	removal->next = removal->at;
+	removal->more = false;
+	if (status != OSD_OK || !osd_job_state_terminal(head.state))
+		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	status = osd_array_remove_members(removal->exec, txn, &head, OSD_REMOVED_AT_ONCE,
+					  &removal->next);
+	removal->more = removal->next < head.array.count;
+	return status;
+}
+
+enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id)
+{
+	struct removal removal = {.exec = exec, .id = id, .more = true};
+	enum osd_status status = OSD_OK;
+
+	while (removal.more && status == OSD_OK) {
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_some, &removal);
+		removal.at = removal.next;
 	}
 	return status;
 }

@@ -78,10 +78,12 @@ void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *
 
 /* ---- in the store, in the caller's transaction ----------------------------------------------- */
 
-/* Of an array that has ended: its members, what they left, their records.  OSD_E_RETRY: another job
- * still waits to be told how one of them ended. */
+/* Of an array that has ended: its members from *at on, what they left, their records, at most so many;
+ * *at is then the first that was not looked at.  OSD_E_RETRY: another job still waits to be told how
+ * one of them ended. */
 enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
-					 const struct osd_job_record *head);
+					 const struct osd_job_record *head, size_t most,
+					 uint32_t *at);
 /* Whether the job is a member of an array that has not ended: it stays. */
 bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record);
 /* A control byte set on a head. */

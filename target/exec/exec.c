@@ -284,10 +284,11 @@ bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id)
 }
 
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id)
+					struct osd_object_id id, bool *ret_in_steps)
 {
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
+	uint32_t at = 0;
 
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
@@ -299,7 +300,12 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 		return status;
 	osd_exec_forget_ended(exec, id);
 	if (record.array.count)
-		status = osd_array_remove_members(exec, txn, &record);
+		status = osd_array_remove_members(
+			exec, txn, &record, ret_in_steps ? OSD_REMOVED_AT_ONCE : SIZE_MAX, &at);
+	if (status == OSD_OK && at < record.array.count) {
+		*ret_in_steps = true;
+		return OSD_E_BUSY;
+	}
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
@@ -359,7 +365,7 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 	if (status == OSD_OK)
 		status = gathered.status;
 	for (size_t i = 0; i < gathered.count && status == OSD_OK; i++)
-		status = osd_exec_object_removed(exec, txn, gathered.ids[i]);
+		status = osd_exec_object_removed(exec, txn, gathered.ids[i], NULL);
 	free(gathered.ids);
 	return status;
 }

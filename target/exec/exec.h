@@ -108,11 +108,17 @@ enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partiti
  * OSD_E_JOB_IN_WAY: one has been accepted since. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,
 					   uint64_t partition_id);
+#define OSD_REMOVED_AT_ONCE 512 /* members of an array, in one transaction */
 /* In the transaction that removes a user object: forgets its job, if it was a finished one's
  * surrogate, and with an array all its members.  OSD_E_RETRY: others that wait for it are still to
- * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended. */
+ * be told how it ended.  OSD_E_JOB_IN_WAY: it is a member of an array that has not ended.
+ * OSD_E_BUSY, and *ret_in_steps: there are more members than should go at once, so this must be
+ * tried again after osd_exec_remove_members; with NULL all go at once. */
 enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *txn,
-					struct osd_object_id id);
+					struct osd_object_id id, bool *ret_in_steps);
+/* Removes the members of an array that has ended, not the array, in transactions of its own.  After
+ * a failure, as after a crash, some are gone and the rest and the array are there. */
+enum osd_status osd_exec_remove_members(struct osd_exec *exec, struct osd_object_id id);
 /* After a collection is gone: ends the jobs whose zone it was (FAILED 605). */
 void osd_exec_collection_removed(struct osd_exec *exec, struct osd_object_id id);
 /* FORMAT OSD, before: ends all jobs (CANCELLED 106), waits for them up to 2 s. */

@@ -210,13 +210,18 @@ static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_user_object_remove(txn, op_id(op));
 	if (status == OSD_OK && op->session->exec)
-		status = osd_exec_object_removed(op->session->exec, txn, op_id(op));
+		status = osd_exec_object_removed(op->session->exec, txn, op_id(op), &op->in_steps);
 	return status;
 }
 
 static enum osd_status op_remove(struct osd_op *op)
 {
-	return osd_op_transact(op, remove_in);
+	enum osd_status status = osd_op_transact(op, remove_in);
+
+	if (!op->in_steps)
+		return status;
+	status = osd_exec_remove_members(op->session->exec, op_id(op));
+	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;
 }
 
 static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)

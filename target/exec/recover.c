@@ -314,6 +314,7 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 struct removal {
 	struct osd_exec *exec;
 	struct osd_object_id id;
+	bool in_steps; /* see osd_exec_object_removed */
 };
 
 /* The record, the surrogate it describes, and a result that had an object of its own; of an array
@@ -324,6 +325,7 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	struct osd_object_id id = removal->id;
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, id, &record);
+	uint32_t at = 0;
 
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
@@ -332,7 +334,11 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 		status = osd_remove_if_there(
 			txn, (struct osd_object_id){id.partition_id, record.result_object});
 	if (status == OSD_OK && record.array.count)
-		status = osd_array_remove_members(removal->exec, txn, &record);
+		status = osd_array_remove_members(removal->exec, txn, &record, OSD_REMOVED_AT_ONCE,
+						  &at);
+	removal->in_steps = status == OSD_OK && at < record.array.count;
+	if (removal->in_steps)
+		return OSD_E_BUSY;
 	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
 }
 
@@ -357,7 +363,7 @@ void osd_exec_sweep(struct osd_exec *exec)
 		stays = false;
 		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
-			struct removal removal = {exec, sweep.ids[i]};
+			struct removal removal = {exec, sweep.ids[i], false};
 
 			if (is_awaited(exec, sweep.ids[i])) {
 				stays = true; /* until the next sweep */
@@ -366,6 +372,11 @@ void osd_exec_sweep(struct osd_exec *exec)
 			osd_exec_forget_ended(exec, sweep.ids[i]);
 			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
 						   &removal);
+			if (removal.in_steps)
+				status = osd_exec_remove_members(exec, removal.id);
+			if (removal.in_steps && status == OSD_OK)
+				status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
+							   &removal);
 			if (status != OSD_E_RETRY)
 				continue;
 			stays = true; /* one of an array's members is awaited, or it is busy there */

@@ -81,7 +81,7 @@ static enum osd_status forget(struct osd_object_id id)
 	enum osd_status status;
 
 	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
-	status = osd_exec_object_removed(exec, txn, id);
+	status = osd_exec_object_removed(exec, txn, id, NULL);
 	osd_txn_abort(txn);
 	return status;
 }

@@ -396,6 +396,38 @@ def test_killed_while_members_end(make_harness: MakeHarness) -> None:
     assert depth(harness.osd) == 0
 
 
+def test_killed_while_an_array_is_removed(make_harness: MakeHarness) -> None:
+    """A long one goes in steps: the array last, so that what a crash leaves can be removed again."""
+    harness = make_harness(queue_principal=3000)
+    zone = ref(harness.osd.create_partition())
+    rng = random.Random(11)
+    for share in (0.0, 0.2, 0.5, 0.8):
+        array = submit(harness.osd, zone, range(3000))
+        array.cancel()
+        array.wait(DEADLINE_S)
+        killer = threading.Timer(share * rng.uniform(0.1, 0.3), harness.transport.process.kill)
+        killer.start()
+        with suppress(errors.Unreachable):
+            array.remove()
+        killer.join()
+        harness.kill()
+        harness.restart()
+        array = JobArray(harness.osd, array.id)
+        with suppress(errors.JobExpired):
+            assert array.status().message == "3000 CANCELLED of 3000"
+            array.remove()
+        assert harness.osd.list_objects(zone.partition_id) == []
+    assert depth(harness.osd) == 0
+
+
+def test_a_long_array_expires(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    zone = ref(harness.osd.create_partition())
+    array = submit(harness.osd, zone, range(1000), expire=0.05)
+    array.cancel()
+    until(lambda: harness.osd.list_objects(zone.partition_id) == [])
+
+
 # ---- with sandboxes ----
 
 
@@ -410,6 +442,18 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 def run(target: Target, code: str, array: range, **how: object) -> JobArray:
     return submit(target.commands, target.partition, array, code, **how)
+
+
+def test_a_script_removes_a_long_array(serving: Target) -> None:
+    array = run(serving, "pass", range(600), hold=True)
+    array.cancel()
+    array.wait(DEADLINE_S)
+    code = "import osd\nosd.userobject(*osd.args).remove()"
+    ids = [array.id.partition_id, array.id.object_id]
+    job = jobs.submit(serving.commands, code, zone=serving.partition, args=ids)
+    job.result(DEADLINE_S)
+    assert listed(serving.commands, serving.partition) == [job.id]
+    job.remove()
 
 
 INDEX = "import osd\nprint(osd.array_index)\nosd.result([osd.array_index, osd.array.object_id, osd.args])\n"
