@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ __all__ = ["doctor", "serve"]
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
-# tgtd's own user on a host where we start as root: outside the ranges that distributions hand out.
+# tgtd's own user on a host where we start as root: by name, as packages make it, or outside the ranges
+# that distributions hand out.
+USER = "iosd"
 DEFAULT_UID = 64733
 
 
@@ -59,6 +62,14 @@ class ModuleOption(click.ParamType[str]):
         if "=" not in text or "," in text or ";" in text:
             self.fail("must be KEY=VALUE without comma or semicolon", param, ctx)
         return text
+
+
+def default_uid() -> int:
+    """The user that tgtd has of us where nobody says another."""
+    try:
+        return pwd.getpwnam(USER).pw_uid
+    except KeyError:
+        return DEFAULT_UID
 
 
 def default_data() -> Path:
@@ -119,6 +130,62 @@ def read_pools(
     return read_config(path, flags, package_sets)
 
 
+def target_config(
+    *,
+    config_file: Path | None,
+    data: Path | None,
+    ssd: Path | None,
+    portal: tuple[str, int],
+    unsafe_portal: bool,
+    allow: tuple[str, ...],
+    name: str,
+    chap_user: str | None,
+    chap_secret_file: Path | None,
+    uid: int | None,
+    workers: int | None,
+    slots: int | None,
+    pool: tuple[str, ...],
+    package_sets: Path | None,
+    isolation: str,
+    reuse: str | None,
+    allow_bytecode: bool,
+    queue_per_principal: int | None,
+    no_sandboxes: bool,
+    durability: str,
+    osc_compat: bool,
+    module_option: tuple[str, ...],
+) -> TargetConfig:
+    """What the options of `osd target serve`, files and defaults among them, come to."""
+    settings = read_pools(config_file, pool, slots, reuse, package_sets)
+    options = [f"durability={durability}", *module_option]
+    if allow_bytecode:
+        options.append("allow_bytecode=1")
+    if queue_per_principal is not None:
+        options.append(f"queue_principal={queue_per_principal}")
+    if osc_compat:
+        options.append("osc_compat=1")
+    if workers is not None:
+        options.append(f"workers={workers}")
+    root = os.geteuid() == 0
+    if uid is not None and uid != os.geteuid() and not root:
+        raise click.UsageError("--uid needs root")
+    return TargetConfig(
+        data=(data or default_data()).resolve(),
+        portal=portal,
+        name=name,
+        ssd=ssd and ssd.resolve(),
+        unsafe_portal=unsafe_portal,
+        allow=allow,
+        chap=read_chap(chap_user, chap_secret_file),
+        uid=(default_uid() if uid is None else uid) if root else None,
+        isolation=isolation,
+        pools=settings.pools,
+        memory_budget=settings.memory_budget,
+        sandboxes=not no_sandboxes,
+        options=tuple(options),
+    )
+
+
 @click.command()
 @click.option(
     "--config",
@@ -139,7 +206,9 @@ def read_pools(
 @click.option("--chap-user", help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.")
 @click.option("--chap-secret-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--uid", type=click.IntRange(0), help=f"User of tgtd. [default: {DEFAULT_UID} as root]"
+    "--uid",
+    type=click.IntRange(0),
+    help=f"User of tgtd. [default: {USER}, else {DEFAULT_UID}, as root]",
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Threads that run commands.")
 @click.option("--slots", type=click.IntRange(1, 64), help="Jobs at a time in pool default.")
@@ -201,32 +270,11 @@ def read_pools(
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def serve(
     *,
-    config_file: Path | None,
-    data: Path | None,
-    ssd: Path | None,
-    portal: tuple[str, int],
-    unsafe_portal: bool,
-    allow: tuple[str, ...],
-    name: str,
-    chap_user: str | None,
-    chap_secret_file: Path | None,
-    uid: int | None,
-    workers: int | None,
-    slots: int | None,
-    pool: tuple[str, ...],
-    package_sets: Path | None,
-    isolation: str,
-    reuse: str | None,
-    allow_bytecode: bool,
-    queue_per_principal: int | None,
-    no_sandboxes: bool,
-    durability: str,
-    osc_compat: bool,
     log_format: str | None,
     log_level: str | None,
-    module_option: tuple[str, ...],
     ready_fd: int | None,
     output: str,
+    **options: Any,
 ) -> None:
     """Serve a target in the foreground, restarting what dies.
 
@@ -235,34 +283,7 @@ def serve(
     Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
     """
     logs.configure(log_format, log_level)
-    settings = read_pools(config_file, pool, slots, reuse, package_sets)
-    options = [f"durability={durability}", *module_option]
-    if allow_bytecode:
-        options.append("allow_bytecode=1")
-    if queue_per_principal is not None:
-        options.append(f"queue_principal={queue_per_principal}")
-    if osc_compat:
-        options.append("osc_compat=1")
-    if workers is not None:
-        options.append(f"workers={workers}")
-    root = os.geteuid() == 0
-    if uid is not None and uid != os.geteuid() and not root:
-        raise click.UsageError("--uid needs root")
-    config = TargetConfig(
-        data=(data or default_data()).resolve(),
-        portal=portal,
-        name=name,
-        ssd=ssd and ssd.resolve(),
-        unsafe_portal=unsafe_portal,
-        allow=allow,
-        chap=read_chap(chap_user, chap_secret_file),
-        uid=(DEFAULT_UID if uid is None else uid) if root else None,
-        isolation=isolation,
-        pools=settings.pools,
-        memory_budget=settings.memory_budget,
-        sandboxes=not no_sandboxes,
-        options=tuple(options),
-    )
+    config = target_config(**options)
 
     def announce(line: dict[str, Any]) -> None:
         text = json.dumps(line)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ SOURCE_TREE = HERE.parent
 
 @dataclass(frozen=True)
 class Component:
-    """A built file: its name, and the C tree that makes it."""
+    """A built file: its name, the C tree that makes it, and where a package puts it if not into LIBEXEC."""
 
     name: str
     tree: str
+    installed: Path = LIBEXEC
 
 
-MODULE = Component("bs_iosd.so", "target")
+MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
 SANDBOXD = Component("iosd-sandboxd", "sandbox")
 
 
@@ -37,7 +39,7 @@ def find_component(component: Component) -> Path:
     Raises:
         MissingComponent: it is not built or not installed.
     """
-    for folder in (SOURCE_TREE / "build" / component.tree, LIBEXEC):
+    for folder in (SOURCE_TREE / "build" / component.tree, LIBEXEC, component.installed):
         path = folder / component.name
         if path.is_file():
             return path
@@ -58,8 +60,11 @@ def find_program(name: str, package: str) -> Path:
 
 
 def python_dir() -> Path:
-    """Return the folder that holds the package `osd` which scripts import: pyosd, beside this one."""
-    folder = SOURCE_TREE / "pyosd"
-    if (folder / "osd" / "__init__.py").is_file():
-        return folder
+    """Return the folder that holds the package `osd` which scripts import: pyosd, beside this one or
+    where Python finds it."""
+    spec = importlib.util.find_spec("pyosd")  # looks, and imports nothing
+    folders = [SOURCE_TREE / "pyosd", *map(Path, (spec and spec.submodule_search_locations) or ())]
+    for folder in folders:
+        if (folder / "osd" / "__init__.py").is_file():
+            return folder
     raise MissingComponent("the Python package 'osd' is not installed beside iosd")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pwd
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import logs
 
-__all__ = ["Service", "ServiceFailed", "as_user"]
+__all__ = ["Service", "ServiceFailed", "as_user", "group_of"]
 
 COMPONENT = "iosd-supervisor"
 BACKOFF_FIRST_S = 0.1
@@ -29,6 +30,14 @@ class ServiceFailed(Exception):
     """A process did not come up; the text holds its last words."""
 
 
+def group_of(uid: int) -> int:
+    """The group a user's processes have: of the same number where the host does not know the user."""
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return uid
+
+
 def as_user(uid: int | None) -> list[str]:
     """Return the words before a command that make it run as `uid` and die with its parent.
 
@@ -36,7 +45,7 @@ def as_user(uid: int | None) -> list[str]:
     """
     words = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs"]
     if uid is not None:
-        words += [f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        words += [f"--reuid={uid}", f"--regid={group_of(uid)}", "--clear-groups"]
     return [*words, "--"]
 
 

@@ -19,19 +19,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scheduler import logs, paths
+from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.schema import ConfigError
-from scheduler.service import Service, ServiceFailed, as_user
-from scheduler.tgt import LUN, Chap, TgtAdm, TgtError
+from scheduler.service import Service, ServiceFailed, as_user, group_of
+from scheduler.tgt import LUN, TgtAdm, TgtError
 
 __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
 
-DEFAULT_NAME = "iqn.2026-11.iosd:target"
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
 SHUTDOWN_S = 5.0
 OPEN_FILES = 65536  # the data files of open objects
@@ -47,35 +46,6 @@ TGTD_NOISE = (
 
 class Refused(Exception):
     """The configuration cannot be served as asked; the text says why and what to do."""
-
-
-@dataclass(frozen=True)
-class TargetConfig:
-    """What `osd target serve` was asked for.
-
-    Attributes:
-        data: folder of the store; made when absent.
-        portal: address and port to listen on; port 0 lets the kernel choose.
-        isolation: a level of LEVELS, or "best": the strongest this host can give.
-        uid: user and group that tgtd runs as; None: ours.
-        pools: as configured; without `default` that is added.
-        memory_budget: bytes that the pools' jobs may have together; None: not declared.
-        options: further options of the module, "key=value".
-    """
-
-    data: Path
-    portal: tuple[str, int]
-    name: str = DEFAULT_NAME
-    ssd: Path | None = None
-    unsafe_portal: bool = False
-    allow: tuple[str, ...] = ()
-    chap: Chap | None = None
-    uid: int | None = None
-    isolation: str = "full"
-    pools: tuple[Pool, ...] = ()
-    memory_budget: int | None = None
-    sandboxes: bool = True
-    options: tuple[str, ...] = ()
 
 
 def isolation_of_host() -> dict[str, Any]:
@@ -165,17 +135,13 @@ class Supervisor:
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, uid)
         if uid is not None:
-            os.chown(self.ipc, uid, uid)
+            os.chown(self.ipc, uid, group_of(uid))
 
     def sandboxd(self) -> Service:
         """iosd-sandboxd, ready when its socket takes connections."""
-        program = paths.find_component(paths.SANDBOXD)
-        command = [str(program), "--socket", str(self.sandboxd_socket)]
-        command += ["--isolation", str(self.level), "--python-dir", str(paths.python_dir())]
-        for pool in self.pools:
-            command += pool.options()
-        if self.config.uid is not None:
-            command += ["--uid", str(self.config.uid)]
+        command = sandboxd_command(
+            self.sandboxd_socket, str(self.level), self.pools, self.config.uid
+        )
 
         def before() -> None:
             self.sandboxd_socket.unlink(missing_ok=True)  # of one that was killed
@@ -202,10 +168,7 @@ class Supervisor:
     def write_pools(self) -> Path:
         """The file in which the module finds its pools."""
         path = self.run / "pools"
-        lines = [pool.line() for pool in self.pools]
-        if self.config.memory_budget is not None:
-            lines.insert(0, f"budget={self.config.memory_budget}")
-        path.write_text("".join(f"{line}\n" for line in lines))
+        path.write_text(pools_file(self.pools, self.config.memory_budget))
         return path
 
     def tgtd(self) -> Service:
@@ -250,24 +213,12 @@ class Supervisor:
             )
         self.port = portals[0][1]
         config = self.config
-        allow = config.allow or (("ALL",) if config.unsafe_portal else (config.portal[0],))
+        options = module_options(config, self.level, self.sandboxd_socket, self.write_pools())
         try:
-            await adm.create(
-                config.name, str(config.data), self.module_options(), allow, config.chap
-            )
+            await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
         except TgtError as error:
             raise ServiceFailed(f"tgtd does not open the store {config.data}: {error}") from None
         await wait_for_connection(host, self.port)
-
-    def module_options(self) -> str:
-        """The option string of bs_iosd.so; tgtd would cut it at a comma."""
-        options = list(self.config.options)
-        if self.config.ssd is not None:
-            options.append(f"ssd={self.config.ssd}")
-        if self.level is not None:
-            options += [f"sandboxd={self.sandboxd_socket}", f"isolation={self.level}"]
-            options.append(f"pools={self.write_pools()}")
-        return ";".join(options)
 
     def _came_up(self, again: bool) -> None:
         self.announce(self.description("restarted" if again else "ready"))
@@ -357,9 +308,9 @@ def prepare_store(folder: Path, uid: int | None) -> None:
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o700)
             if uid is not None:
-                os.chown(folder, uid, uid)
+                os.chown(folder, uid, group_of(uid))
         elif uid is not None and folder.stat().st_uid != uid and not any(folder.iterdir()):
-            os.chown(folder, uid, uid)
+            os.chown(folder, uid, group_of(uid))
     except OSError as error:
         raise Refused(f"cannot use {folder} for data: {error.strerror}") from None
     if uid is None:

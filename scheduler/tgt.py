@@ -49,10 +49,13 @@ class TgtAdm:
     Args:
         command: argv of tgtadm, with what makes it run as tgtd's own uid and gid, which it demands.
         environment: holds TGT_IPC_SOCKET of that tgtd.
+        control: its control number.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.command = [*command, "-C", str(CONTROL), "--lld", "iscsi"]
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], control: int = CONTROL
+    ) -> None:
+        self.command = [*command, "-C", str(control), "--lld", "iscsi"]
         self.environment = dict(environment)
 
     async def run(self, operation: str, mode: str, *arguments: str) -> str:
@@ -91,11 +94,30 @@ class TgtAdm:
         )
         return [(host.strip("[]"), int(port)) for host, port in found]
 
+    async def open_portal(self, portal: str) -> None:
+        """Listen on one more.  Raises: TgtError: the address is taken, or not this host's."""
+        await self.run("new", "portal", "--param", f"portal={portal}")
+
+    async def close_portal(self, portal: str) -> None:
+        """Listen there no more; connections stay."""
+        await self.run("delete", "portal", "--param", f"portal={portal}")
+
+    async def targets(self) -> dict[str, int]:
+        """Return name and number of each target that there is."""
+        found = re.findall(r"^Target (\d+): (.*)$", await self.run("show", "target"), re.MULTILINE)
+        return {name: int(number) for number, name in found}
+
     async def create(
-        self, name: str, path: str, options: str, initiators: Sequence[str], chap: Chap | None
+        self,
+        name: str,
+        path: str,
+        options: str,
+        initiators: Sequence[str],
+        chap: Chap | None,
+        number: int = TARGET_ID,
     ) -> None:
         """Make the target and its logical unit; initiators may log in once this returns."""
-        tid = ("--tid", str(TARGET_ID))
+        tid = ("--tid", str(number))
         await self.run("new", "target", *tid, "-T", name)
         for key, value in NEGOTIATION.items():
             await self.run("update", "target", *tid, "-n", key, "-v", value)
@@ -109,15 +131,23 @@ class TgtAdm:
         for address in initiators:
             await self.run("bind", "target", *tid, "-I", address)
 
+    async def remove(self, number: int) -> None:
+        """Close a target's sessions and store, if it is there.
+
+        Raises:
+            TgtError: commands are still running; ask again.
+        """
+        try:
+            await self.run("delete", "target", "--tid", str(number), "--force")
+        except TgtError as error:
+            if "can't find the target" not in str(error):
+                raise
+
     async def shut_down(self) -> None:
         """Close sessions and the store, then end tgtd.  SIGTERM means nothing to it.
 
         Raises:
             TgtError: commands are still running; ask again.
         """
-        try:
-            await self.run("delete", "target", "--tid", str(TARGET_ID), "--force")
-        except TgtError as error:
-            if "can't find the target" not in str(error):
-                raise
+        await self.remove(TARGET_ID)
         await self.run("delete", "system")

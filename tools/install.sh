@@ -5,56 +5,142 @@
 #   install.sh install DESTDIR PREFIX PYTHON
 #   install.sh uninstall DESTDIR PREFIX
 #
-# Everything lives in one folder, PREFIX/lib/iosd, beside links to it: the command, its completion and
-# the manual pages.  Nothing else is touched, so nothing else can be left behind.
+# Everything lives in one folder, PREFIX/lib/iosd.  Beside it are links to it, copies where a link will not
+# do (units), the default configuration in SYSCONFDIR (default /etc), and a link to the module where tgtd
+# looks for modules, MODULEDIR (default /usr/lib/tgt/backing-store).  What is put outside the folder is
+# noted in its file `outside`, and that is what uninstall removes, but a configuration that was changed.
 set -eu
 
 action=$1
-root=$2$3
+dest=$2
+prefix=$3
+root=$dest$prefix
 lib=$root/lib/iosd
-command=$root/bin/osd
-completion=$root/share/bash-completion/completions/osd
+outside=$lib/outside
+: "${SYSCONFDIR:=/etc}" "${MODULEDIR:=/usr/lib/tgt/backing-store}"
+config=$SYSCONFDIR/iosd/iosd.toml
 
-case $action in
-install)
-	python=$4
+# Folders that are not there yet are made, and noted, the outermost first.
+missing() {
+	[ -d "$dest$1" ] || { missing "$(dirname "$1")" && echo "$1"; }
+}
+folder() {
+	made=$(missing "$1")
+	mkdir -p "$dest$1"
+	[ -z "$made" ] || echo "$made" >>"$lib/folders"
+}
+
+# put FILE PLACE: a copy.  place FILE PLACE: a link.  PLACE is without DESTDIR.
+put() {
+	folder "$(dirname "$2")"
+	install -m 644 "$1" "$dest$2"
+	echo "$2" >>"$outside"
+}
+place() {
+	folder "$(dirname "$2")"
+	ln -sfn "$1" "$dest$2"
+	echo "$2" >>"$outside"
+}
+
+remove() {
+	# What earlier releases made, which noted nothing.
+	if [ -d "$lib/man" ] && [ ! -e "$outside" ]; then
+		(cd "$lib/man" && find . -type f) | sed "s|^\.|$prefix/share/man|" >"$outside"
+		echo "$prefix/bin/osd" >>"$outside"
+		echo "$prefix/share/bash-completion/completions/osd" >>"$outside"
+	fi
+	[ -e "$outside" ] || return 0
+	while read -r path; do
+		rm -f "$dest$path"
+	done <"$outside"
+	made=$(tac "$lib/folders" 2>/dev/null || true)
 	rm -rf "$lib"
-	mkdir -p "$lib" "$root/bin" "$root/share/bash-completion/completions"
-	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" .
-	rm -rf "$lib/bin" build/lib* build/bdist*
-	cat >"$lib/osd-command" <<-EOF
+	# Where nothing else has come to live in them.
+	echo "$made" | while read -r path; do
+		[ -z "$path" ] || rmdir "$dest$path" 2>/dev/null || true
+	done
+}
+
+# command NAME MODULE FUNCTION: a program of the installation's own.
+command() {
+	cat >"$lib/$1-command" <<-END
 	#!$python
 	import sys
 
 	sys.dont_write_bytecode = True
-	sys.path.insert(0, "$3/lib/iosd")
-	from pyosd.cli import main
+	sys.path.insert(0, "$prefix/lib/iosd")
+	from $2 import $3
 
-	main(prog_name="osd")
-	EOF
-	chmod +x "$lib/osd-command"
-	.venv/bin/osd completion bash >"$lib/completion.bash"
-	.venv/bin/python -m tools.manpages "$lib/man"
-	for page in "$lib"/man/man*/*; do
-		folder=share/man/$(basename "$(dirname "$page")")
-		mkdir -p "$root/$folder"
-		ln -sf "../../../${page#"$root/"}" "$root/$folder/"
+	sys.exit($3())
+	END
+	chmod +x "$lib/$1-command"
+	place "$prefix/lib/iosd/$1-command" "$prefix/bin/$1"
+}
+
+units() {
+	option=
+	[ "$SYSCONFDIR" = /etc ] || option=" --config $config"
+	(cd packaging/systemd && find . -type f | sort) | while read -r unit; do
+		sed -E "s|=(-?)/usr/bin/(osd [a-z ]*[a-z]\|[a-z-]+)|=\1$prefix/bin/\2$option|" \
+			"packaging/systemd/$unit" >"$lib/unit"
+		put "$lib/unit" "$prefix/lib/systemd/system/${unit#./}"
 	done
-	ln -sf ../lib/iosd/osd-command "$command"
-	ln -sf ../../../lib/iosd/completion.bash "$completion"
-	echo "installed $command"
+	rm "$lib/unit"
+	put packaging/sysusers/iosd.conf "$prefix/lib/sysusers.d/iosd.conf"
+}
+
+# Never over one that somebody changed.
+configuration() {
+	.venv/bin/python -m tools.configdoc >"$lib/iosd.toml"
+	folder "$SYSCONFDIR/iosd"
+	if [ -e "$dest$config" ] && ! cmp -s "$dest$config" "$lib/iosd.toml"; then
+		echo "kept $dest$config, which was changed; the default is $lib/iosd.toml"
+	else
+		install -m 644 "$lib/iosd.toml" "$dest$config"
+	fi
+}
+
+# The one that was installed, unless it was changed.
+unconfigure() {
+	if [ -e "$dest$config" ] && cmp -s "$dest$config" "$lib/iosd.toml"; then
+		rm "$dest$config"
+	fi
+}
+
+case $action in
+install)
+	python=$4
+	unconfigure
+	remove
+	made=$(missing "$prefix/lib/iosd")
+	mkdir -p "$lib"
+	echo "$made" >"$lib/folders"
+	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" .
+	rm -rf "$lib/bin" build/lib* build/bdist*
+	: >"$outside"
+	sed -n '/^\[console_scripts\]/,/^\[/s/^\([a-z-]*\) *= *\([a-z_.]*\):\([a-z_]*\)$/\1 \2 \3/p' \
+		"$lib"/iosd-*.dist-info/entry_points.txt >"$lib/commands"
+	while read -r name module function; do
+		command "$name" "$module" "$function"
+	done <"$lib/commands"
+	for shell in bash zsh fish; do
+		.venv/bin/osd completion $shell >"$lib/completion.$shell"
+	done
+	place "$prefix/lib/iosd/completion.bash" "$prefix/share/bash-completion/completions/osd"
+	place "$prefix/lib/iosd/completion.zsh" "$prefix/share/zsh/site-functions/_osd"
+	place "$prefix/lib/iosd/completion.fish" "$prefix/share/fish/vendor_completions.d/osd.fish"
+	.venv/bin/python -m tools.manpages "$lib/man"
+	(cd "$lib/man" && find . -type f | sed 's|^\./||') | while read -r page; do
+		place "$prefix/lib/iosd/man/$page" "$prefix/share/man/$page"
+	done
+	units
+	place "$prefix/lib/iosd/scheduler/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
+	configuration
+	echo "installed $root/bin/osd"
 	;;
 uninstall)
-	for page in "$lib"/man/man*/*; do
-		rm -f "$root/share/man/$(basename "$(dirname "$page")")/$(basename "$page")"
-	done
-	rm -rf "$lib"
-	rm -f "$command" "$completion"
-	# The folders install may have made, where nothing else has come to live in them.
-	for folder in share/bash-completion/completions share/bash-completion share/man/man1 \
-		share/man/man7 share/man share lib bin ''; do
-		rmdir "$root/$folder" 2>/dev/null || true
-	done
+	unconfigure
+	remove
 	;;
 *)
 	echo "install.sh: install or uninstall" >&2

@@ -1,23 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``make install`` puts a working ``osd`` into a prefix; ``make uninstall`` takes it away."""
+"""``make install`` puts a working ``osd`` and its units into a prefix; ``make uninstall`` removes them."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = ROOT / "tools" / "install.sh"
+PYTHON = "/usr/bin/python3"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        cwd=cwd,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    """Where other users can look, as they can into /usr/local."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def places(top: Path) -> dict[str, str]:
+    """What else than the prefix is installed into."""
+    return {"SYSCONFDIR": str(top / "etc"), "MODULEDIR": str(top / "tgt")}
 
 
 # $1: the installed osd.  A store where tgtd's user can reach it, a script, its output.
@@ -34,27 +60,66 @@ echo 'print("hello")' | "$1" exec - --wait
 """
 
 
+def check_units(prefix: Path) -> None:
+    """systemd finds nothing wrong with them, nor with tgt.service as it is then; it needs no systemd."""
+    folder = prefix / "lib/systemd/system"
+    units = [path for path in folder.iterdir() if path.is_file()]
+    assert len(units) == 4
+    for unit in [*units, Path("/lib/systemd/system/tgt.service")]:
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", unit],
+            env=os.environ | {"SYSTEMD_UNIT_PATH": f"{folder}:"},
+            capture_output=True,
+            text=True,
+        )
+        ours = re.findall(rf"^.*(?:iosd|{re.escape(str(prefix))}).*$", done.stderr, re.MULTILINE)
+        assert done.returncode == 0 and not ours, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.tgtd
 @pytest.mark.sandbox
-def test_install_works_and_uninstall_leaves_nothing(tmp_path: Path) -> None:
-    prefix = tmp_path / "prefix"
-    run(INSTALL, "install", "", prefix, "/usr/bin/python3")
+def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
+    prefix = top / "prefix"
+    run(INSTALL, "install", "", prefix, PYTHON, environment=places(top))
     osd = prefix / "bin" / "osd"
     # Away from the source tree, so that nothing is found there by accident.
-    assert run(osd, "version", cwd=tmp_path).startswith("iosd ")
-    assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=tmp_path)
+    assert run(osd, "version", cwd=top).startswith("iosd ")
+    assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=top)
     assert (prefix / "share/bash-completion/completions/osd").read_text().startswith("_osd")
+    assert "#compdef osd" in (prefix / "share/zsh/site-functions/_osd").read_text()
+    assert "complete" in (prefix / "share/fish/vendor_completions.d/osd.fish").read_text()
     for page in ("man1/osd.1", "man1/osd-exec.1", "man7/iosd-reasons.7"):
         assert (prefix / "share/man" / page).read_text().startswith(".TH ")
-    assert "hello" in run("bash", "-euc", SERVE_AND_RUN, "bash", osd, cwd=tmp_path)
-    run(INSTALL, "uninstall", "", prefix)
-    assert not prefix.exists()
+    run(osd, "config", "check", top / "etc/iosd/iosd.toml", cwd=top)
+    check_units(prefix)
+    assert "hello" in run("bash", "-euc", SERVE_AND_RUN, "bash", osd, cwd=top)
+    if os.geteuid() == 0:
+        words = ("unshare", "-mn", sys.executable, "-m", "tests.packaging.units")
+        assert "the units work" in run(*words, prefix)
+    run(INSTALL, "uninstall", "", prefix, environment=places(top))
+    assert not list(top.iterdir())
 
 
-def test_uninstall_keeps_what_is_not_ours(tmp_path: Path) -> None:
-    other = tmp_path / "prefix" / "bin" / "other"
+def test_uninstall_keeps_what_is_not_ours(top: Path) -> None:
+    """Another program, and a configuration that somebody has changed."""
+    prefix, config = top / "prefix", top / "etc/iosd/iosd.toml"
+    other = prefix / "bin" / "other"
     other.parent.mkdir(parents=True)
     other.touch()
-    run(INSTALL, "uninstall", "", tmp_path / "prefix")
-    assert other.exists()
+    ours = prefix / "lib/iosd"
+    ours.mkdir(parents=True)
+    for file in (config, ours / "iosd.toml"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#[target]\n")
+    (ours / "outside").touch()
+    (ours / "folders").write_text(f"{config.parent.parent}\n{config.parent}\n{ours}\n")
+    kept = shutil.copytree(ours, top / "kept")
+    config.write_text("[target]\nworkers = 2\n")
+    run(INSTALL, "uninstall", "", prefix, environment=places(top))
+    assert other.exists() and not ours.exists()
+    assert config.read_text() == "[target]\nworkers = 2\n"
+    shutil.copytree(kept, ours)
+    config.write_text("#[target]\n")
+    run(INSTALL, "uninstall", "", prefix, environment=places(top))
+    assert other.exists() and not (top / "etc").exists()

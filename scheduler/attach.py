@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The OSD target inside a tgtd that runs already, as tgt.service of systemd does: made, and removed.
+
+The same target as `osd target serve` makes, with the same portal rules.  That tgtd may have other
+targets; those stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler import paths
+from scheduler.parts import TargetConfig, module_options, pools_file
+from scheduler.service import ServiceFailed, as_user
+from scheduler.supervise import (
+    Refused,
+    check_portal,
+    format_portal,
+    plain_environment,
+    prepare_store,
+    with_default,
+)
+from scheduler.tgt import LUN, TgtAdm, TgtError
+
+__all__ = ["Places", "attach", "detach"]
+
+TGTD_SOCKET = "/run/tgtd/socket"  # where tgtd has it unless TGT_IPC_SOCKET says otherwise
+TGTD_CONTROL = 0
+
+
+@dataclass(frozen=True)
+class Places:
+    """What tgtd is told of.
+
+    Attributes:
+        sandboxd: socket of iosd-sandboxd.
+        pools: the file of pools, written here.
+    """
+
+    sandboxd: Path
+    pools: Path
+
+
+def tgtd_uid() -> int | None:
+    """Who runs tgtd; None: we do.
+
+    Raises:
+        ServiceFailed: nobody does.
+    """
+    path = Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
+    try:
+        owner = path.stat().st_uid
+    except OSError as error:
+        raise ServiceFailed(
+            f"no tgtd to talk to at {path} ({error.strerror}): start tgt.service"
+        ) from None
+    return None if owner == os.geteuid() else owner
+
+
+def administrator(uid: int | None) -> TgtAdm:
+    """That tgtd's control channel."""
+    environment = plain_environment()
+    if "TGT_IPC_SOCKET" in os.environ:
+        environment["TGT_IPC_SOCKET"] = os.environ["TGT_IPC_SOCKET"]
+    command = [*as_user(uid), str(paths.find_program("tgtadm", "tgt"))]
+    return TgtAdm(command, environment, TGTD_CONTROL)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether tgtd prints this for a portal that only this host reaches."""
+    return host == "::1" or host.startswith("127.")
+
+
+async def settle_portals(adm: TgtAdm, config: TargetConfig, others: Sequence[str]) -> None:
+    """Have tgtd listen where it shall, and nowhere else unless the network is trusted.
+
+    tgtd starts with every address at port 3260, and all who can reach a portal can end or read it.
+
+    Args: others: targets that are not ours, whose portals are not ours to close.
+
+    Raises:
+        Refused: they need portals that we may not have beside us.
+        ServiceFailed: the portal is taken.
+    """
+    wanted = config.portal
+    open_now = await adm.portals()
+    foreign = [each for each in open_now if not is_loopback(each[0])]
+    if foreign and not config.unsafe_portal:
+        names = ", ".join(format_portal(*each) for each in foreign)
+        if others:
+            raise Refused(
+                f"tgtd listens on {names} for {', '.join(others)}, and a stock tgtd is not safe "
+                "against those who can reach it: serve those by another tgtd, or, on a trusted "
+                "network, say unsafe_portal = true"
+            )
+        for each in foreign:
+            await adm.close_portal(format_portal(*each))
+            open_now.remove(each)
+    wildcards = [each for each in open_now if each[0] in ("0.0.0.0", "::")]
+    if wanted in open_now or any(port == wanted[1] for _, port in wildcards):
+        return
+    try:
+        await adm.open_portal(format_portal(*wanted))
+    except TgtError as error:
+        raise ServiceFailed(f"tgtd cannot listen on {format_portal(*wanted)}: {error}") from None
+
+
+def write_pools(config: TargetConfig, path: Path) -> None:
+    """Whole or not at all, whatever is in its place; readable for tgtd."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(pools_file(with_default(config), config.memory_budget))
+        os.fchmod(file.fileno(), 0o644)
+    Path(file.name).replace(path)
+
+
+async def remove(adm: TgtAdm, number: int, wait_s: float) -> None:
+    """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
+    async with asyncio.timeout(wait_s):
+        while True:
+            try:
+                return await adm.remove(number)
+            except TgtError:
+                await asyncio.sleep(0.05)
+
+
+async def _attach(config: TargetConfig, places: Places, wait_s: float) -> bool:
+    uid = tgtd_uid()
+    adm = administrator(uid)
+    try:
+        async with asyncio.timeout(wait_s):
+            while not await adm.alive():
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise ServiceFailed(f"tgtd does not answer for {wait_s:g} s") from None
+    targets = await adm.targets()
+    await settle_portals(adm, config, [name for name in targets if name != config.name])
+    write_pools(config, places.pools)
+    if config.name in targets:
+        return False
+    for folder in filter(None, (config.data, config.ssd)):
+        prepare_store(folder, uid)
+    number = 1 + max(targets.values(), default=0)
+    isolation = config.isolation if config.sandboxes else None
+    options = module_options(config, isolation, places.sandboxd, places.pools)
+    if config.chap is not None:  # of an earlier time, perhaps with another secret
+        with contextlib.suppress(TgtError):
+            await adm.run("delete", "account", "--user", config.chap.user)
+    try:
+        await adm.create(
+            config.name, str(config.data), options, config.initiators, config.chap, number
+        )
+    except TgtError as error:
+        await remove(adm, number, wait_s)
+        raise ServiceFailed(f"tgtd does not serve the store {config.data}: {error}") from None
+    return True
+
+
+def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, bool]:
+    """Make the target; nothing happens to one that is there.
+
+    Args: wait_s: how long tgtd may take to answer.
+
+    Returns: its URL, and whether it was made now.
+
+    Raises:
+        Refused: the configuration cannot be served.
+        ServiceFailed, paths.MissingComponent: tgtd is not there, or does not take it; it has no such
+            target then.
+    """
+    check_portal(config)
+    if config.portal[1] == 0:
+        raise Refused("portal: clients of a service need a port that stays: give one")
+    made = asyncio.run(_attach(config, places, wait_s))
+    return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", made
+
+
+async def _detach(name: str, wait_s: float) -> bool:
+    adm = administrator(tgtd_uid())
+    number = (await adm.targets()).get(name)
+    if number is None:
+        return False
+    try:
+        await remove(adm, number, wait_s)
+    except TimeoutError:
+        raise ServiceFailed(f"{name} still has commands under way after {wait_s:g} s") from None
+    return True
+
+
+def detach(name: str, wait_s: float) -> bool:
+    """Close the target's sessions and its store; tgtd goes on.
+
+    Returns: whether it was there.
+
+    Raises:
+        ServiceFailed: tgtd does not answer, or the target's commands do not end.
+    """
+    try:
+        return asyncio.run(_detach(name, wait_s))
+    except TgtError as error:
+        raise ServiceFailed(str(error)) from None

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What iosd-sandboxd and the module in tgtd are told, by `osd target serve` and by systemd's units alike.
+
+Pure but for finding the pieces.  Not here: starting them (supervise.py, attach.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler import paths
+from scheduler.pools import Pool
+from scheduler.schema import Setting
+from scheduler.tgt import Chap
+
+__all__ = [
+    "DEFAULT_NAME",
+    "TargetConfig",
+    "manager_options",
+    "module_options",
+    "pools_file",
+    "sandboxd_command",
+]
+
+DEFAULT_NAME = "iqn.2026-11.iosd:target"
+
+
+@dataclass(frozen=True)
+class TargetConfig:
+    """What `osd target serve` was asked for.
+
+    Attributes:
+        data: folder of the store; made when absent.
+        portal: address and port to listen on; port 0 lets the kernel choose.
+        isolation: a level of LEVELS, or "best": the strongest this host can give.
+        uid: user and group that tgtd runs as; None: ours.
+        pools: as configured; without `default` that is added.
+        memory_budget: bytes that the pools' jobs may have together; None: not declared.
+        options: further options of the module, "key=value".
+    """
+
+    data: Path
+    portal: tuple[str, int]
+    name: str = DEFAULT_NAME
+    ssd: Path | None = None
+    unsafe_portal: bool = False
+    allow: tuple[str, ...] = ()
+    chap: Chap | None = None
+    uid: int | None = None
+    isolation: str = "full"
+    pools: tuple[Pool, ...] = ()
+    memory_budget: int | None = None
+    sandboxes: bool = True
+    options: tuple[str, ...] = ()
+
+    @property
+    def initiators(self) -> tuple[str, ...]:
+        """Addresses that may log in."""
+        return self.allow or (("ALL",) if self.unsafe_portal else (self.portal[0],))
+
+
+def sandboxd_command(
+    socket: Path, isolation: str, pools: Sequence[Pool], uid: int | None
+) -> list[str]:
+    """The command line of iosd-sandboxd.
+
+    Args:
+        isolation: a level, or "best".
+        uid: whose tgtd may connect, beside root's; None: nobody else's.
+
+    Raises:
+        paths.MissingComponent: it is not there.
+    """
+    command = [str(paths.find_component(paths.SANDBOXD)), "--socket", str(socket)]
+    command += ["--isolation", isolation, "--python-dir", str(paths.python_dir())]
+    for pool in pools:
+        command += pool.options()
+    if uid is not None:
+        command += ["--uid", str(uid)]
+    return command
+
+
+def manager_options(
+    targets: Mapping[str, Path], manager: Mapping[str, Setting], folder: Path
+) -> list[str]:
+    """The options of iosd-manager.
+
+    Args:
+        targets: name and control socket of each.
+        manager: as Config.manager.
+        folder: of its socket for this host.
+    """
+    options: list[str] = []
+    for name, socket in targets.items():
+        options += ["--target", f"{name}={socket}"]
+    for endpoint in (f"ipc://{folder / 'manager.sock'}", *manager["listen"].value):
+        options += ["--listen", endpoint]
+    for key in ("state", "keys"):
+        if manager[key].value is not None:
+            options += [f"--{key}", manager[key].value]
+    return options
+
+
+def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
+    """The text of the file in which the module finds its pools."""
+    lines = [] if budget is None else [f"budget={budget}"]
+    return "".join(f"{line}\n" for line in [*lines, *(pool.line() for pool in pools)])
+
+
+def module_options(config: TargetConfig, isolation: str | None, sandboxd: Path, pools: Path) -> str:
+    """The option string of bs_iosd.so; tgtd would cut it at a comma.
+
+    Args:
+        isolation: what sandboxes must have; None: no script runs.
+        sandboxd: socket of iosd-sandboxd.
+        pools: file of the pools.
+    """
+    options = list(config.options)
+    if config.ssd is not None:
+        options.append(f"ssd={config.ssd}")
+    if isolation is not None:
+        options += [f"sandboxd={sandboxd}", f"isolation={isolation}", f"pools={pools}"]
+    return ";".join(options)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target attach`, `detach`, `sandboxd`, `manager`: what systemd's units run, by the configuration."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from scheduler import logs, paths
+from scheduler.__main__ import main as run_manager
+from scheduler.attach import Places
+from scheduler.attach import attach as attach_target
+from scheduler.attach import detach as detach_target
+from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve, target_config
+from scheduler.config import DEFAULT_FILE
+from scheduler.parts import TargetConfig, manager_options, sandboxd_command
+from scheduler.service import ServiceFailed
+from scheduler.supervise import Refused, plain_environment, with_default
+
+__all__ = ["attach", "detach", "manager", "sandboxd"]
+
+SANDBOXD_SOCKET = Path("/run/iosd-sandboxd/socket")
+POOLS_FILE = Path("/run/iosd-attach/pools")
+CONTROL_SOCKET = Path("/run/iosd-target/control")
+RUN = Path("/run/iosd")
+NOTIFY = "NOTIFY_SOCKET"
+
+CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"Configuration.  [default: {DEFAULT_FILE}, if there]",
+)
+SOCKET = click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    default=SANDBOXD_SOCKET,
+    show_default=True,
+    help="Of iosd-sandboxd.",
+)
+WAIT = click.option(
+    "--wait",
+    type=click.FloatRange(0.1, 3600),
+    default=30,
+    show_default=True,
+    help="Seconds that tgtd may take.",
+)
+
+
+def configured(path: Path | None) -> TargetConfig:
+    """What `osd target serve` would serve with this file and no flag."""
+    words = [] if path is None else ["--config", str(path)]
+    with serve.make_context("serve", words) as context:
+        given = dict(context.params)
+    logs.configure(given.pop("log_format"), given.pop("log_level"))
+    del given["ready_fd"], given["output"]
+    return target_config(**given)
+
+
+def fail(error: Exception, code: int) -> None:
+    """Say it, and leave."""
+    click.echo(f"osd: {error}", err=True)
+    sys.exit(code)
+
+
+@click.command()
+@CONFIG
+@SOCKET
+@click.option(
+    "--pools-file",
+    type=click.Path(path_type=Path),
+    default=POOLS_FILE,
+    show_default=True,
+    help="Written for the module to read.",
+)
+@WAIT
+def attach(config: Path | None, socket: Path, pools_file: Path, wait: float) -> None:
+    """Make the target in a tgtd that runs already (tgt.service).
+
+    As `osd target serve` would, by the configuration alone.  A target that is there stays.  tgtd
+    listens on the configured portal alone afterwards, unless unsafe_portal is set.
+    """
+    try:
+        url, made = attach_target(configured(config), Places(socket, pools_file), wait)
+    except Refused as error:
+        fail(error, EXIT_CONFIG)
+    except (ServiceFailed, paths.MissingComponent) as error:
+        fail(error, EXIT_FAILED)
+    else:
+        click.echo(url)
+        if not made:
+            click.echo("osd: it was there already", err=True)
+
+
+@click.command()
+@CONFIG
+@WAIT
+def detach(config: Path | None, wait: float) -> None:
+    """Take the target out of tgtd: sessions and store are closed, tgtd goes on."""
+    name = configured(config).name
+    try:
+        if not detach_target(name, wait):
+            click.echo(f"osd: tgtd has no target {name}", err=True)
+    except (ServiceFailed, paths.MissingComponent) as error:
+        fail(error, EXIT_FAILED)
+
+
+@click.command()
+@CONFIG
+@SOCKET
+def sandboxd(config: Path | None, socket: Path) -> None:
+    """Become iosd-sandboxd, for the pools of the configuration."""
+    wanted = configured(config)
+    try:
+        command = sandboxd_command(socket, wanted.isolation, with_default(wanted), wanted.uid)
+    except Refused as error:
+        fail(error, EXIT_CONFIG)
+    except paths.MissingComponent as error:
+        fail(error, EXIT_FAILED)
+    else:
+        # In our place, so that its process is the one that systemd knows.
+        kept = {NOTIFY: os.environ[NOTIFY]} if NOTIFY in os.environ else {}
+        socket.parent.mkdir(parents=True, exist_ok=True)
+        os.execve(command[0], command, plain_environment() | kept)
+
+
+@click.command()
+@CONFIG
+@click.option(
+    "--control",
+    type=click.Path(path_type=Path),
+    default=CONTROL_SOCKET,
+    show_default=True,
+    help="Of the module in tgtd.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=RUN,
+    show_default=True,
+    help="Of its socket for this host.",
+)
+def manager(config: Path | None, control: Path, folder: Path) -> None:
+    """Run iosd-manager for the target of the configuration."""
+    name = configured(config).name
+    options = manager_options({name: control}, read_config(config).manager, folder)
+    run_manager.main(options, prog_name="iosd-manager")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The default iosd.toml has every key of the schema, with values that can be served."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from scheduler.config import load
+from scheduler.config_commands import check, settings_of, written
+from tools.configdoc import ROWS, default_file
+
+
+def test_as_installed_it_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "iosd.toml"
+    file.write_text(default_file())
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 0, done.output
+    assert all(setting.origin == "default" for _, setting in settings_of(load(file)))
+
+
+def test_uncommented_it_is_served(tmp_path: Path) -> None:
+    """All at once, the examples too; what is said to be a default is one."""
+    packages = tmp_path / "numpy"  # a set's folder; its content is the zygote's business
+    packages.mkdir()
+    text = re.sub(r"^#(?! )", "", default_file(), flags=re.MULTILINE)
+    file = tmp_path / "iosd.toml"
+    file.write_text(text.replace('packages = "numpy"', f'packages = "{packages}"'))
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 0, done.output
+    standard = dict(settings_of(load(Path("/dev/null"))))
+    found = dict(settings_of(load(file)))
+    assert {f"{row.section}.{row.name}" for row in ROWS} == found.keys()
+    for row in ROWS:
+        name = f"{row.section}.{row.name}"
+        assert found[name].origin == str(file), name
+        if row.default and standard[name].value is not None:
+            assert written(name, standard[name].value) == row.value, name

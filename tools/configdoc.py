@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every key of the serving side's configuration, from the schema: ``python -m tools.configdoc`` prints the
+/etc/iosd/iosd.toml that is installed, all of it commented; iosd.toml(5) has the same rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.config import (
+    MANAGER_KEYS,
+    MANAGER_TABLES,
+    OWN_KEYS,
+    TARGET_KEYS,
+    load,
+)
+from scheduler.config_commands import settings_of, written
+from scheduler.pools import POOL_KEYS, TABLES
+from scheduler.schema import Key
+
+__all__ = ["ROWS", "SECTIONS", "Row", "default_file", "rows"]
+
+POOL = "pools.default"
+SECTIONS: dict[str, tuple[Sequence[Key], str]] = {
+    "target": ((*TARGET_KEYS, *OWN_KEYS), "The target."),
+    "manager": (MANAGER_KEYS, "The resource manager."),
+    "manager.workers": (MANAGER_TABLES["workers"], "Threads that run commands."),
+    "manager.scale": (MANAGER_TABLES["scale"], "How pools follow their load that say nothing."),
+    POOL: (POOL_KEYS, "A pool of sandboxes; other names make other pools."),
+    f"{POOL}.limits": (TABLES["limits"], "What a job gets that asks for nothing."),
+    f"{POOL}.maximum": (TABLES["maximum"], "What a job may ask for."),
+    f"{POOL}.scale": (TABLES["scale"], "How this pool follows its load."),
+}
+# Keys that have no default, or one that follows from the host or from other keys: a value that could be
+# there.  All of them together are a configuration that can be served.
+EXAMPLES = {
+    "target.data": '"/var/lib/iosd"',
+    "target.ssd": '"/mnt/ssd/iosd"',
+    "target.allow": '["127.0.0.1"]',
+    "target.chap_user": '"alice"',
+    "target.chap_secret_file": '"/etc/iosd/chap_secret"',
+    "target.uid": "64733",
+    "target.workers": "4",
+    "target.log_format": '"text"',
+    "target.log_level": '"info"',
+    "target.memory_budget": '"4GiB"',
+    "manager.state": '"/var/lib/iosd-manager"',
+    "manager.keys": '"/etc/iosd/keys"',
+    "manager.http": '"127.0.0.1:9464"',
+    f"{POOL}.max": "4",
+    f"{POOL}.min": "4",
+    f"{POOL}.warm_spare": "5",
+    f"{POOL}.packages": '"numpy"',
+    f"{POOL}.preload": '["numpy"]',
+    f"{POOL}.limits.cpu": '"60s"',
+    f"{POOL}.maximum.mem": '"1GiB"',
+}
+HEAD = """\
+# /etc/iosd/iosd.toml -- what a target is served with; iosd.toml(5) tells of each key.
+# `osd config check` says what serving with this file would do, `osd config show --origin` where each
+# value comes from.  A pool may have a file of its own, pools.d/NAME.toml beside this one.
+#
+# Everything is commented out.  What stands there is the default, or an example where there is none or
+# where it depends on the host.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A key: its table, name and meaning, and a value as it would be written.
+
+    Attributes:
+        default: whether the value is what holds where nothing is said, on every host.
+    """
+
+    section: str
+    name: str
+    meaning: str
+    value: str
+    default: bool
+
+
+def _defaults() -> dict[str, str]:
+    with tempfile.NamedTemporaryFile(suffix=".toml") as empty:
+        found = settings_of(load(Path(empty.name)))
+        return {
+            name: written(name, setting.value)
+            for name, setting in found
+            if setting.value is not None
+        }
+
+
+def rows() -> Iterator[Row]:
+    """All keys, table by table."""
+    defaults = _defaults()
+    for section, (keys, _) in SECTIONS.items():
+        for key in keys:
+            name = f"{section}.{key.name}"
+            example = EXAMPLES.get(name)
+            value = example if example is not None else defaults.get(name, "")
+            if not value and key.default is None:
+                value = "false"  # a flag of `osd target serve`
+            yield Row(section, key.name, key.meaning, value, example is None)
+
+
+ROWS = tuple(rows())
+
+
+def default_file() -> str:
+    """The file that is installed."""
+    parts = [HEAD]
+    for section, (_, about) in SECTIONS.items():
+        parts.append(f"\n# {about}\n#[{section}]\n")
+        parts += [
+            f"\n# {row.meaning}\n#{row.name} = {row.value}\n"
+            for row in ROWS
+            if row.section == section
+        ]
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    print(default_file(), end="")
