@@ -80,6 +80,7 @@ PACKAGES = [
         ("osd", "pyosd/_alias"),
         ("scheduler", "scheduler"),
         ("scheduler.admin", "scheduler/admin"),
+        ("scheduler.admin.console", "scheduler/admin/console"),
         ("scheduler.store_tools", "scheduler/store_tools"),
     )
     if (ROOT / folder).is_dir()
@@ -96,13 +97,20 @@ setup(
     python_requires=">=3.11",
     packages=PACKAGES,
     package_dir={"osd": "pyosd/_alias"},
-    package_data={"pyosd": ["py.typed", "*.pyi"], "osd": ["*.pyi"], "scheduler": ["py.typed"]},
+    package_data={
+        "pyosd": ["py.typed", "*.pyi"],
+        "osd": ["*.pyi"],
+        "scheduler": ["py.typed"],
+        "scheduler.admin.console": ["static/*"],
+    },
     ext_modules=TREES,
     cmdclass={"build_ext": BuildCMake},
     install_requires=[
         "click>=8.1",
         "rich>=13",
         "pyzmq>=24",  # the resource manager and its administrators; Debian 12 has 24
+        # The manager's metrics, health and console; Debian 12 has 0.16 and 3.8.
+        *("prometheus-client>=0.16", "aiohttp>=3.8"),
         # Berkeley DB 5.3 for the offline tools: libdb5.3-dev; the second where the first, which is
         # no longer developed, does not build.
         "bsddb3==6.2.9; python_version < '3.12'",
@@ -111,6 +119,7 @@ setup(
     extras_require={
         "dev": [
             *("hypothesis>=6.70", "mypy>=1.8", "pytest>=8", "pytest-timeout>=2.2", "ruff>=0.4"),
+            *("pyyaml>=6", "types-PyYAML>=6", "selenium>=4.16"),  # alert rules; the console's page
             *("numpy>=1.26", "pandas>=2.1"),  # objects are files to them, which tests try
         ],
         # Only to measure against; `make bench` installs it, nothing else needs it.

@@ -134,6 +134,8 @@ install)
 		place "$prefix/lib/iosd/man/$page" "$prefix/share/man/$page"
 	done
 	units
+	put packaging/prometheus/iosd.rules.yml "$prefix/share/iosd/iosd.rules.yml"
+	put packaging/grafana/iosd.json "$prefix/share/iosd/iosd.json"
 	place "$prefix/lib/iosd/scheduler/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
 	configuration
 	echo "installed $root/bin/osd"

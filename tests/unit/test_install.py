@@ -91,6 +91,8 @@ def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
     assert "complete" in (prefix / "share/fish/vendor_completions.d/osd.fish").read_text()
     for page in ("man1/osd.1", "man1/osd-exec.1", "man7/iosd-reasons.7"):
         assert (prefix / "share/man" / page).read_text().startswith(".TH ")
+    for name in ("iosd.rules.yml", "iosd.json"):
+        assert "iosd_head_errors_total" in (prefix / "share/iosd" / name).read_text()
     run(osd, "config", "check", top / "etc/iosd/iosd.toml", cwd=top)
     check_units(prefix)
     assert "hello" in run("bash", "-euc", SERVE_AND_RUN, "bash", osd, cwd=top)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A SNAPSHOT made by hand from docs/control.md, for tests of how figures are shown."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+__all__ = ["snapshot"]
+
+BOUNDS = [0.001, 0.01, 0.1, 1]
+
+
+def timed(*counts: int) -> dict[str, Any]:
+    return {"counts": list(counts), "sum": round(sum(counts) * 0.05, 6)}
+
+
+def pool(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "mode": "running",
+        "queued": 3,
+        "busy": 2,
+        "active": 4,
+        "oldest": 1.25,
+        "memory_used": 1 << 20,
+        "memory_reserved": 1 << 30,
+        "finished": [
+            {"state": "COMPLETED", "reason": 0, "count": 90},
+            {"state": "FAILED", "reason": 201, "count": 10},
+        ],
+        "queue_seconds": timed(50, 30, 15, 5, 0),
+        "start_seconds": timed(100, 0, 0, 0, 0),
+        "run_seconds": timed(0, 90, 9, 0, 1),
+        "cancel_seconds": timed(0, 0, 0, 0, 0),
+        "cpu_seconds": 4.5,
+        "sandboxes": {"ready": 5, "taken": 2, "spawning": 0},
+        "sandbox_starts": 107,
+        "sandbox_exits": {"done": 99, "killed": 1},
+        "sandbox_recycled": {"idle": 2},
+    }
+
+
+WHOLE: dict[str, Any] = {
+    "schema": "iosd.control/1",
+    "target": {"boot": "00ff", "version": "0.1.0", "monotonic": 17.5, "wall": 1.7e9},
+    "bounds": BOUNDS,
+    "shedding": False,
+    "workers": {"count": 8, "busy": 1, "queued": 0, "oldest": 0},
+    "commands": [
+        {"command": "READ", "status": "good", "count": 1000},
+        {"command": "READ", "status": "no_object", "count": 2},
+        {"command": "EXEC", "status": "good", "count": 100},
+    ],
+    "command_seconds": {"read": timed(1002, 0, 0, 0, 0), "exec": timed(0, 60, 40, 0, 0)},
+    "store": {"recovery": 0.02},
+    "transactions": {"count": 500, "aborted": {"deadlock": 3}, "seconds": timed(490, 10, 0, 0, 0)},
+    "jobs": {
+        "refused": {"queue": 4, "shedding": 0},
+        "retried": [{"reason": 401, "count": 1}],
+    },
+    "rejected": {"length": 1},
+    "proxy_calls": [{"command": "READ", "status": "good", "count": 7}],
+    "proxy_call_seconds": {"read": timed(7, 0, 0, 0, 0)},
+    "heads": [{"tier": "ssd", "bytes": 4096, "reads": 9, "writes": 8, "errors": 0}],
+    "faults": False,
+    "pools": [pool("default"), pool("numpy")],
+}
+
+
+def snapshot() -> dict[str, Any]:
+    """One that has something for every metric, to be changed at will."""
+    return copy.deepcopy(WHOLE)
