@@ -12,18 +12,24 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import click
 
 from scheduler.admin import places
 from scheduler.admin.places import Place
-from scheduler.events import Bounds
+from scheduler.config import DEFAULT_FILE
 from scheduler.key_requests import key_methods
 from scheduler.keys import Keys, KeysError
-from scheduler.manager import Manager, Target
+from scheduler.link import Timing
+from scheduler.managed import Target
+from scheduler.manager import Manager
+from scheduler.policy import Policy
 from scheduler.requests import Requests
+from scheduler.schema import ConfigError, Setting
 from scheduler.server import Server, ServerError, make_pair
+from scheduler.settings import Settings, configured, served
 from scheduler.state_store import FolderLock, StateError, StateStore
 
 __all__ = ["main"]
@@ -31,19 +37,22 @@ __all__ = ["main"]
 LOG = logging.getLogger("iosd.manager")
 
 EXIT_FAILED = 1
+EXIT_CONFIG = 78
 STANDBY_S = 0.5  # between two looks whether the other manager has gone
 STATE = Path("/var/lib/iosd-manager")
 LISTEN = "ipc:///run/iosd/manager.sock"
 
 
 @dataclass(frozen=True)
-class Settings:
+class Options:
     """What the command line says.
 
     Attributes:
         targets: name and control socket of each.
         listen: endpoints.
         announce: the file that says where we are (admin/places.py).
+        config: of the targets whose supervisor does not say what it serves.
+        cgroup: of the sandboxes; None: not looked at.
     """
 
     targets: dict[str, Path]
@@ -51,6 +60,8 @@ class Settings:
     keys: Path
     listen: Sequence[str]
     announce: Path
+    config: Path | None = None
+    cgroup: Path | None = None
 
 
 def notify(words: str) -> None:
@@ -77,13 +88,13 @@ async def wait_turn(lock: FolderLock) -> None:
     LOG.warning("the other manager is gone, going on in its place")
 
 
-def announce(settings: Settings, manager: Manager, keys: Keys) -> Place | None:
+def announce(options: Options, manager: Manager, keys: Keys) -> Place | None:
     """Say where administrators of this host find us; None: it cannot be said."""
     fields = {"schema": places.SCHEMAS[places.MANAGER], "pid": os.getpid(), "url": manager.url}
     fields |= {"key": keys.server.public, "key_file": str(keys.local.resolve())}
-    fields |= {"targets": [*settings.targets], "started": round(manager.started * 1000)}
+    fields |= {"targets": [*options.targets], "started": round(manager.started * 1000)}
     try:
-        place = Place(settings.announce)
+        place = Place(options.announce)
         place.write(fields)
     except OSError as error:
         LOG.warning("administrators must say --manager %s: %s", manager.url, error)
@@ -91,52 +102,103 @@ def announce(settings: Settings, manager: Manager, keys: Keys) -> Place | None:
     return place
 
 
-async def manage(settings: Settings, stop: asyncio.Event, reload: asyncio.Event) -> None:
-    """Run until `stop`."""
-    keys = Keys(settings.keys, make_pair)
-    manager = Manager(
-        StateStore(settings.state), [Target(name, Bounds()) for name in settings.targets]
-    )
-    keeping = key_methods(keys, lambda change: manager.stored(manager.store.change, [change]))
-    place: Place | None = None
-    server = Server(keys, Requests([*manager.methods(), *keeping]).answer)
-    try:
-        for wrong in keys.reload():
-            LOG.warning("%s", wrong)
-        for endpoint in server.bind(settings.listen):
+def configuration(name: str, options: Options) -> dict[str, Setting]:
+    """Of a target.  Raises: ConfigError."""
+    found = served(name)
+    return configured(options.config) if found is None else found
+
+
+class Process:
+    """The manager, its server and its keys, from start to stop."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.keys = Keys(options.keys, make_pair)
+        configurations = {name: configuration(name, options) for name in options.targets}
+        self.manager = Manager(StateStore(options.state))
+        who = f"iosd-manager {metadata.version('iosd')}, process {os.getpid()}"
+        for name, path in options.targets.items():
+            settings = Settings(configurations[name], self.manager.store.overrides(name))
+            log, cgroup = self.manager.log, options.cgroup
+            target = Target(name, path, who, settings, Policy, log, Timing(), cgroup)
+            self.manager.add(target)
+        keeping = key_methods(self.keys, self.manager.logged)
+        self.server = Server(self.keys, Requests([*self.manager.methods(), *keeping]).answer)
+        self.place: Place | None = None
+
+    def listen(self) -> None:
+        """Say where.  Raises: ServerError."""
+        self._read_keys()
+        for endpoint in self.server.bind(self.options.listen):
             LOG.info("listening at %s", endpoint)
-        manager.url = server.endpoints[0]
-        place = announce(settings, manager, keys)
-        serving = asyncio.create_task(server.run())
+        self.manager.url = self.server.endpoints[0]
+        self.place = announce(self.options, self.manager, self.keys)
+
+    def _read_keys(self) -> None:
+        for wrong in self.keys.reload():
+            LOG.warning("%s", wrong)
+
+    def reload(self) -> None:
+        """Read keys and configuration again; what is wrong changes nothing."""
+        self._read_keys()
+        for name, target in self.manager.targets.items():
+            try:
+                base = configuration(name, self.options)
+            except ConfigError as error:
+                LOG.error("configuration of %s stays as it is: %s", name, error)
+                continue
+            target.use(Settings(base, target.settings.overrides.values()))
+        LOG.info("keys and configuration have been read again")
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.server.run())
+            group.create_task(self.manager.run())
+
+    def close(self) -> None:
+        """The end."""
+        self.server.close()
+        self.manager.close()
+        if self.place is not None:
+            self.place.close()
+
+
+async def manage(options: Options, stop: asyncio.Event) -> None:
+    """Run until `stop`."""
+    process = Process(options)
+    try:
+        process.listen()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, process.reload)
+        running = asyncio.create_task(process.run())
         notify("READY=1\nSTATUS=managing")
         ending = asyncio.create_task(stop.wait())
-        await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
-        for task in (serving, ending):
+        for task in (running, ending):
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await serving
+            await running
     finally:
-        server.close()
-        manager.close()
-        if place is not None:
-            place.close()
+        process.close()
 
 
-async def run(settings: Settings) -> None:
+async def run(options: Options) -> None:
     """All of the process's life."""
-    stop, reload = asyncio.Event(), asyncio.Event()
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, reload.set)
-    lock = FolderLock(settings.state)
+    loop.add_signal_handler(
+        signal.SIGHUP, lambda: None
+    )  # nothing has been read that could be again
+    lock = FolderLock(options.state)
     turn = asyncio.create_task(wait_turn(lock))
     ending = asyncio.create_task(stop.wait())
     await asyncio.wait((turn, ending), return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
         turn.result()
-        await manage(settings, stop, reload)
+        await manage(options, stop)
     for task in (turn, ending):
         task.cancel()
     lock.close()
@@ -187,12 +249,24 @@ class TargetSocket(click.ParamType[tuple[str, Path]]):
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that says where it is.  [default: /run/iosd/manager-PID.json, or below IOSD_RUN]",
 )
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"Configuration of targets that 'osd target serve' does not serve.  [{DEFAULT_FILE}]",
+)
+@click.option(
+    "--cgroup",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Of the sandboxes: its pressure is shown beside the host's.",
+)
 def main(
     targets: tuple[tuple[str, Path], ...],
     state: Path,
     keys: Path | None,
     listen: tuple[str, ...],
     announced: Path | None,
+    config: Path | None,
+    cgroup: Path | None,
 ) -> None:
     """Manage the resources of targets: workers and pools follow the load.
 
@@ -202,12 +276,13 @@ def main(
         raise click.UsageError("two targets of one name: write --target NAME=SOCKET")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     place = announced or places.own_path(places.MANAGER)
-    settings = Settings(dict(targets), state, keys or state / "keys", listen, place)
+    own = keys or state / "keys"
+    options = Options(dict(targets), state, own, listen, place, config, cgroup)
     try:
-        asyncio.run(run(settings))
-    except (KeysError, ServerError, StateError) as error:
+        asyncio.run(run(options))
+    except (ConfigError, KeysError, ServerError, StateError) as error:
         click.echo(f"iosd-manager: {error}", err=True)
-        sys.exit(EXIT_FAILED)
+        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The resource manager: its targets, and what it answers of them.
+"""The resource manager: its targets, what it keeps, and what it answers (docs/control.md).
 
 Others look at a `Manager` through `status`, `changes` and `history`, and at each of `targets` for its
 last reading (`snapshot`, as the target sent it; `load`, as the policy sees it).  One event loop; the
@@ -9,92 +9,95 @@ state store works in a thread of its own.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import functools
+import logging
 import os
+import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from scheduler.events import Bounds, Load, Scale
+from scheduler.changes import Changes
+from scheduler.events import Mode
+from scheduler.limited import Limited
+from scheduler.link import LOST, LinkLost, NoAnswer
+from scheduler.managed import Target
+from scheduler.messages import FrameError, TargetError
 from scheduler.requests import Method, Refusal, Request
-from scheduler.schema import Key, count, text
-from scheduler.state_store import StateStore
+from scheduler.schema import Key, count, flag, text, texts
+from scheduler.state_store import LEVELS, Change, Override, StateStore, merge
 
-__all__ = ["Manager", "Target"]
+__all__ = ["Manager"]
+
+LOG = logging.getLogger("iosd.manager")
 
 T = TypeVar("T")
-TARGET = Key("target", text, None, "its name; may be left out where there is one")
+
+FLUSH_S = 0.5  # that a change of the policy waits for others before it is written
+USAGE_S = 30.0  # between two times that usage is kept: a target that dies takes that much with it
+LOG_MOST = 10_000  # changes that wait to be written, where they cannot be
+STEPS_S, _ = LEVELS[0]
+NOW = ("queued", "running")  # of a principal's usage: not sums
+SHARES = ("weight", "queue", "at_once")
 
 
-class Target:
-    """One target as the manager knows it.
+def table(value: Any) -> dict[str, Any]:
+    """Keys with values, one at least."""
+    if not isinstance(value, dict) or not value or not all(isinstance(key, str) for key in value):
+        raise ValueError("an object of keys with values, not empty")
+    return value
 
-    Attributes:
-        name: as administrators say it.
-        role: ours at the target: "manager", "standby", or "lost" while there is no connection.
-        boot: of the run of the target; None: not known yet.
-        snapshot: the last reading as it came; None: none yet.
-        load: the same as the policy sees it; at: when it came, in seconds since 1970.
-    """
 
-    def __init__(self, name: str, bounds: Bounds) -> None:
-        self.name = name
-        self.bounds = bounds
-        self.role = "lost"
-        self.trouble = "not connected yet"
-        self.boot: str | None = None
-        self.snapshot: dict[str, Any] | None = None
-        self.load: Load | None = None
-        self.at = 0.0
-        self.reasons: dict[str, dict[str, Any]] = {}  # by what: "workers", "pool NAME"
+def name(value: Any) -> str:
+    """A text of at most 128 bytes."""
+    if len(text(value).encode()) > 128:
+        raise ValueError("a text of at most 128 bytes")
+    return text(value)
 
-    def status(self) -> dict[str, Any]:
-        """As `status` answers it."""
-        known: dict[str, Any] = {
-            "name": self.name,
-            "role": self.role,
-            "boot": self.boot,
-            "trouble": self.trouble,
-        }
-        if self.load is None:
-            return known
-        load = dataclasses.asdict(self.load)
-        least, most = self.bounds.workers
-        scale = dataclasses.asdict(self.bounds.workers_scale)
-        workers = {**load["workers"], "min": least, "max": most, "scale": scale}
-        pools = [
-            {
-                **pool,
-                "scale": dataclasses.asdict(self.bounds.pools.get(pool["name"], Scale())),
-                **self.reasons.get(f"pool {pool['name']}", {}),
-            }
-            for pool in load["pools"]
-        ]
-        return known | {
-            "at": round(self.at * 1000),
-            "workers": workers | self.reasons.get("workers", {}),
-            "pressure": load["pressure"],
-            "shedding": load["shedding"],
-            "pools": pools,
-        }
+
+TARGET = Key("target", name, None, "its name; may be left out where there is one")
+POOL = Key("pool", name, None, "its name")
+COUNT = count(0, 64)
+AUTO = Key("auto", flag, None, "follow the load")
+MOST = Key("most", count(1, 10_000), 100, "rows at most")
 
 
 class Manager:
-    """All of it.  Whoever makes one closes it."""
+    """All of it.  Whoever makes one closes it; `run` in between."""
 
-    def __init__(self, store: StateStore, targets: Iterable[Target]) -> None:
+    def __init__(self, store: StateStore) -> None:
         self.store = store
         self.thread = ThreadPoolExecutor(1, "state")
-        self.targets = {target.name: target for target in targets}
+        self.targets: dict[str, Target] = {}
         self.started = time.time()
         self.url = ""  # of the first endpoint
+        self.unwritten: list[Change] = []
+        self.warnings = Limited(LOG)
+
+    def add(self, target: Target) -> None:
+        """Look after this one, too; before `run`."""
+        target.synced = self.store.boot(target.name)
+        self.targets[target.name] = target
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for target in self.targets.values():
+                group.create_task(target.run())
+            group.create_task(self._every(FLUSH_S, self._write))
+            group.create_task(self._every(STEPS_S, self._keep_loads))
+            group.create_task(self._every(USAGE_S, self._keep_usage))
 
     def close(self) -> None:
         """Everything is kept; nothing may be called any more."""
         self.thread.shutdown()
+        try:
+            if self.unwritten:
+                self.store.change(self.unwritten)
+        except sqlite3.Error as error:
+            LOG.warning("%d changes are not in the log: %s", len(self.unwritten), error)
         self.store.close()
 
     async def stored(self, call: Callable[..., T], *values: Any, **named: Any) -> T:
@@ -111,6 +114,86 @@ class Manager:
             raise Refusal("no-such-target", wrong, f"there are: {', '.join(self.targets)}")
         return self.targets[name]
 
+    # ---- what is kept ----
+
+    async def _every(self, seconds: float, keep: Callable[[], Any]) -> NoReturn:
+        """A store that cannot be written keeps nobody from work."""
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await keep()
+            except sqlite3.Error as error:
+                self.warnings.warning("cannot write %s: %s", self.store.path, error)
+
+    def log(self, change: Change) -> None:
+        """For the log of changes, soon."""
+        self.unwritten.append(change)
+        if len(self.unwritten) > LOG_MOST:
+            self.unwritten = self.unwritten[LOG_MOST // 2 :]
+            self.warnings.warning("changes are lost that could not be written")
+
+    async def _write(self) -> None:
+        batch, self.unwritten = self.unwritten, []
+        if not batch:
+            return
+        try:
+            await self.stored(self.store.change, batch)
+        except sqlite3.Error:
+            self.unwritten = [*batch, *self.unwritten]
+            raise
+        for target in self.targets.values():
+            if target.synced is not None:
+                await self.stored(self.store.put_boot, target.name, target.synced)
+
+    async def _keep(
+        self, changes: Sequence[Change], put: Sequence[Override], drop: Sequence[Override]
+    ) -> None:
+        """What an administrator has changed; when it returns, it is on the disk."""
+        batch, self.unwritten = self.unwritten, []
+        try:
+            await self.stored(self.store.change, batch)
+            batch = []
+            await self.stored(self.store.change, changes, put, drop)
+        except sqlite3.Error as error:
+            self.unwritten = [*batch, *changes, *self.unwritten]
+            raise Refusal(
+                "failed",
+                f"it was done, and cannot be kept: {error}",
+                f"it holds until the target is restarted; make room at {self.store.path.parent}",
+            ) from None
+        for each in changes:
+            LOG.info("%s: %s by %s: %s -> %s", each.target, each.what, each.by, each.was, each.now)
+
+    async def logged(self, change: Change) -> None:
+        """A change that is about no target; when it returns, it is on the disk."""
+        await self._keep([change], [], [])
+
+    async def _keep_loads(self) -> None:
+        for target in self.targets.values():
+            samples, target.samples = target.samples, []
+            if samples:
+                load = merge(samples)
+                await self.stored(self.store.put_load, target.name, time.time(), load)
+
+    async def _keep_usage(self) -> None:
+        for target in self.targets.values():
+            await self._usage(target)
+
+    async def _usage(self, target: Target) -> dict[str, dict[str, Any]]:
+        """Keep and return what principals have used in this run of the target; {}: it cannot be asked."""
+        boot = target.link.boot
+        if target.link.role == LOST or boot is None:
+            return {}
+        try:
+            rows = await target.usage()
+        except (LinkLost, NoAnswer, FrameError, TargetError) as error:
+            self.warnings.warning("%s: usage: %s", target.name, error)
+            return {}
+        if target.link.boot == boot:
+            sums = {name: sums_of(row) for name, row in rows.items()}
+            await self.stored(self.store.put_usage, target.name, boot, sums)
+        return rows
+
     # ---- what is answered ----
 
     def status(self) -> dict[str, Any]:
@@ -123,6 +206,7 @@ class Manager:
         self, target: str | None = None, since: int = 0, most: int = 100
     ) -> list[dict[str, Any]]:
         """The newest lines of the log of changes with an id above `since`, oldest first."""
+        await self._write()
         found = await self.stored(self.store.changes, target, since, most)
         return [each.fields() for each in found]
 
@@ -133,15 +217,31 @@ class Manager:
         name = self.target(target).name
         return await self.stored(self.store.history, name, since, step, most)
 
+    async def usage(self, target: str | None = None) -> list[dict[str, Any]]:
+        """What principals have used in all runs of a target, and their shares and jobs now."""
+        found = self.target(target)
+        now = await self._usage(found)
+        sums = await self.stored(self.store.usage, found.name)
+        rows = []
+        for who in sorted({*sums, *now}):
+            here = now.get(who, {})
+            row = {"name": who, **{key: here.get(key) for key in SHARES}}
+            row |= {key: here.get(key, 0) for key in NOW}
+            rows.append(row | sums.get(who, {}))
+        return rows
+
+    # ---- the table ----
+
     def methods(self) -> list[Method]:
         """The rows of docs/control.md."""
+        changes = Changes(self._keep)
 
         async def status(request: Request) -> Any:
             found = self.status()
             found["manager"] |= {"you": request.client.name, "role": request.client.role}
             return found
 
-        async def changes(request: Request) -> Any:
+        async def log(request: Request) -> Any:
             values = request.params
             name = values["target"] and self.target(values["target"]).name
             return {"changes": await self.changes(name, values["since"], values["most"])}
@@ -150,13 +250,84 @@ class Manager:
             values = dict(request.params)
             return {"loads": await self.history(**values | {"since": values["since"] / 1000})}
 
+        async def usage(request: Request) -> Any:
+            return {"principals": await self.usage(request.params["target"])}
+
+        async def show(request: Request) -> Any:
+            return {"settings": self.target(request.params["target"]).settings.show()}
+
+        def of(run: Callable[..., Any], *more: Any) -> Callable[[Request], Any]:
+            """A change of one target."""
+            return lambda request: run(self.target(request.params["target"]), request, *more)
+
+        def change(
+            name: str, run: Callable[[Request], Any], keys: Sequence[Key], *required: str
+        ) -> Method:
+            return Method(name, run, keys, required, changes=True)
+
+        pool, sizes = (
+            (TARGET, POOL),
+            (AUTO, Key("min", COUNT, None, ""), Key("max", COUNT, None, "")),
+        )
         since = Key(
             "since", count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970"
         )
-        most = Key("most", count(1, 10_000), 100, "rows at most")
-        step = Key("step", count(1, 1 << 31), 10, "seconds between rows")
+        step = Key("step", count(1, 1 << 31), STEPS_S, "seconds between rows")
+        shares = (
+            Key("weight", count(1, 1000), None, "of its share"),
+            Key("queue", count(0, 10_000), None, "jobs waiting; 0: the default"),
+            Key("at_once", count(0, 10_000), None, "running; 0: no cap"),
+        )
         return [
             Method("status", status),
-            Method("changes", changes, (TARGET, since, most)),
-            Method("history", history, (TARGET, since, step, most)),
+            change(
+                "pool.set",
+                of(changes.pool_set),
+                (*pool, Key("values", table, None, "")),
+                "pool",
+                "values",
+            ),
+            change(
+                "pool.scale",
+                of(changes.pool_scale),
+                (*pool, Key("active", COUNT, None, ""), *sizes),
+                "pool",
+            ),
+            change("pool.drain", of(changes.pool_mode, Mode.DRAINING), pool, "pool"),
+            change("pool.resume", of(changes.pool_mode, Mode.RUNNING), pool, "pool"),
+            change("pool.pause", of(changes.pool_mode, Mode.PAUSED), pool, "pool"),
+            change("pool.recycle", of(changes.pool_recycle), pool, "pool"),
+            change(
+                "pool.reset", of(changes.pool_reset), (*pool, Key("keys", texts, None, "")), "pool"
+            ),
+            Method("pool.usage", usage, (TARGET,)),
+            change(
+                "principal.set",
+                of(changes.principal_set),
+                (TARGET, Key("principal", name, None, ""), *shares),
+                "principal",
+            ),
+            change(
+                "workers.set",
+                of(changes.workers_set),
+                (
+                    TARGET,
+                    AUTO,
+                    *(Key(word, count(1, 64), None, "") for word in ("count", "min", "max")),
+                ),
+            ),
+            Method("config.show", show, (TARGET,)),
+            Method("changes", log, (TARGET, since, MOST)),
+            Method("history", history, (TARGET, since, step, MOST)),
         ]
+
+
+def sums_of(row: dict[str, Any]) -> dict[str, Any]:
+    """What of a principal's usage is a sum since the target started."""
+    return {
+        key: value
+        for key, value in row.items()
+        if key not in (*NOW, *SHARES)
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+    }

@@ -3,6 +3,7 @@
 
     overrides   what administrators have set, until they set it otherwise
     changes     who changed what, when and why; the newest 100,000
+    boots       the run of each target that has been told the overrides
     usage       of each principal, summed over the runs of its target
     history     loads of the past, thinned: rows every 10 s for 6 h, every minute for 3 d, every
                 quarter of an hour for 90 d (LEVELS), which is at most 15,120 rows a target
@@ -44,6 +45,7 @@ CREATE TABLE overrides (target TEXT, kind TEXT, name TEXT, key TEXT, value TEXT 
     by TEXT NOT NULL, why TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (target, kind, name, key));
 CREATE TABLE changes (id INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, at REAL NOT NULL,
     pool TEXT, what TEXT NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, was TEXT, now TEXT);
+CREATE TABLE boots (target TEXT PRIMARY KEY, boot TEXT NOT NULL);
 CREATE INDEX changes_of ON changes (target, id);
 CREATE TABLE usage (target TEXT, boot TEXT, principal TEXT, sums TEXT NOT NULL,
     PRIMARY KEY (target, boot, principal));
@@ -269,7 +271,17 @@ class StateStore:
             found.append(Change(name, what, by, why, one, other, pool, at, serial))
         return found[::-1]
 
-    # ---- usage ----
+    # ---- runs of targets, and usage ----
+
+    def boot(self, target: str) -> str | None:
+        """The run of the target in which everything was set that administrators have set."""
+        found = self.database.execute("SELECT boot FROM boots WHERE target = ?", (target,))
+        row = found.fetchone()
+        return None if row is None else str(row[0])
+
+    def put_boot(self, target: str, boot: str) -> None:
+        """All is set in that run."""
+        self.database.execute("INSERT OR REPLACE INTO boots VALUES (?, ?)", (target, boot))
 
     def put_usage(self, target: str, boot: str, usage: Mapping[str, Mapping[str, int]]) -> None:
         """What principals have used since the target started; replaces what was put of this boot.
@@ -377,26 +389,28 @@ def added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in {**one, **other}}
 
 
+def mean(values: Sequence[float]) -> float:
+    """To four digits."""
+    return round(sum(values) / len(values), 4)
+
+
+# key -> what of several values stands for all; others: the last
 KEEP: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "last": lambda values: values[-1],
-    "most": max,
-    "mean": lambda values: round(sum(values) / len(values), 4),
+    **dict.fromkeys(("busy", "cpu", "memory", "io"), mean),
+    **dict.fromkeys(("queued", "oldest"), max),
 }
 
 
 def merge(loads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One row of several, tables within tables.
-
-    A key says how: those that end in _most keep the largest, in _mean the mean, others the last.
-    """
-    names = list(dict.fromkeys(name for load in loads for name in load))
+    """One row of several, key by key, tables within tables."""
     merged: dict[str, Any] = {}
-    for name in names:
+    for name in dict.fromkeys(name for load in loads for name in load):
         values = [load[name] for load in loads if load.get(name) is not None]
+        tables = [each for each in values if isinstance(each, dict)]
         if not values:
             merged[name] = None
-        elif isinstance(values[-1], dict):
-            merged[name] = merge([each for each in values if isinstance(each, dict)])
+        elif tables:
+            merged[name] = merge(tables)
         else:
-            merged[name] = KEEP.get(name.rsplit("_", 1)[-1], KEEP["last"])(values)
+            merged[name] = KEEP[name](values) if name in KEEP else values[-1]
     return merged

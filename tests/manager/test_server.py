@@ -15,13 +15,10 @@ import zmq
 import zmq.asyncio
 import zmq.auth
 
-from scheduler.events import Bounds
 from scheduler.keys import ADMIN, LOCAL, Client, KeyPair, Keys, KeysError, read_key, write_key
-from scheduler.manager import Manager, Target
 from scheduler.requests import SCHEMA, Method, Request, Requests
 from scheduler.schema import Key, count
 from scheduler.server import MESSAGE_MOST, Server, ServerError, make_pair
-from scheduler.state_store import StateStore
 
 DEADLINE_S = 10.0
 
@@ -262,24 +259,3 @@ def test_endpoints_that_cannot_be(tmp_path: Path) -> None:
         server.close()
 
     asyncio.run(run())
-
-
-@in_loop
-async def test_status_of_the_manager(folder: Path) -> None:
-    manager = Manager(StateStore(folder), [Target("one", Bounds()), Target("two", Bounds())])
-    async with served(folder, Requests(manager.methods()).answer) as (_, dial):
-        caller = dial()
-        status = (await caller.ask("status"))["result"]
-        assert [(each["name"], each["role"]) for each in status["targets"]] == [
-            ("one", "lost"),
-            ("two", "lost"),
-        ]
-        assert (await caller.ask("changes"))["result"] == {"changes": []}
-        error = (await caller.ask("history"))["error"]
-        assert error == {
-            "code": "no-such-target",
-            "message": "say which target",
-            "remedy": "there are: one, two",
-        }
-        assert (await caller.ask("history", target="one"))["result"] == {"loads": []}
-    manager.close()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,14 +96,14 @@ def test_principals_are_bounded(store: StateStore, monkeypatch: pytest.MonkeyPat
 def test_history_is_thinned(store: StateStore) -> None:
     end = 3 * 3600
     for at in range(0, end, 10):
-        pool = {"busy_mean": at % 60 / 10, "queued_most": at, "ended": at}
+        pool = {"busy": at % 60 / 10, "queued": at, "ended": at}
         store.put_load("t", at, {"pools": {"default": pool}})
     fine, minutes, quarters = (store.history("t", 0, step, 10_000) for step, _ in LEVELS)
     assert [row["at"] for row in fine] == list(range(0, end * 1000, 10_000))
     assert [row["at"] for row in minutes] == list(range(0, (end - 60) * 1000, 60_000))
     assert [row["at"] for row in quarters] == list(range(0, (end - 900) * 1000, 900_000))
-    assert minutes[5]["pools"]["default"] == {"busy_mean": 2.5, "queued_most": 350, "ended": 350}
-    assert quarters[1]["pools"]["default"]["queued_most"] == 1790
+    assert minutes[5]["pools"]["default"] == {"busy": 2.5, "queued": 350, "ended": 350}
+    assert quarters[1]["pools"]["default"]["queued"] == 1790
     assert store.history("t", 0, 20, most=3) == fine[-3:]
 
 
@@ -117,13 +118,12 @@ def test_history_is_bounded(store: StateStore, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_merge() -> None:
-    assert merge(
-        [{"a_most": 1, "b": None}, {"a_most": 3, "c_mean": 1}, {"a_most": 2, "c_mean": 2}]
-    ) == {
-        "a_most": 3,
-        "b": None,
-        "c_mean": 1.5,
-    }
+    loads: list[dict[str, Any]] = [
+        {"queued": 1, "io": None},
+        {"queued": 3, "busy": 1},
+        {"queued": 2, "busy": 2, "ended": 9},
+    ]
+    assert merge(loads) == {"queued": 3, "io": None, "busy": 1.5, "ended": 9}
 
 
 def test_damaged_file_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,6 +158,7 @@ WRITER = """
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from scheduler.state_store import Change, Override, StateStore
 store = StateStore(Path(sys.argv[1]))
 for n in range(10**9):

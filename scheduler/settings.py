@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What holds for a target: its configuration, and what administrators have set since.
+
+Keys are full names, `pools.default.max`, `manager.workers.min`, `target.memory_budget`; values are texts as
+they stand in a file.  Pure but for reading the configuration.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from scheduler.admin import places
+from scheduler.config import MANAGER_KEYS, MANAGER_TABLES, OWN_KEYS, TARGET_KEYS, Config, load
+from scheduler.events import Bounds, Scale
+from scheduler.live import LIVE_KEYS, show_value
+from scheduler.schema import Key, Setting, count
+from scheduler.state_store import Override
+
+__all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "served"]
+
+POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
+TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
+TABLE |= {WORKERS: "manager.workers.{key}"}
+COUNT = Key("count", count(1, 64), None, "threads that run commands")
+KEYS: dict[str, Key] = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
+KEYS |= {
+    f"manager.{table}.{key.name}": key for table, keys in MANAGER_TABLES.items() for key in keys
+}
+SECRET = ("chap_secret_file",)
+MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
+
+
+def configured(path: Path | None) -> dict[str, Setting]:
+    """What a file says, or the system's where it is there.  Raises: ConfigError."""
+    return dict(_texts(load(path)))
+
+
+def _texts(config: Config) -> Iterator[tuple[str, Setting]]:
+    for table, settings in (("target", config.target), ("manager", config.manager)):
+        for name, setting in settings.items():
+            key = KEYS.get(f"{table}.{name}")
+            if setting.value is not None and key is not None and name not in SECRET:
+                yield f"{table}.{name}", Setting(_text(key.show(setting.value)), setting.origin)
+    for pool in config.pools:
+        for name, setting in pool.settings.items():
+            if setting.value is None:
+                continue
+            shown = show_value(name, setting.value) if name in LIVE_KEYS else _text(setting.value)
+            yield f"pools.{pool.name}.{name}", Setting(shown, setting.origin)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "+".join(value) if isinstance(value, tuple | list) else str(value)
+
+
+def served(name: str) -> dict[str, Setting] | None:
+    """What the supervisor of a target of this host says that it serves; None: there is none."""
+    for place in places.running(places.TARGET):
+        if place.get("name") == name and isinstance(place.get("settings"), list):
+            return {
+                str(each["key"]): Setting(_text(each["value"]), str(each["origin"]))
+                for each in place["settings"]
+                if each.get("value") is not None
+            }
+    return None
+
+
+class Settings:
+    """Of one target.
+
+    Attributes:
+        base: as configured.
+        overrides: what administrators have set, by full name.
+    """
+
+    def __init__(self, base: Mapping[str, Setting], overrides: Iterable[Override]) -> None:
+        self.base = dict(base)
+        self.overrides = {full_name(each): each for each in overrides}
+
+    def get(self, name: str) -> str | None:
+        """The value that holds; None: nobody has said."""
+        override = self.overrides.get(name)
+        if override is not None:
+            return str(override.value)
+        setting = self.base.get(name)
+        return None if setting is None else str(setting.value)
+
+    def of(self, kind: str, name: str = "") -> dict[str, Override]:
+        """The overrides of one pool, one principal or the workers, by their short keys."""
+        found = self.overrides.values()
+        return {each.key: each for each in found if (each.kind, each.name) == (kind, name)}
+
+    def names(self, kind: str) -> list[str]:
+        """Of which there are overrides."""
+        return sorted({each.name for each in self.overrides.values() if each.kind == kind})
+
+    def pools(self) -> set[str]:
+        """That are configured."""
+        return {name.split(".", 2)[1] for name in self.base if name.startswith("pools.")}
+
+    def bounds(self) -> Bounds:
+        """What the policy may do."""
+        least = self._value("manager.workers.min", 1)
+        most = self._value("manager.workers.max", 8)
+        auto = self._value("manager.workers.auto", True)
+        standard = self._scale("manager.scale.", Scale())
+        pools = self.pools() | set(self.names(POOL))
+        return Bounds(
+            workers=(min(least, most), most),
+            workers_scale=Scale(**vars(standard) | {"auto": auto}),
+            pools={name: self._scale(f"pools.{name}.scale.", standard) for name in pools},
+            memory=self._value("target.memory_budget", None),
+            cores=os.cpu_count() or 1,
+        )
+
+    def _value(self, name: str, default: Any) -> Any:
+        """Converted."""
+        text = self.get(name)
+        key = KEYS.get(name) or LIVE_KEYS.get(name.split(".", 2)[-1])
+        if text is None or key is None:
+            return default
+        try:
+            return key.convert(text)
+        except ValueError:  # of another release's file
+            return default
+
+    def _scale(self, prefix: str, standard: Scale) -> Scale:
+        values = {}
+        for each in fields(Scale):
+            name = f"{prefix}{each.name}"
+            value = self._value(name, None)
+            if value is not None:
+                values[each.name] = value / 1e6 if each.name in MICROSECONDS else value
+        return Scale(**vars(standard) | values)
+
+    def show(self) -> list[dict[str, Any]]:
+        """As config.show answers it."""
+        found = []
+        for name in sorted({*self.base, *self.overrides}):
+            base, override = self.base.get(name), self.overrides.get(name)
+            if override is None:
+                assert base is not None
+                found.append({"key": name, "value": base.value, "origin": base.origin})
+                continue
+            row = {"key": name, "value": override.value, "origin": "live", "by": override.by}
+            row |= {"when": round(override.at * 1000), "why": override.why}
+            found.append(row | {"was": base and base.value})
+        return found
+
+
+def full_name(override: Override) -> str:
+    """`pools.default.max`."""
+    return TABLE[override.kind].format(name=override.name, key=override.key)
