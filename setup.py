@@ -132,6 +132,7 @@ setup(
         # Verbs of `osd` that other packages bring; the part before the colon is what people type.
         "iosd.commands": [
             "config.check=scheduler.config_commands:check",
+            "config.reload=scheduler.config_commands:reload",
             "config.show=scheduler.config_commands:show",
             "pool.build=scheduler.config_commands:build",
             "pool.set=scheduler.admin.pool_verbs:set_",

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from scheduler import doctor as layers
 from scheduler import logs, paths
-from scheduler.config import DEFAULT_FILE, Config, load
+from scheduler.config import DEFAULT_FILE, TARGET_KEYS, Config, load
 from scheduler.pools import DEFAULT, parse_flag
+from scheduler.reload import Source
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
@@ -110,14 +112,10 @@ def read_config(path: Path | None, *others: Any) -> Config:
         sys.exit(EXIT_CONFIG)
 
 
-def read_pools(
-    path: Path | None,
-    pools: tuple[str, ...],
-    slots: int | None,
-    reuse: str | None,
-    package_sets: Path | None,
-) -> Config:
-    """The configuration with what flags say of pools."""
+def pool_flags(
+    pools: tuple[str, ...], slots: int | None, reuse: str | None
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """What flags say of pools: flag, name, table."""
     flags: list[tuple[str, str, dict[str, Any]]] = []
     if slots is not None:
         flags.append(("--slots", DEFAULT, {"max": slots}))
@@ -127,7 +125,32 @@ def read_pools(
         flags += [(f"--pool {words}", *parse_flag(words)) for words in pools]
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    return read_config(path, flags, package_sets)
+    return flags
+
+
+def flags_given(ctx: click.Context) -> dict[str, Any]:
+    """What the command line says of keys of [target]."""
+    said = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    found = {}
+    for key in TARGET_KEYS:
+        value = ctx.params.get(key.name)
+        if ctx.get_parameter_source(key.name) in said:
+            if isinstance(value, tuple) and key.name == "portal":
+                value = "{}:{}".format(*value)
+            found[key.name] = str(value) if isinstance(value, Path) else value
+    return found
+
+
+def source_of(ctx: click.Context, options: dict[str, Any]) -> Source:
+    """Where the configuration of `serve` comes from."""
+    flags = tuple(pool_flags(options["pool"], options["slots"], options["reuse"]))
+    file, sets = options["config_file"], options["package_sets"]
+    return Source(file, flags, sets, flags_given(ctx), standards())
+
+
+def standards() -> dict[str, Any]:
+    """What is served with where neither flags nor files say anything."""
+    return {str(param.name): param.default for param in serve.params}
 
 
 def target_config(
@@ -156,7 +179,7 @@ def target_config(
     module_option: tuple[str, ...],
 ) -> TargetConfig:
     """What the options of `osd target serve`, files and defaults among them, come to."""
-    settings = read_pools(config_file, pool, slots, reuse, package_sets)
+    settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
     options = [f"durability={durability}", *module_option]
     if allow_bytecode:
         options.append("allow_bytecode=1")
@@ -280,9 +303,11 @@ def serve(
 
     Runs a stock tgtd with the module bs_iosd.so, and iosd-sandboxd for its scripts.
 
-    Ends cleanly on SIGTERM, SIGINT or SIGHUP, and leaves no process behind.
+    Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
+    reads the configuration again, as 'osd config reload' has it do.
     """
     logs.configure(log_format, log_level)
+    source = source_of(click.get_current_context(), options)
     config = target_config(**options)
 
     def announce(line: dict[str, Any]) -> None:
@@ -301,7 +326,7 @@ def serve(
             )
 
     try:
-        run_target(config, announce)
+        run_target(config, announce, source)
     except Refused as error:
         click.echo(f"osd: {error}", err=True)
         sys.exit(EXIT_CONFIG)

@@ -19,7 +19,7 @@ from typing import Any
 
 from scheduler import logs
 from scheduler.packages import DEFAULT_SETS
-from scheduler.pools import DEFAULT, SCALE_KEYS, Pool, check_pools, make_pool
+from scheduler.pools import DEFAULT, POOL_KEYS, SCALE_KEYS, TABLES, Pool, check_pools, make_pool
 from scheduler.schema import (
     ConfigError,
     Key,
@@ -33,7 +33,17 @@ from scheduler.schema import (
     texts,
 )
 
-__all__ = ["DEFAULT_FILE", "MANAGER_KEYS", "TARGET_KEYS", "Config", "load"]
+__all__ = [
+    "DEFAULT_FILE",
+    "MANAGER_KEYS",
+    "TARGET_KEYS",
+    "Config",
+    "in_force",
+    "key_of",
+    "load",
+    "needs_restart",
+    "pool_of",
+]
 
 DEFAULT_FILE = Path("/etc/iosd/iosd.toml")
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal", "best")
@@ -77,6 +87,13 @@ WORKERS_KEYS = (
     Key("max", count(1, 64), 8, "at most"),
 )
 MANAGER_TABLES = {"workers": WORKERS_KEYS, "scale": SCALE_KEYS}
+KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
+KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.items() for key in keys}
+OF_A_POOL = {key.name: key for key in POOL_KEYS}
+OF_A_POOL |= {f"{part}.{key.name}": key for part, keys in TABLES.items() for key in keys}
+# Of what is no pool's: what a running target takes; the rest needs a restart.
+LIVE = ("target.memory_budget", "target.package_sets", "manager.workers.", "manager.scale.")
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,58 @@ class Config:
         """Bytes; None: not declared."""
         budget: int | None = self.target["memory_budget"].value
         return budget
+
+
+def key_of(name: str) -> Key:
+    """The row of a setting by its full name: target.KEY, manager.KEY, pools.NAME.KEY (with dots in it)."""
+    if not name.startswith("pools."):
+        return KEYS[name]
+    words = name.split(".")
+    inner = ".".join(words[-2:])
+    return OF_A_POOL[inner if inner in OF_A_POOL else words[-1]]
+
+
+def pool_of(name: str) -> str | None:
+    """The pool that a setting is of, given by its full name."""
+    if not name.startswith("pools."):
+        return None
+    words = name.split(".")
+    return ".".join(words[1 : -2 if ".".join(words[-2:]) in OF_A_POOL else -1])
+
+
+def needs_restart(name: str) -> bool:
+    """Whether a running target goes on without a change of this setting, given by its full name."""
+    return not name.startswith(("pools.", *LIVE))
+
+
+def in_force(
+    config: Config, standards: Mapping[str, Any], given: Mapping[str, Any] | None = None
+) -> dict[str, Setting]:
+    """Every setting that has a value, by its full name, written as in a file.
+
+    Args:
+        standards: what keys of [target] are that nobody says anything of.
+        given: what flags say of keys of [target].
+    """
+    found: dict[str, Setting] = {}
+
+    def add(name: str, setting: Setting) -> None:
+        if setting.value is not None:
+            shown = key_of(name).show(setting.value)
+            found[name] = Setting([*shown] if isinstance(shown, tuple) else shown, setting.origin)
+
+    for name, setting in config.target.items():
+        if given and name in given:
+            setting = Setting(given[name], f"--{name.replace('_', '-')}")
+        elif setting.value is None and isinstance(standards.get(name), str | int):
+            setting = Setting(standards[name], "default")
+        add(f"target.{name}", setting)
+    for name, setting in config.manager.items():
+        add(f"manager.{name}", setting)
+    for pool in config.pools:
+        for name, setting in pool.settings.items():
+            add(f"pools.{pool.name}.{name}", setting)
+    return found
 
 
 def read(path: Path) -> dict[str, Any]:

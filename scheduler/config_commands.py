@@ -1,114 +1,250 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`osd config check`, `osd config show` and `osd pool build`: what an administrator prepares."""
+"""`osd config check`, `show` and `reload`, `osd pool build`: what an administrator prepares."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve
-from scheduler.config import (
-    DEFAULT_FILE,
-    MANAGER_KEYS,
-    MANAGER_TABLES,
-    OWN_KEYS,
-    TARGET_KEYS,
-    Config,
-)
+from scheduler.admin import places
+from scheduler.admin.client import ManagerError, user_name
+from scheduler.admin.verb import Admin, Change, target_name, when
+from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, standards
+from scheduler.config import DEFAULT_FILE, in_force, key_of
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
-from scheduler.pools import POOL_KEYS, TABLES, Pool
-from scheduler.schema import Key, Setting
+from scheduler.pools import Pool
+from scheduler.reload import Source, ask_supervisor, compare, lines_of
+from scheduler.schema import ConfigError, Setting
 
-__all__ = ["build", "check", "show"]
+__all__ = ["build", "check", "reload", "show"]
 
+EXIT_USAGE, EXIT_UNREACHABLE, EXIT_NOT_PERMITTED = 2, 69, 77
 PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
-KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
-KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
-KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.items() for key in keys}
-KEYS |= {key.name: key for key in POOL_KEYS}
-KEYS |= {f"{part}.{key.name}": key for part, keys in TABLES.items() for key in keys}
 
 
-def settings_of(config: Config) -> Iterator[tuple[str, Setting]]:
-    """Every setting by its full name; what the files say nothing of as `osd target serve` has it."""
-    flags = {param.name: param.default for param in serve.params}
-    for name, setting in config.target.items():
-        standard = flags.get(name)
-        known = setting.value is not None or not isinstance(standard, str | int)
-        yield f"target.{name}", setting if known else Setting(standard, "default")
-    for name, setting in config.manager.items():
-        yield f"manager.{name}", setting
-    for pool in config.pools:
-        for name, setting in pool.settings.items():
-            yield f"pools.{pool.name}.{name}", setting
+class Several(Exception):
+    """More than one target is served here; the text lists them."""
 
 
-def key_of(name: str) -> Key:
-    """The row of a setting; a pool's name may hold dots."""
-    if not name.startswith("pools."):
-        return KEYS[name]
-    words = name.split(".")
-    inner = ".".join(words[-2:])
-    return KEYS[inner if inner in KEYS else words[-1]]
+def served(name: str | None) -> dict[str, Any] | None:
+    """What a supervisor of this host says that it serves; None: none does.
+
+    Args: name: iSCSI name or URL of the target; None: the only one.
+
+    Raises:
+        Several: and no name says which.
+    """
+    found = [
+        each
+        for each in places.running(places.TARGET)
+        if name in (None, each["url"]) or target_name(name) == each["name"]
+    ]
+    exact = [each for each in found if each["url"] == name] or found
+    if len(exact) > 1:
+        urls = "\n  ".join(each["url"] for each in exact)
+        raise Several(f"more than one target is served here; say which, --target URL:\n  {urls}")
+    return exact[0] if exact else None
 
 
-def written(name: str, value: Any) -> str:
-    """A value as it would stand in a file."""
-    return json.dumps(key_of(name).show(value), ensure_ascii=False)
+def fail(code: int, text: object) -> NoReturn:
+    """Say what is wrong, and end."""
+    click.echo(f"osd: {text}", err=True)
+    sys.exit(code)
 
 
-@click.command()
-@click.option("--config", "path", type=PATH, help=f"[{DEFAULT_FILE}, if it is there]")
+# ---- show ----
+
+
+def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
+    """What serving with a file would be."""
+    found = in_force(read_config(path), standards())
+    return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
+
+
+def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
+    """What holds for a target of this host, and who says so; [], "": there is none.
+
+    The manager knows what was set since the start, the supervisor what was configured.
+    """
+    place = served(admin.target or os.environ.get("IOSD_TARGET"))
+    try:
+        if place is not None:
+            admin.manager = admin.manager or place.get("manager")
+            admin.target = place["name"]
+        with admin.connect() as manager:
+            rows = manager.ask("config.show", target=admin.target_name)["settings"]
+            return rows, f"the resource manager at {manager.access.url}"
+    except ManagerError as error:
+        if place is None:
+            if error.code != "unreachable" or admin.manager:
+                raise
+            return [], ""
+        if place.get("manager"):
+            admin.say(f"without what was set while it serves: {error}")
+        return place["settings"], f"the supervisor, process {place['pid']}"
+
+
+def origin_of(row: dict[str, Any]) -> str:
+    """Where a value comes from, and who set it."""
+    if row["origin"] != "live":
+        return str(row["origin"])
+    why = f": {row['why']}" if row.get("why") else ""
+    was = "" if row.get("was") is None else f"; configured {row['was']}"
+    return f"live, {row.get('by')}, {when(row.get('when'))}{why}{was}"
+
+
+class ConfigVerb(Change):
+    """A verb that may ask the manager, if there is one."""
+
+    def own_options(self) -> list[click.Parameter]:
+        """None but those it declares itself."""
+        return []
+
+
+@click.command(cls=ConfigVerb)
+@click.option(
+    "--config", "path", type=PATH, help=f"What serving with FILE would be.  [{DEFAULT_FILE}]"
+)
 @click.option("--origin", is_flag=True, help="Say where each value comes from.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-def show(path: Path | None, origin: bool, output: str) -> None:
-    """Show what a target would be served with: files and defaults."""
-    found = [
-        (name, each) for name, each in settings_of(read_config(path)) if each.value is not None
-    ]
-    if output == "json":
-        rows = [
-            {"key": name, "value": key_of(name).show(each.value), "origin": each.origin}
-            for name, each in found
-        ]
-        click.echo(json.dumps({"schema": "iosd.config/1", "settings": rows}))
+@click.pass_obj
+def show(admin: Admin, path: Path | None, origin: bool) -> None:
+    """Show what a target is served with: files, flags, defaults, and what was set since.
+
+    Of the target that is served here; without one, or with --config, what one would be served with.
+    With --origin also who has set what while it serves, when and why.
+    """
+    try:
+        rows, who = ([], "") if path else settings_now(admin)
+    except Several as error:
+        fail(EXIT_USAGE, error)
+    if not who:
+        rows = settings_of_file(path)
+    if admin.output == "json":
+        admin.show_json("iosd.config/1", {"settings": rows})
         return
-    lines = [(f"{name} = {written(name, each.value)}", each.origin) for name, each in found]
+    if who:
+        admin.say(f"asked {who}")
+    lines = [
+        (f"{row['key']} = {json.dumps(row['value'], ensure_ascii=False)}", origin_of(row))
+        for row in rows
+    ]
     width = max(len(line) for line, _ in lines)
     for line, where in lines:
         click.echo(f"{line:<{width}}  # {where}" if origin else line)
 
 
+# ---- check ----
+
+
 def summary(pool: Pool) -> str:
     """A pool in a line."""
-    memory = KEYS["maximum.mem"].show(pool["maximum.mem"] or pool["limits.mem"])
-    words = f"pool {pool.name}: {pool['max']} slots, {memory} a job"
+    memory = key_of(f"pools.{pool.name}.maximum.mem")
+    words = f"pool {pool.name}: {pool['max']} slots, "
+    words += f"{memory.show(pool['maximum.mem'] or pool['limits.mem'])} a job"
     if pool.package_set is not None:
         words += f", package set {pool.package_set.id}"
     return words
 
 
+def against_served(path: Path | None, place: dict[str, Any]) -> None:
+    """Say what a reload would do to a target that is served here."""
+    source = Source.of(place["config"], place["flags"], standards())
+    if path is not None and str(path.resolve()) != place["config"]:
+        click.echo(
+            f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
+        )
+    try:
+        _, settings = source.read(path)
+    except ConfigError as error:  # together with its flags
+        fail(EXIT_CONFIG, f"with the flags of the target that is served here: {error}")
+    was = {row["key"]: Setting(row["value"], row["origin"]) for row in place["settings"]}
+    lines = [*lines_of(compare(was, settings).fields())]
+    click.echo(f"a reload of {place['url']} would change {'this:' if lines else 'nothing'}")
+    for line in lines:
+        click.echo(f"  {line}")
+
+
 @click.command()
 @click.argument("path", metavar="[FILE]", type=PATH, required=False)
-def check(path: Path | None) -> None:
-    """Say what serving with FILE would do; 78: it would be refused, or a pool would not serve."""
+@click.option("--target", metavar="URL", help="Which, where several are served here.")
+def check(path: Path | None, target: str | None) -> None:
+    """Say what serving with FILE would do, and what a reload would change of the target that runs.
+
+    78: it would be refused, or a pool would not serve.
+    """
     config = read_config(path)
     for pool in config.pools:
         click.echo(summary(pool))
     if config.memory_budget is not None:
+        budget = key_of("target.memory_budget")
         needed = sum(pool["max"] * pool["maximum.mem"] for pool in config.pools)
-        budget = KEYS["target.memory_budget"].show(config.memory_budget)
-        click.echo(f"memory: {KEYS['target.memory_budget'].show(needed)} of {budget}")
+        click.echo(f"memory: {budget.show(needed)} of {budget.show(config.memory_budget)}")
+    try:
+        place = served(target)
+    except Several as error:
+        click.echo(f"osd: {error}", err=True)
+        place = None
+    if place is not None:
+        against_served(path, place)
     missing = [pool for pool in config.pools if pool.missing]
     for pool in missing:
         click.echo(f"osd: pool {pool.name} would not serve: {pool.missing}", err=True)
     sys.exit(EXIT_CONFIG if missing else 0)
+
+
+# ---- reload ----
+
+
+@click.command(cls=Change)
+@click.pass_obj
+def reload(admin: Admin) -> None:
+    """Have a target that is served read its configuration again.
+
+    It holds as a whole or not at all: what is wrong is told (78), and nothing has changed.  Pools that are
+    new start, those that are gone end with their last job, others get their new values.  What is set
+    while it serves (osd pool set) stays so.
+
+    Of [target] only memory_budget and package_sets, of [manager] only workers and scale take effect; what
+    else is different needs a restart, and is listed.
+    """
+    try:
+        place = None if admin.manager else served(admin.target or os.environ.get("IOSD_TARGET"))
+    except Several as error:
+        fail(EXIT_USAGE, error)
+    if place is None:
+        with admin.connect() as manager:
+            result = manager.ask("config.reload", target=admin.target_name, why=admin.why)
+    else:
+        result = reload_here(place, admin.why)
+    if admin.output == "json":
+        admin.show_json("iosd.reload/1", result)
+        return
+    lines = [*lines_of(result)]
+    for line in lines or ["nothing is different"]:
+        click.echo(line)
+
+
+def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:
+    """Ask the supervisor, or end with what it says."""
+    try:
+        return ask_supervisor(place["socket"], "reload", by=user_name(), why=why)
+    except ConfigError as error:
+        fail(EXIT_CONFIG, f"{error}; nothing has changed")
+    except PermissionError as error:
+        fail(EXIT_NOT_PERMITTED, f"{error}: ask its manager, --manager")
+    except OSError as error:
+        fail(EXIT_UNREACHABLE, f"the supervisor of {place['url']}: {error}")
+
+
+# ---- package sets ----
 
 
 def describe(found: PackageSet) -> Iterator[str]:

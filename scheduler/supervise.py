@@ -19,12 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from scheduler import logs, paths
+from scheduler.config import Config
 from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
+from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user, group_of
 from scheduler.tgt import LUN, TgtAdm, TgtError
@@ -120,6 +123,8 @@ class Supervisor:
         self.module = self.run / paths.MODULE.name
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
+        self.control = self.ipc / "control"
+        self.manager_url: str | None = None
 
     def prepare(self) -> None:
         """Make the folders, owned by those who write to them.
@@ -168,7 +173,9 @@ class Supervisor:
     def write_pools(self) -> Path:
         """The file in which the module finds its pools."""
         path = self.run / "pools"
-        path.write_text(pools_file(self.pools, self.config.memory_budget))
+        new = path.with_suffix(".new")
+        new.write_text(pools_file(self.pools, self.config.memory_budget))
+        new.replace(path)  # whoever reads it sees the old one or the new one
         return path
 
     def tgtd(self) -> Service:
@@ -221,23 +228,64 @@ class Supervisor:
         await wait_for_connection(host, self.port)
 
     def _came_up(self, again: bool) -> None:
-        self.announce(self.description("restarted" if again else "ready"))
+        if again:
+            self.announce(self.description("restarted"))
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"iscsi://{format_portal(self.config.portal[0], self.port)}/{self.config.name}/{LUN}"
 
     def description(self, event: str) -> dict[str, Any]:
         """What a client or a test wants to know; the fields of a line "iosd.target/1"."""
-        portal = format_portal(self.config.portal[0], self.port)
         return {
             "schema": "iosd.target/1",
             "event": event,
-            "url": f"iscsi://{portal}/{self.config.name}/{LUN}",
+            "url": self.url,
             "data": str(self.config.data),
             "isolation": self.level,
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
             "pids": {service.name: service.pid for service in self.services},
         }
 
+    async def take(self, config: Config, by: str, why: str) -> None:
+        """Serve with another configuration's pools, as far as that needs no restart.
+
+        Raises:
+            ConfigError: they cannot be served, or the target refuses; all is as before.
+        """
+        try:
+            pools = with_default(replace(self.config, pools=config.pools))
+        except Refused as error:
+            raise ConfigError(str(error)) from None
+        before = self.pools, self.config
+        self._use(pools, replace(self.config, memory_budget=config.memory_budget))
+        try:
+            await self._tell(by, why)
+        except ConfigError:
+            self._use(*before)
+            raise
+
+    def _use(self, pools: tuple[Pool, ...], config: TargetConfig) -> None:
+        """Have them in the file, and iosd-sandboxd look at it; the target has not been told yet."""
+        self.pools, self.config = pools, config
+        if self.level is not None:
+            self.write_pools()
+            for service in self.services:
+                if service.name == "iosd-sandboxd" and service.pid:
+                    os.kill(service.pid, signal.SIGHUP)
+
+    async def _tell(self, by: str, why: str) -> None:
+        """Have the target read its pools again, through its manager where it has one."""
+        try:
+            await asyncio.to_thread(tell_target, self.control, by, why)
+        except Managed:
+            await asyncio.to_thread(tell_manager, self.manager_url, self.config.name, by, why)
+        except OSError as error:
+            logs.say("iosd-supervisor", "warning", f"the target reads it when it starts: {error}")
+
     async def start(self) -> None:
-        """Start all services in order; announce when the target can be used.
+        """Start all services in order; the target can be used then.
 
         Raises:
             ServiceFailed, Refused, paths.MissingComponent: nothing of ours runs any more.
@@ -248,7 +296,6 @@ class Supervisor:
             service = make()
             await service.start()
             self.services.append(service)
-        self._came_up(False)
 
     async def stop(self) -> None:
         """End tgtd first, since its jobs use the sandboxes; then the rest."""
@@ -345,12 +392,43 @@ def format_portal(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def _serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
+def has_terminal() -> bool:
+    """Whether there is a controlling terminal; one that has hung up is none."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def heed_hangup(reloader: Reloader, asked_to_stop: asyncio.Event) -> Callable[[], None]:
+    """What SIGHUP does: the terminal we were started at is gone, or somebody wants a reload."""
+    terminal, tasks = has_terminal(), set[asyncio.Task[None]]()
+
+    async def reload() -> None:
+        with contextlib.suppress(ConfigError):  # which is logged
+            await reloader.reload("SIGHUP", "")
+
+    def heed() -> None:
+        if terminal and not has_terminal():
+            asked_to_stop.set()
+            return
+        tasks.add(task := asyncio.create_task(reload()))
+        task.add_done_callback(tasks.discard)
+
+    return heed
+
+
+async def _serve(
+    config: TargetConfig, announce: Callable[[dict[str, Any]], None], source: Source
+) -> None:
     supervisor = Supervisor(config, announce)
+    reloader = Reloader(source, supervisor.take)
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
+    loop.add_signal_handler(signal.SIGHUP, heed_hangup(reloader, asked_to_stop))
     stop = asyncio.create_task(asked_to_stop.wait())
     start = asyncio.create_task(supervisor.start())
     try:
@@ -360,6 +438,14 @@ async def _serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None
             await asyncio.wait((start,))
             return
         start.result()
+        await reloader.listen(
+            supervisor.run / "supervisor",
+            url=supervisor.url,
+            name=config.name,
+            control=str(supervisor.control),
+            manager=supervisor.manager_url,
+        )
+        announce(supervisor.description("ready"))
         watchers = [asyncio.create_task(service.supervise()) for service in supervisor.services]
         await stop
         for watcher in watchers:
@@ -367,17 +453,19 @@ async def _serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None
         await asyncio.wait(watchers)
     finally:
         stop.cancel()
+        await reloader.close()
         await supervisor.stop()
     announce(supervisor.description("stopped"))
 
 
-def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP.
+def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None], source: Source) -> None:
+    """Serve until SIGTERM, SIGINT, or the end of the terminal; SIGHUP: read the configuration again.
 
     Args:
         config: what to serve.
         announce: called with the fields of an "iosd.target/1" line when the target is ready, when a
             part was restarted, and at the end.
+        source: where what it serves comes from.
 
     Raises:
         Refused, ServiceFailed, paths.MissingComponent: it could not start; nothing is left running.
@@ -387,4 +475,4 @@ def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> N
         # The default watcher of Python 3.11 makes a thread a child, and our children end with the
         # thread that made them.
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    asyncio.run(_serve(config, announce))
+    asyncio.run(_serve(config, announce, source))

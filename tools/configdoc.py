@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler.commands import standards
 from scheduler.config import (
     MANAGER_KEYS,
     MANAGER_TABLES,
     OWN_KEYS,
     TARGET_KEYS,
+    in_force,
     load,
+    needs_restart,
 )
-from scheduler.config_commands import settings_of, written
 from scheduler.pools import POOL_KEYS, TABLES
 from scheduler.schema import Key
 
@@ -61,7 +64,8 @@ EXAMPLES = {
 HEAD = """\
 # /etc/iosd/iosd.toml -- what a target is served with; iosd.toml(5) tells of each key.
 # `osd config check` says what serving with this file would do, `osd config show --origin` where each
-# value comes from.  A pool may have a file of its own, pools.d/NAME.toml beside this one.
+# value comes from; `osd config reload` has it hold, but for what needs a restart.  A pool may have a file
+# of its own, pools.d/NAME.toml beside this one.
 #
 # Everything is commented out.  What stands there is the default, or an example where there is none or
 # where it depends on the host.
@@ -85,12 +89,8 @@ class Row:
 
 def _defaults() -> dict[str, str]:
     with tempfile.NamedTemporaryFile(suffix=".toml") as empty:
-        found = settings_of(load(Path(empty.name)))
-        return {
-            name: written(name, setting.value)
-            for name, setting in found
-            if setting.value is not None
-        }
+        found = in_force(load(Path(empty.name)), standards())
+        return {name: json.dumps(setting.value) for name, setting in found.items()}
 
 
 def rows() -> Iterator[Row]:
@@ -103,7 +103,8 @@ def rows() -> Iterator[Row]:
             value = example if example is not None else defaults.get(name, "")
             if not value and key.default is None:
                 value = "false"  # a flag of `osd target serve`
-            yield Row(section, key.name, key.meaning, value, example is None)
+            meaning = key.meaning + " (needs a restart)" * needs_restart(name)
+            yield Row(section, key.name, meaning, value, example is None)
 
 
 ROWS = tuple(rows())

@@ -230,8 +230,10 @@ class Manager:
         self.socket.close()
         self.context.term()
 
-    def ask(self, method: str, *, why: str = "", **params: Any) -> dict[str, Any]:
-        """One request; params that are None are left out.
+    def ask(
+        self, method: str, *, why: str = "", user: str | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """One request; params that are None are left out.  user: for whom, if not for ourselves.
 
         Raises:
             ManagerError: refused, or no answer came: a change may have been made or not.
@@ -242,7 +244,7 @@ class Manager:
             "id": serial,
             "method": method,
             "params": {key: value for key, value in params.items() if value is not None},
-            "user": user_name(),
+            "user": user_name() if user is None else user,
             "why": why,
         }
         self.socket.send_multipart([b"", json.dumps(request).encode()])

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 from click.testing import CliRunner
 
-from scheduler.config import load
-from scheduler.config_commands import check, settings_of, written
+from scheduler.commands import standards
+from scheduler.config import in_force, load
+from scheduler.config_commands import check
 from tools.configdoc import ROWS, default_file
 
 
@@ -18,7 +20,8 @@ def test_as_installed_it_says_nothing(tmp_path: Path) -> None:
     file.write_text(default_file())
     done = CliRunner().invoke(check, [str(file)])
     assert done.exit_code == 0, done.output
-    assert all(setting.origin == "default" for _, setting in settings_of(load(file)))
+    found = in_force(load(file), standards())
+    assert all(setting.origin == "default" for setting in found.values())
 
 
 def test_uncommented_it_is_served(tmp_path: Path) -> None:
@@ -30,11 +33,10 @@ def test_uncommented_it_is_served(tmp_path: Path) -> None:
     file.write_text(text.replace('packages = "numpy"', f'packages = "{packages}"'))
     done = CliRunner().invoke(check, [str(file)])
     assert done.exit_code == 0, done.output
-    standard = dict(settings_of(load(Path("/dev/null"))))
-    found = dict(settings_of(load(file)))
+    standard, found = (in_force(load(each), standards()) for each in (Path("/dev/null"), file))
     assert {f"{row.section}.{row.name}" for row in ROWS} == found.keys()
     for row in ROWS:
         name = f"{row.section}.{row.name}"
         assert found[name].origin == str(file), name
-        if row.default and standard[name].value is not None:
-            assert written(name, standard[name].value) == row.value, name
+        if row.default and name in standard:
+            assert json.dumps(standard[name].value) == row.value, name

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The configuration of a target that serves: said to who asks, and read again.
+
+Read again it holds as a whole or not at all.  What has changed of pools goes to iosd-sandboxd and the
+target, of scaling to the resource manager; other keys wait for the next start, and are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scheduler import logs
+from scheduler.admin import places
+from scheduler.config import Config, in_force, load, needs_restart, pool_of
+from scheduler.messages import (
+    FRAME_MAX,
+    ErrorCode,
+    FrameError,
+    TargetError,
+    Type,
+    answer_fields,
+    decode,
+    encode,
+    request,
+)
+from scheduler.schema import ConfigError, Setting
+
+__all__ = [
+    "Differences",
+    "Managed",
+    "Reloader",
+    "Source",
+    "ask_supervisor",
+    "compare",
+    "lines_of",
+    "tell_manager",
+    "tell_target",
+]
+
+LINE_MOST = 1 << 20
+TARGET_S = 10.0  # for the target to read its pools
+ANSWER_S = 30.0
+
+
+class Managed(Exception):
+    """The target takes changes from its manager alone."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a configuration comes from, so that it can be read again.
+
+    Attributes:
+        path: the file; None: the system's, if it is there.
+        pools: what flags say of pools: origin, name, table.
+        package_sets: the folder that a flag says.
+        given: what flags say of other keys, by their names in [target].
+        standards: what those keys are that nobody says anything of.
+    """
+
+    path: Path | None = None
+    pools: tuple[tuple[str, str, Mapping[str, Any]], ...] = ()
+    package_sets: Path | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    standards: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, path: Path | None = None) -> tuple[Config, dict[str, Setting]]:
+        """The configuration, and its settings in_force.  path: another file.  Raises: ConfigError."""
+        config = load(path or self.path, self.pools, self.package_sets)
+        return config, in_force(config, self.standards, self.given)
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON."""
+        sets = self.package_sets and str(self.package_sets)
+        return {"pools": self.pools, "package_sets": sets, "given": dict(self.given)}
+
+    @classmethod
+    def of(
+        cls, path: str | None, fields: Mapping[str, Any], standards: Mapping[str, Any]
+    ) -> Source:
+        """From JSON."""
+        pools = tuple((origin, name, table) for origin, name, table in fields["pools"])
+        sets = fields["package_sets"]
+        file = Path(path) if path else None
+        return cls(file, pools, sets and Path(sets), fields["given"], standards)
+
+
+@dataclass
+class Differences:
+    """What another configuration changes.
+
+    Attributes:
+        added, removed: names of pools.
+        changed, restart: full name -> what it was and is, None: not set; restart: from the next start.
+    """
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    changed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    restart: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        """As config.reload answers it."""
+
+        def rows(found: Mapping[str, tuple[Any, Any]]) -> list[dict[str, Any]]:
+            return [{"key": key, "was": was, "is": now} for key, (was, now) in found.items()]
+
+        return {
+            "added": self.added,
+            "removed": self.removed,
+            "changed": rows(self.changed),
+            "restart": rows(self.restart),
+        }
+
+
+def lines_of(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Differences for people, from what `fields` gives."""
+
+    def text(value: Any) -> str:
+        return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+
+    for name in fields["added"]:
+        yield f"pool {name}: added"
+    for name in fields["removed"]:
+        yield f"pool {name}: removed; it ends with its last job"
+    for row in fields["changed"]:
+        yield f"{row['key']}: {text(row['was'])} -> {text(row['is'])}"
+    for row in fields["restart"]:
+        yield f"{row['key']}: {text(row['was'])} -> {text(row['is'])}, once the target is started again"
+
+
+def compare(was: Mapping[str, Setting], now: Mapping[str, Setting]) -> Differences:
+    """What is different between settings in force."""
+    before, after = ({pool_of(key) for key in each} - {None} for each in (was, now))
+    found = Differences(
+        sorted(str(name) for name in after - before), sorted(str(name) for name in before - after)
+    )
+    for key in dict.fromkeys((*was, *now)):
+        if pool_of(key) in (before ^ after):
+            continue
+        one, other = (each[key].value if key in each else None for each in (was, now))
+        if one != other:
+            (found.restart if needs_restart(key) else found.changed)[key] = (one, other)
+    return found
+
+
+# ---- those who serve ---------------------------------------------------------------------------
+
+
+def tell_target(control: Path, by: str, why: str) -> None:
+    """Have a target read its pools file again, as a tool does (docs/control.md).
+
+    Raises:
+        Managed: it has a manager, who must do that.
+        ConfigError: it refuses the file, and serves as before.
+        OSError: nobody is there.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+        link.settimeout(TARGET_S)
+        link.connect(str(control))
+        try:
+            for serial, kind, keys in (
+                (1, Type.HELLO, {"role": "tool", "who": by, "versions": "1-1"}),
+                (2, Type.RELOAD, {"by": by, "why": why or None}),
+            ):
+                link.send(encode(request(kind, serial, keys)))
+                while (answer := decode(link.recv(FRAME_MAX + 1))).serial != serial:
+                    pass
+                answer_fields(answer)
+        except TargetError as error:
+            if error.code == ErrorCode.MANAGED:
+                raise Managed(error.message) from None
+            raise ConfigError(f"the target refuses it: {error.message}") from None
+        except FrameError as error:
+            raise ConnectionError(str(error)) from None
+
+
+def tell_manager(url: str | None, target: str, by: str, why: str) -> None:
+    """Have the manager of a target do the same (config.apply).
+
+    Args: url: of the manager; None: that which says here that it looks after the target.
+
+    Raises:
+        ConfigError: it or the target refuses, or it is not to be found.
+    """
+    from scheduler.admin.client import Manager, ManagerError
+
+    here = [each["url"] for each in places.running(places.MANAGER) if target in each["targets"]]
+    try:
+        with Manager.find(
+            url or (here[0] if len(here) == 1 else None), timeout_s=TARGET_S
+        ) as manager:
+            manager.ask("config.apply", target=target, user=by, why=why)
+    except ManagerError as error:
+        raise ConfigError(f"the resource manager: {error}") from None
+
+
+def ask_supervisor(path: str, method: str, **fields: Any) -> dict[str, Any]:
+    """A request to the supervisor that listens there (docs/control.md).
+
+    Raises:
+        ConfigError: it refuses, and says why.
+        OSError: it is not there, or we may not ask it.
+    """
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(ANSWER_S)
+        link.connect(path)
+        link.sendall(json.dumps({"method": method, **fields}).encode() + b"\n")
+        with link.makefile("rb") as answers:
+            line = answers.readline(LINE_MOST)
+    if not line:
+        raise ConnectionError("the supervisor has closed the connection")
+    answer = json.loads(line)
+    if "error" in answer:
+        error = answer["error"]
+        if error["code"] == "not-permitted":
+            raise PermissionError(error["message"])
+        raise ConfigError(error["message"])
+    return dict(answer["result"])
+
+
+Apply = Callable[[Config, str, str], Awaitable[None]]
+"""Has a configuration hold, told who wants that and why.  Raises ConfigError; nothing has changed then."""
+
+
+class Reloader:
+    """The configuration of one supervisor.
+
+    Args:
+        source: of the configuration it has started with.
+        apply: has another one hold.
+        users: who may ask, besides root and us.
+    """
+
+    def __init__(self, source: Source, apply: Apply, users: frozenset[int] = frozenset()) -> None:
+        self.source = source
+        self.apply = apply
+        self.users = users | {0, os.geteuid()}
+        self.config, self.settings = source.read()
+        self.lock = asyncio.Lock()
+        self.reloads = 0
+        self.started = round(time.time() * 1000)
+        self.place: places.Place | None = None
+        self.listener: asyncio.Server | None = None
+        self.about: dict[str, Any] = {}
+
+    async def listen(self, path: Path, **about: Any) -> None:
+        """Answer there, and say so below /run/iosd with what else is known: url, name, manager."""
+        self.listener = await asyncio.start_unix_server(self._answer, path, limit=LINE_MOST)
+        path.chmod(0o666)  # who asks is looked at
+        self.about = {**about, "socket": str(path)}
+        try:
+            self.place = places.Place(places.own_path(places.TARGET))
+        except OSError as error:
+            say("warning", f"administrators do not find us: {error}")
+        self._publish()
+
+    def _publish(self) -> None:
+        if self.place is None:
+            return
+        path = self.source.path
+        rows = [
+            {"key": key, "value": each.value, "origin": each.origin}
+            for key, each in self.settings.items()
+        ]
+        self.place.write(
+            {
+                "schema": places.SCHEMAS[places.TARGET],
+                "pid": os.getpid(),
+                **self.about,
+                "config": path and str(path.resolve()),
+                "flags": self.source.fields(),
+                "settings": rows,
+                "reloads": self.reloads,
+                "started": self.started,
+            }
+        )
+
+    async def close(self) -> None:
+        """Answer no more."""
+        if self.listener is not None:
+            self.listener.close()
+            await self.listener.wait_closed()
+        if self.place is not None:
+            self.place.close()
+
+    async def reload(self, by: str, why: str) -> dict[str, Any]:
+        """Read the configuration again and have it hold; what is different, as config.reload answers it.
+
+        Raises:
+            ConfigError: it is wrong, and nothing has changed.
+        """
+        async with self.lock:
+            try:
+                config, settings = self.source.read()
+                for pool in config.pools:
+                    check_packages(pool.name, pool.missing, self.config)
+                different = compare(self.settings, settings).fields()
+                await self.apply(config, by, why)
+            except ConfigError as error:
+                say("error", f"{by}: the configuration is as it was: {error}")
+                raise
+            # What needs a restart goes on as it was, and is found different until then.
+            kept = {row["key"]: self.settings.get(row["key"]) for row in different["restart"]}
+            self.config = config
+            self.settings = {
+                key: each for key, each in (settings | kept).items() if each is not None
+            }
+            self.reloads += 1
+            self._publish()
+            lines = [*lines_of(different)]
+            say("info", f"{by}: configuration read again, {len(lines)} differences. {why}".rstrip())
+            for line in lines:
+                say("info", line)
+            return different
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answer = await self._one(reader, writer.get_extra_info("socket"))
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except (OSError, ValueError):
+            pass  # who asked has gone, or has sent a line without end
+        finally:
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, link: socket.socket) -> dict[str, Any]:
+        def error(code: str, message: str) -> dict[str, Any]:
+            return {"error": {"code": code, "message": message}}
+
+        _, uid, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if uid not in self.users:
+            return error("not-permitted", f"user {uid} may not ask this supervisor")
+        try:
+            asked = json.loads(await reader.readline())
+            method, by, why = asked["method"], str(asked["by"]), str(asked.get("why") or "")
+        except (ValueError, TypeError, KeyError):
+            return error("bad-request", "a request is a line of JSON with method and by")
+        if method != "reload":
+            return error("unknown-method", f"no method {method!r:.64}; there is: reload")
+        try:
+            return {"result": await self.reload(by, why)}
+        except ConfigError as wrong:
+            return error("bad-value", str(wrong))
+
+
+def check_packages(name: str, missing: str, before: Config) -> None:
+    """Refuse a pool that would not serve, if it has not been so before.  Raises: ConfigError."""
+    was = {pool.name: pool.missing for pool in before.pools}
+    if missing and not was.get(name):
+        raise ConfigError(f"pool '{name}' would not serve: {missing}")
+
+
+def say(level: str, text: str) -> None:
+    """A line of the log."""
+    with contextlib.suppress(OSError):
+        logs.say("iosd-supervisor", level, text)
