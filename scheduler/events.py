@@ -142,6 +142,8 @@ class Bounds:
         pools: by name; a pool that is not here has Scale's defaults.
         memory: for all jobs together; None: not declared.
         cores: processors of the target's host.
+        patience: a command may wait so long for a worker; beyond that jobs give way.
+        sandboxes: of all pools together, at work or not (iosd-sandboxd's bound).
     """
 
     workers: tuple[int, int] = (1, 8)
@@ -149,6 +151,8 @@ class Bounds:
     pools: dict[str, Scale] = field(default_factory=dict)
     memory: int | None = None
     cores: int = 1
+    patience: float = 0.05
+    sandboxes: int = 320
 
 
 @dataclass(frozen=True)

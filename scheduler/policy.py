@@ -8,9 +8,8 @@ resources.py (memory).  Not here: who reads and who sends (manager.py).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.events import (
     Bounds,
@@ -33,8 +32,8 @@ __all__ = ["Policy"]
 
 GAP = 3.0
 """Intervals without a reading after which the looks before them agree with nothing."""
-REPEAT = 1.0
-"""Seconds after which a decision that the readings do not show yet is sent again."""
+REPEAT, REPEAT_MOST = 1.0, 32.0
+"""Seconds after which a decision that readings do not show is made again; twice as late each time."""
 QUEUE_AGE = 0.001
 """Seconds a command has waited when its queue is one: others have gone on before the reading is read."""
 
@@ -46,6 +45,15 @@ class _Pool:
     active: Follower = field(default_factory=Follower)
     spares: Follower = field(default_factory=Follower)
     rates: Rates = field(default_factory=Rates)
+
+
+@dataclass
+class _Asked:
+    """A decision that no reading shows yet."""
+
+    value: int
+    at: float
+    wait: float = REPEAT
 
 
 @dataclass(frozen=True)
@@ -74,11 +82,12 @@ class Policy:
         self._pools: dict[str, _Pool] = {}
         self._strain = Strain()
         self._queued_before = False
-        self._asked: dict[tuple[str, str], tuple[int, float]] = {}
+        self._asked: dict[tuple[str, str], _Asked] = {}
 
     def step(self, load: Load, bounds: Bounds) -> list[Decision]:
         """What should change, in the order in which it should be done."""
         passed = self._pass(load, bounds)
+        load = self._foresee(load)
         workers = self._of_workers(load, bounds)
         wishes = [self._wish(pool, bounds, passed) for pool in load.pools]
         self._pools = {pool.name: self._pools[pool.name] for pool in load.pools}
@@ -114,13 +123,41 @@ class Policy:
         self._now += min(passed, gap)
         return passed
 
+    def _foresee(self, load: Load) -> Load:
+        """The reading as it will be once what was decided a moment ago is done.
+
+        Readings overtake decisions: by what one shows we would decide the same again, or the opposite.
+        """
+
+        def size(kind: str, pool: str, shown: int) -> int:
+            asked = self._asked.get((kind, pool))
+            if asked is None or shown == asked.value:
+                self._asked.pop((kind, pool), None)
+                return shown
+            return asked.value if self._now - asked.at < REPEAT else shown
+
+        pools = tuple(
+            replace(
+                pool,
+                active=size("active", pool.name, pool.active),
+                spares=size("spares", pool.name, pool.spares),
+            )
+            for pool in load.pools
+        )
+        workers = replace(load.workers, count=size("workers", "", load.workers.count))
+        shedding = bool(size("shed", "", load.shedding))
+        return replace(load, workers=workers, pools=pools, shedding=shedding)
+
     def _is_news(self, decision: Decision) -> bool:
-        """Not what was decided a moment ago; the readings show it only when the target has done it."""
+        """Not what was decided before, unless that was long ago and is still not to be seen."""
         key, value = _what(decision)
-        before, at = self._asked.get(key, (None, -math.inf))
-        if before == value and self._now - at < REPEAT:
+        asked = self._asked.get(key)
+        if asked is None or asked.value != value:
+            self._asked[key] = _Asked(value, self._now)
+            return True
+        if self._now - asked.at < asked.wait:
             return False
-        self._asked[key] = value, self._now
+        self._asked[key] = _Asked(value, self._now, min(REPEAT_MOST, 2 * asked.wait))
         return True
 
     # ---- workers ----
@@ -136,7 +173,7 @@ class Policy:
             self._queued_before = workers.queued > 0
         need = pending if queue or pending < workers.count else workers.count
         need = min(high, max(low, need))
-        count = follower.step(self._now, workers.count, need, workers.busy, scale, False)
+        count = follower.step(self._now, workers.count, need, workers.busy, scale, queue)
         count = min(high, max(low, count))
         if count == workers.count:
             return
@@ -165,7 +202,7 @@ class Policy:
     def _give_way(self, load: Load, bounds: Bounds, wishes: list[_Wish]) -> None:
         """Lowers or raises what pools may have for the commands' sake."""
         strain, scale = self._strain, bounds.workers_scale
-        judgement = judge(load, max(bounds.workers))
+        judgement = judge(load, bounds)
         strain.look(self._now, load, scale, judgement)
         own = [wish for wish in wishes if wish.scale.auto]
         if load.shedding or any(wish.pool.busy or wish.pool.queued for wish in wishes):
@@ -178,7 +215,7 @@ class Policy:
         strain.recover(self._now, {wish.pool.name: wish.high for wish in own}, 2.0)
 
     def _of_pools(self, wishes: list[_Wish], bounds: Bounds) -> Iterator[Decision]:
-        held = {wish.pool.name: self._held(wish) for wish in wishes}
+        held = {wish.pool.name: max(wish.pool.active, wish.pool.busy) for wish in wishes}
         fair = self._fair(wishes, bounds.memory, held)
         # Those that shrink come first, so that what they give is there for the others.
         for wish in sorted((w for w in wishes if w.follows), key=lambda w: w.want - w.pool.active):
@@ -197,12 +234,6 @@ class Policy:
             self._pools[name].active.moved(self._now, pool.active, size)
             held[name] = max(held[name], size)
             yield SetActive(name, size, f"{why}; {wish.least} to {wish.high} allowed")
-
-    def _held(self, wish: _Wish) -> int:
-        """Slots that have memory: may work, do, or were allowed to a moment ago."""
-        asked, at = self._asked.get(("active", wish.pool.name), (0, -math.inf))
-        recent = asked if self._now - at < 2 * REPEAT else 0
-        return max(wish.pool.active, wish.pool.busy, recent)
 
     def _fair(
         self, wishes: list[_Wish], memory: int | None, held: dict[str, int]
@@ -257,7 +288,8 @@ class Policy:
     # ---- spares ----
 
     def _of_spares(self, wishes: list[_Wish], bounds: Bounds) -> Iterator[Decision]:
-        room = room_for_spares(bounds.memory, len(wishes))
+        slots = sum(2 * wish.high + 1 for wish in wishes)
+        room = room_for_spares(bounds.memory, bounds.sandboxes - slots, len(wishes))
         for wish in wishes:
             pool, scale = wish.pool, wish.scale
             if not wish.follows or pool.mode is not Mode.RUNNING:
@@ -267,8 +299,7 @@ class Policy:
             if pool.queued and rates.service:  # as fast as slots become free
                 flow = max(flow, pool.active / rates.service)
             need = 1 + staffing(flow * pool.warm_seconds, rates.uneven)
-            high = min(max(scale.spares), 2 * wish.high)
-            high = high if room is None else min(high, room)
+            high = min(max(scale.spares), 2 * wish.high, room)
             need = min(high, max(min(scale.spares), need))
             hurry = pool.queued > 0 and not pool.ready
             spares = follower.step(self._now, pool.spares, need, 0, scale, hurry, leap=True)

@@ -97,8 +97,12 @@ def entitlements(claims: Sequence[Claim], memory: int) -> list[int]:
     return granted
 
 
-def room_for_spares(memory: int | None, pools: int) -> int | None:
-    """Spares one of so many pools may have: at least one each; None: no budget is declared."""
-    if memory is None:
-        return None
-    return max(1, memory // SPARE_SHARE // IDLE_SANDBOX // max(1, pools))
+def room_for_spares(memory: int | None, sandboxes: int, pools: int) -> int:
+    """Spares that one of so many pools may have: one each at least.
+
+    Args:
+        memory: for all jobs together; None: not declared.
+        sandboxes: that there may be beside those that slots can need.
+    """
+    most = sandboxes if memory is None else min(sandboxes, memory // SPARE_SHARE // IDLE_SANDBOX)
+    return max(1, most // max(1, pools))

@@ -11,15 +11,13 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 
-from scheduler.events import Load, Scale
+from scheduler.events import Bounds, Load, Scale
 from scheduler.follow import Turns
 
 __all__ = ["Judgement", "State", "Strain", "judge"]
 
-AGE = 0.050
-"""Seconds a command may wait while there could be more workers; half of it when there are none to add."""
-AGE_AT_ONCE = 0.250
-"""Waiting so long is believed at the first look."""
+AT_ONCE = 5.0
+"""Times the patience: waiting so long is believed at the first look."""
 SHARE, SHARE_MEMORY = 0.6, 0.1
 """Pressure-stall shares above which commands, or everything, suffer."""
 SENSOR = 5.0
@@ -48,14 +46,15 @@ class Judgement:
     slow: bool = False
 
 
-def _signs(load: Load, workers_most: int, factor: float) -> Judgement | None:
+def _signs(load: Load, bounds: Bounds, factor: float) -> Judgement | None:
     """Whether it is strained, by limits that are times `factor`."""
     workers, pressure = load.workers, load.pressure
-    full = workers.count >= workers_most
-    age = AGE * factor * (0.5 if full else 1.0)
-    if workers.queued > 0 and workers.oldest >= age:
+    # Where no worker can be added jobs are the only remedy left.
+    full = workers.count >= max(bounds.workers) or not bounds.workers_scale.auto
+    patience = bounds.patience * factor * (0.5 if full else 1.0)
+    if workers.queued > 0 and workers.oldest >= patience:
         why = f"{workers.queued} commands wait, the first for {workers.oldest * 1000:.0f} ms"
-        return Judgement(State.STRAINED, why, at_once=workers.oldest >= AGE_AT_ONCE)
+        return Judgement(State.STRAINED, why, at_once=workers.oldest >= AT_ONCE * bounds.patience)
     if (pressure.memory or 0.0) >= SHARE_MEMORY * factor:
         why = f"memory was short in {pressure.memory:.0%} of the last 10 s"
         return Judgement(State.STRAINED, why, slow=True)
@@ -66,12 +65,12 @@ def _signs(load: Load, workers_most: int, factor: float) -> Judgement | None:
     return None
 
 
-def judge(load: Load, workers_most: int) -> Judgement:
+def judge(load: Load, bounds: Bounds) -> Judgement:
     """Strained above the limits, calm below half of them."""
-    found = _signs(load, workers_most, 1.0)
+    found = _signs(load, bounds, 1.0)
     if found is not None:
         return found
-    return Judgement(State.BETWEEN if _signs(load, workers_most, 0.5) else State.CALM)
+    return Judgement(State.BETWEEN if _signs(load, bounds, 0.5) else State.CALM)
 
 
 @dataclass
@@ -127,7 +126,9 @@ class Strain:
             sizes: what they have now.
         """
         wait = SENSOR if judgement.slow else 1.0
-        if self._strained < 2 or now - self._acted < 0.9 * wait:
+        if judgement.state is not State.STRAINED or self._strained < 2:
+            return
+        if now - self._acted < 0.9 * wait:
             return
         if now - self._raised < FORGIVEN:  # what was given back was too much
             self._calm = min(CALM_MOST, 2 * self._calm)

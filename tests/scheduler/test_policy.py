@@ -124,7 +124,8 @@ def test_fixed_sizes_are_the_administrators() -> None:
     bounds = replace(BOUNDS, pools={"default": Scale(auto=False)}, workers_scale=Scale(auto=False))
     story = Story(bounds=bounds)
     waiting = WorkerLoad(2, 2, 50, 0.04)
-    assert not story.reads(20, busy=4, queued=100, oldest=9.0, workers=waiting)
+    found = story.reads(20, busy=4, queued=100, oldest=9.0, workers=waiting)
+    assert [type(each) for each in found] == [Shed], "nothing else is left to do"
 
 
 @pytest.mark.parametrize("change", [{"mode": Mode.PAUSED}, {"serving": False}])

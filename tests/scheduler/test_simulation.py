@@ -54,7 +54,7 @@ class Case:
     trace: Trace
     slots: int = 64
     work: float = 0.2
-    seconds: float = 240.0
+    seconds: float = 120.0
 
 
 OVERLOADS = {
@@ -74,7 +74,7 @@ def test_waiting_is_the_fluids(case: Case) -> None:
         "default", 1, case.slots, case.trace, exponential(case.work), active=1, even=True
     )
     target = Target([pool], cores=case.slots)
-    bounds = Bounds(pools={"default": Scale(spares=(1, 2 * case.slots))})
+    bounds = Bounds(pools={"default": Scale(spares=(1, 2 * case.slots))}, sandboxes=5 * case.slots)
     record = run(target, bounds, case.seconds)
     check(record)
     late = sum((target.now - at) * count for at, count in pool.waiting)
