@@ -104,7 +104,7 @@ def announce(options: Options, manager: Manager, keys: Keys) -> Place | None:
 
 def configuration(name: str, options: Options) -> dict[str, Setting]:
     """Of a target.  Raises: ConfigError."""
-    found = served(name)
+    found = served(name, options.targets[name])
     return configured(options.config) if found is None else found
 
 

@@ -7,6 +7,7 @@ error that says so.  Not here: what the policy changes (managed.py).
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from scheduler.link import LOST, STANDBY, LinkLost, NoAnswer
 from scheduler.live import check_words, show_value
 from scheduler.managed import Target, frame_of
 from scheduler.messages import ErrorCode, FrameError, TargetError, Type
+from scheduler.reload import Differences, ask_supervisor, compare
 from scheduler.requests import Refusal, Request
 from scheduler.schema import ConfigError
-from scheduler.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name
+from scheduler.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name, place_of, served
 from scheduler.state_store import Change, Override
 
-__all__ = ["Changes"]
+__all__ = ["Changes", "config_reload"]
 
 Keep = Callable[
     [Sequence[Change], Sequence[Override], Sequence[Override]], Coroutine[Any, Any, None]
@@ -203,6 +205,48 @@ class Changes:
             frame = {"count": given["count"]}
         drop = () if "count" in given or not given.get("auto") else ("count",)
         return await self._change(target, request, _Wish(WORKERS, "", values, frame, drop))
+
+    async def config_apply(self, target: Target, request: Request) -> dict[str, Any]:
+        """config.apply: the target reads its pools again; what administrators have set goes on to hold."""
+        async with target.lock:
+            await self._tell(target, request, _Wish("", "", {}, {}))
+            await self.ask(target, request, Type.RELOAD, {})
+            before = target.settings
+            base = served(target.name, target.link.path) or before.base
+            target.use(Settings(base, before.overrides.values()))
+            try:
+                await target.restore("the configuration has been read again")
+            except (LinkLost, NoAnswer, FrameError, TargetError):
+                target.synced = None  # as soon as it can be
+            was, now = in_words(compare(before.base, base))
+            log = Change(target.name, "config.reload", request.who, request.why, was, now)
+            await self.keep([log], [], [])
+        return {"target": target.name, "was": was, "is": now}
+
+
+def in_words(found: Differences) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What another configuration changes, as was and is of the log of changes."""
+    was, now = ({key: pair[side] for key, pair in found.changed.items()} for side in (0, 1))
+    was |= dict.fromkeys((f"pool {name}" for name in found.removed), "there")
+    now |= dict.fromkeys((f"pool {name}" for name in found.removed), "gone")
+    was |= dict.fromkeys((f"pool {name}" for name in found.added), None)
+    now |= dict.fromkeys((f"pool {name}" for name in found.added), "there")
+    return was, now
+
+
+async def config_reload(target: Target, request: Request) -> dict[str, Any]:
+    """config.reload: the target's supervisor does it, and comes back with config.apply."""
+    place = place_of(target.name, target.link.path)
+    if place is None:
+        raise Refusal("failed", f"no supervisor of this host says that it serves '{target.name}'")
+    try:
+        return await asyncio.to_thread(
+            ask_supervisor, place["socket"], "reload", by=request.who, why=request.why
+        )
+    except ConfigError as error:
+        raise Refusal("bad-value", str(error)) from None
+    except (OSError, ValueError) as error:
+        raise Refusal("failed", f"the supervisor of '{target.name}': {error}") from None
 
 
 def check_pool(target: Target, name: str) -> None:

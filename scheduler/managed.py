@@ -151,7 +151,7 @@ class Target:
 
     async def _look(self) -> None:
         if self.synced != self.link.boot:
-            await self._restore()
+            await self.restore("the target has been started anew")
         if self.load is None or not self.fresh:
             return
         self.fresh = False
@@ -206,29 +206,35 @@ class Target:
 
     # ---- a target that has been restarted ----
 
-    async def _restore(self) -> None:
-        """Set again what administrators have set: the target has what its configuration says."""
+    async def restore(self, since: str) -> None:
+        """Set again what administrators have set: the target has what its configuration says.
+
+        Args: since: when.  The caller holds `lock`.
+
+        Raises:
+            LinkLost, NoAnswer, FrameError, TargetError: see Link.request.
+        """
         self.policy = self.make_policy()
         self.reasons = {}
         boot = self.link.boot
         for name in self.settings.names(POOL):
-            await self._restore_one(Type.POOL, name, self.settings.of(POOL, name))
+            await self._restore_one(Type.POOL, name, self.settings.of(POOL, name), since)
         for name in self.settings.names(PRINCIPAL):
-            await self._restore_one(Type.PRINCIPAL, name, self.settings.of(PRINCIPAL, name))
+            await self._restore_one(Type.PRINCIPAL, name, self.settings.of(PRINCIPAL, name), since)
         workers = self.settings.of(WORKERS)
         if "count" in workers:
-            await self._restore_one(Type.WORKERS, None, {"count": workers["count"]})
+            await self._restore_one(Type.WORKERS, None, {"count": workers["count"]}, since)
         self.synced = boot
 
     async def _restore_one(
-        self, kind: Type, name: str | None, overrides: Mapping[str, Override]
+        self, kind: Type, name: str | None, overrides: Mapping[str, Override], since: str
     ) -> None:
         """All at once; where the target takes not all of them, one by one."""
         keys = {key: frame_of(kind, key, each.value) for key, each in overrides.items()}
         words = {word: value for pair in keys.values() for word, value in pair.items()}
         if not words:
             return
-        why = "set again: the target has been started anew"
+        why = f"set again: {since}"
         now = {key: each.value for key, each in overrides.items()}
         try:
             await self.ask(kind, OURSELVES, why, name=name, **words)
@@ -237,7 +243,7 @@ class Target:
                 raise
             if len(overrides) > 1 and error.code != ErrorCode.NO_SUCH_POOL:
                 for key, each in overrides.items():
-                    await self._restore_one(kind, name, {key: each})
+                    await self._restore_one(kind, name, {key: each}, since)
                 return
             why = f"cannot be set again: {error.message}"
             LOG.warning("%s: %s %s %s", self.name, name, now, why)

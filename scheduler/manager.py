@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any, NoReturn, TypeVar
 
-from scheduler.changes import Changes
+from scheduler.changes import Changes, config_reload
 from scheduler.events import Mode
 from scheduler.limited import Limited
 from scheduler.link import LOST, LinkLost, NoAnswer
@@ -317,6 +317,8 @@ class Manager:
                 ),
             ),
             Method("config.show", show, (TARGET,)),
+            change("config.reload", of(config_reload), (TARGET,)),
+            change("config.apply", of(changes.config_apply), (TARGET,)),
             Method("changes", log, (TARGET, since, MOST)),
             Method("history", history, (TARGET, since, step, MOST)),
         ]

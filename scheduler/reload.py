@@ -265,6 +265,10 @@ class Reloader:
             say("warning", f"administrators do not find us: {error}")
         self._publish()
 
+    def _hold(self, config: Config, settings: dict[str, Setting]) -> None:
+        self.config, self.settings = config, settings
+        self._publish()
+
     def _publish(self) -> None:
         if self.place is None:
             return
@@ -301,21 +305,22 @@ class Reloader:
             ConfigError: it is wrong, and nothing has changed.
         """
         async with self.lock:
+            before = self.config, self.settings
             try:
                 config, settings = self.source.read()
                 for pool in config.pools:
                     check_packages(pool.name, pool.missing, self.config)
                 different = compare(self.settings, settings).fields()
-                await self.apply(config, by, why)
+                # What needs a restart goes on as it was, and is found different until then.
+                for key in (row["key"] for row in different["restart"]):
+                    settings.pop(key, None)
+                    settings |= {key: self.settings[key]} if key in self.settings else {}
+                self._hold(config, settings)
+                await self.apply(config, by, why)  # the manager reads what we have said to hold
             except ConfigError as error:
+                self._hold(*before)
                 say("error", f"{by}: the configuration is as it was: {error}")
                 raise
-            # What needs a restart goes on as it was, and is found different until then.
-            kept = {row["key"]: self.settings.get(row["key"]) for row in different["restart"]}
-            self.config = config
-            self.settings = {
-                key: each for key, each in (settings | kept).items() if each is not None
-            }
             self.reloads += 1
             self._publish()
             lines = [*lines_of(different)]

@@ -20,7 +20,7 @@ from scheduler.live import LIVE_KEYS, show_value
 from scheduler.schema import Key, Setting, count
 from scheduler.state_store import Override
 
-__all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "served"]
+__all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of", "served"]
 
 POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
 TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
@@ -60,16 +60,23 @@ def _text(value: Any) -> str:
     return "+".join(value) if isinstance(value, tuple | list) else str(value)
 
 
-def served(name: str) -> dict[str, Setting] | None:
-    """What the supervisor of a target of this host says that it serves; None: there is none."""
-    for place in places.running(places.TARGET):
-        if place.get("name") == name and isinstance(place.get("settings"), list):
-            return {
-                str(each["key"]): Setting(_text(each["value"]), str(each["origin"]))
-                for each in place["settings"]
-                if each.get("value") is not None
-            }
-    return None
+def place_of(name: str, control: Path) -> dict[str, Any] | None:
+    """What the supervisor of a target says, if one of this host serves it; control: the target's socket."""
+    found = [each for each in places.running(places.TARGET) if each.get("name") == name]
+    exact = [each for each in found if each.get("control") == str(control)]
+    return exact[0] if exact else found[0] if len(found) == 1 else None
+
+
+def served(name: str, control: Path) -> dict[str, Setting] | None:
+    """What it says that it serves; None: there is none."""
+    place = place_of(name, control)
+    if place is None or not isinstance(place.get("settings"), list):
+        return None
+    return {
+        str(each["key"]): Setting(_text(each["value"]), str(each["origin"]))
+        for each in place["settings"]
+        if each.get("value") is not None
+    }
 
 
 class Settings:
