@@ -35,6 +35,8 @@ static const struct option options[] = {
 	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
+	{"control", OPTION_TEXT, AT(control), 1, 107, NULL,
+	 "socket to make for a resource manager (docs/control.md)"},
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
 	{"pools", OPTION_TEXT, AT(pools), 1, 4000, NULL,
 	 "file that tells the pools of sandboxes, as osd target serve writes it"},

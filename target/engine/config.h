@@ -20,6 +20,7 @@ struct osd_config {
 	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
 	char *serial;         /* serial=, product serial number; owned; NULL: the store's */
 	char *isolation;      /* isolation=, level demanded of sandboxes; owned; never NULL */
+	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	char *pools;          /* pools=, file of pools (exec/pool_config.c); owned; NULL: default alone */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */

@@ -17,6 +17,8 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/dispatch.h"
+#include "engine/control.h"
+#include "engine/figures.h"
 #include "engine/tasks.h"
 #include "exec/exec.h"
 #include "wire/cursor.h"
@@ -41,6 +43,8 @@ struct osd_engine {
 	struct osd_objects *objects;
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
+	struct osd_figures *figures;
+	struct osd_control *control; /* NULL: there is no such socket */
 
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
@@ -121,6 +125,7 @@ static void finish(struct osd_engine *engine, struct osd_request *request)
 {
 	struct osd_request stand_in, *resumed = NULL;
 
+	osd_figures_note(engine->figures, request, now_ns());
 	pthread_mutex_lock(&engine->lock);
 	osd_tasks_replace(&engine->tasks, request, &stand_in);
 	pthread_mutex_unlock(&engine->lock);
@@ -269,6 +274,23 @@ unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers)
 	return workers;
 }
 
+void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load)
+{
+	struct osd_engine_load load = {0};
+	uint64_t now = now_ns();
+
+	pthread_mutex_lock(&engine->lock);
+	load.workers = engine->wanted;
+	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++)
+		load.busy += engine->workers[i].state == WORKER_RUNNING;
+	load.busy -= engine->idle_workers;
+	load.queued = engine->queued;
+	if (engine->head && now > engine->head->submitted_ns)
+		load.oldest_usec = (now - engine->head->submitted_ns) / 1000;
+	pthread_mutex_unlock(&engine->lock);
+	*ret_load = load;
+}
+
 static bool has_thread(struct osd_engine *engine, unsigned index)
 {
 	bool has;
@@ -395,6 +417,8 @@ bool osd_engine_try(struct osd_engine *engine, struct osd_request *request)
 	done = osd_dispatch_inline(engine->dispatcher, request) == OSD_DISPATCH_DONE;
 	engine->last_end_ns = now_ns();
 	engine->window_spent_ns += engine->last_end_ns - start;
+	if (done)
+		osd_figures_note(engine->figures, request, engine->last_end_ns);
 	return done;
 }
 
@@ -467,6 +491,14 @@ static unsigned commands_queued(void *context)
 	return __atomic_load_n(&engine->queued, __ATOMIC_RELAXED);
 }
 
+static void jobs_wait(void *context)
+{
+	struct osd_engine *engine = context;
+
+	if (engine->control)
+		osd_control_jobs_wait(engine->control);
+}
+
 static enum osd_status open_exec(struct osd_engine *engine, const struct osd_config *config,
 				 char message[256])
 {
@@ -480,6 +512,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.queue_principal = config->queue_principal,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,
+		.jobs_wait = jobs_wait,
 		.context = engine,
 	};
 
@@ -523,6 +556,23 @@ static void engine_closep(struct osd_engine **engine)
 	osd_engine_close(*engine);
 }
 
+/* Last: it shows all the others. */
+static enum osd_status start_control(struct osd_engine *engine, const struct osd_config *config,
+				     char message[256])
+{
+	struct osd_control_targets targets = {
+		.engine = engine,
+		.objects = engine->objects,
+		.exec = engine->exec,
+		.figures = engine->figures,
+		.faults = config->fault,
+	};
+
+	if (!config->control)
+		return OSD_OK;
+	return osd_control_start(engine->control, config->control, &targets, message);
+}
+
 enum osd_status osd_engine_open(const struct osd_config *config, char message[256],
 				struct osd_engine **ret_engine)
 {
@@ -531,6 +581,10 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 
 	snprintf(message, 256, "out of memory");
 	if (!engine)
+		return OSD_E_NO_MEMORY;
+	engine->figures = osd_figures_create();
+	engine->control = config->control ? osd_control_create() : NULL;
+	if (!engine->figures || (config->control && !engine->control))
 		return OSD_E_NO_MEMORY;
 	engine->hold = config->hold ? strdup(config->hold) : NULL;
 	status = open_objects(engine, config, message);
@@ -554,6 +608,9 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 		snprintf(message, 256, "cannot start worker threads");
 		return OSD_E_NO_MEMORY;
 	}
+	status = start_control(engine, config, message);
+	if (status != OSD_OK)
+		return status;
 	message[0] = '\0';
 	*ret_engine = OSD_STEAL(engine);
 	return OSD_OK;
@@ -563,6 +620,7 @@ void osd_engine_close(struct osd_engine *engine)
 {
 	if (!engine)
 		return;
+	osd_control_stop(engine->control);
 	if (engine->exec)
 		osd_exec_quiesce(engine->exec); /* so that waiting commands end */
 	pthread_mutex_lock(&engine->lock);
@@ -574,6 +632,8 @@ void osd_engine_close(struct osd_engine *engine)
 	osd_dispatcher_free(engine->dispatcher);
 	osd_exec_close(engine->exec);
 	osd_objects_close(engine->objects);
+	osd_control_free(engine->control);
+	osd_figures_free(engine->figures);
 	free(engine->hold);
 	pthread_cond_destroy(&engine->urgent_ready);
 	pthread_cond_destroy(&engine->idle);

@@ -45,6 +45,14 @@ void osd_engine_abort(struct osd_engine *engine, struct osd_request *request);
 /* PERFORM TASK MANAGEMENT FUNCTION of a request that the engine runs (command/tasks.h). */
 osd_manage_tasks_fn osd_engine_manage_tasks;
 
+struct osd_engine_load {
+	unsigned workers; /* wanted */
+	unsigned busy;	  /* of them, and of those that are just going */
+	unsigned queued;  /* commands that wait for one */
+	uint64_t oldest_usec; /* how long the first of these has waited since it came */
+};
+void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load);
+
 /* Changes the number of workers, 1..OSD_WORKERS_MAX, while requests run; returns what is in
  * force. */
 unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers);

@@ -121,6 +121,23 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	return status;
 }
 
+bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *key,
+			 char value[OSD_POOL_VALUE_MAX])
+{
+	struct osd_pool_change now;
+	const struct osd_pool *pool;
+	bool found = false;
+
+	pthread_mutex_lock(&exec->lock);
+	pool = osd_pool_find_named(exec, name, strlen(name));
+	if (pool) {
+		now = (struct osd_pool_change){pool->config, pool->active, pool->mode};
+		found = osd_pool_change_value(&now, key, value);
+	}
+	pthread_mutex_unlock(&exec->lock);
+	return found;
+}
+
 void osd_exec_shed(struct osd_exec *exec, bool on)
 {
 	pthread_mutex_lock(&exec->lock);

@@ -16,6 +16,7 @@
 struct osd_exec;
 
 #define OSD_ADMIN_MESSAGE_MAX 256
+#define OSD_POOL_VALUE_MAX    24
 
 enum osd_pool_mode {
 	OSD_POOL_RUNNING,
@@ -29,6 +30,9 @@ enum osd_pool_mode {
  * would be beyond slots or budget. */
 enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char *words,
 				  char message[OSD_ADMIN_MESSAGE_MAX]);
+/* What such a key has now, as text; false: there is no such pool or key. */
+bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *key,
+			 char value[OSD_POOL_VALUE_MAX]);
 /* Idle sandboxes are replaced now, those at work after their job; its zygote too. */
 enum osd_status osd_exec_pool_recycle(struct osd_exec *exec, const char *name,
 				      char message[OSD_ADMIN_MESSAGE_MAX]);

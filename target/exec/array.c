@@ -216,7 +216,7 @@ void osd_array_settle(struct osd_exec *exec, struct osd_array *array)
 	if (head->entry.queued)
 		return;
 	if (osd_fair_queue_push(&head->pool->queue, &head->entry) == OSD_OK)
-		pthread_cond_signal(&head->pool->work);
+		osd_pool_has_work(head->pool);
 	else
 		osd_exec_delay(exec, head, OSD_NO_MEMORY_USEC);
 }

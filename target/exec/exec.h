@@ -36,6 +36,8 @@ struct osd_exec_config {
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */
 	unsigned (*commands_queued)(void *context);
+	/* Jobs have begun to wait, if only for a moment; called with exec->lock held.  May be NULL. */
+	void (*jobs_wait)(void *context);
 	void *context;
 };
 

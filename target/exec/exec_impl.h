@@ -57,6 +57,7 @@ struct osd_job {
 	struct osd_job *next_delayed; /* waiting for another attempt until not_before_usec */
 	uint64_t not_before_usec;
 	uint16_t end_reason; /* asked to end: decided before COMPLETING, 0 if not */
+	uint64_t end_asked_usec;
 	struct osd_run *run; /* while a proxy has it */
 	/* A control change inside a transaction that has not ended: the job is out of the queue
 	 * meanwhile, and only that transaction sees the new state. */
@@ -103,6 +104,7 @@ struct osd_exec {
 	uint64_t budget_bytes;	       /* memory of all jobs together; 0: not declared */
 	bool shedding;		       /* new jobs are refused (admin.h) */
 	uint64_t refused[OSD_REFUSAL_COUNT];
+	uint64_t retried[OSD_JOB_REASON_COUNT]; /* by row of the reason */
 
 	struct osd_job_table table;
 	struct osd_job *delayed;

@@ -223,6 +223,33 @@ enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t co
 	return count > principal->capacity ? grow_heap(principal, count) : OSD_OK;
 }
 
+/* ---- who has waited longest ------------------------------------------------------------------ */
+
+/* Nearly always the newest.  What is older, an array's entry that comes back, is among the oldest. */
+static void link_by_age(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	struct osd_fair_entry *newer = NULL;
+
+	if (queue->newest && queue->newest->since > entry->since)
+		for (newer = queue->oldest; newer->since <= entry->since;)
+			newer = newer->newer;
+	entry->newer = newer;
+	entry->older = newer ? newer->older : queue->newest;
+	*(entry->older ? &entry->older->newer : &queue->oldest) = entry;
+	*(newer ? &newer->older : &queue->newest) = entry;
+}
+
+static void unlink_by_age(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
+{
+	*(entry->older ? &entry->older->newer : &queue->oldest) = entry->newer;
+	*(entry->newer ? &entry->newer->older : &queue->newest) = entry->older;
+}
+
+uint64_t osd_fair_queue_oldest(const struct osd_fair_queue *queue)
+{
+	return queue->oldest ? queue->oldest->since : UINT64_MAX;
+}
+
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
 {
 	struct osd_fair_principal *principal = entry->principal;
@@ -236,6 +263,7 @@ enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fai
 	entry->queued = true;
 	principal->queued_places += entry->places;
 	queue->entry_count++;
+	link_by_age(queue, entry);
 	return OSD_OK;
 }
 
@@ -250,6 +278,7 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 	entry->queued = false;
 	principal->queued_places -= entry->places;
 	queue->entry_count--;
+	unlink_by_age(queue, entry);
 	last = principal->heap[--principal->count];
 	if (last != entry) {
 		if (at > 0 && before(last, principal->heap[(at - 1) / 2]))

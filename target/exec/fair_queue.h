@@ -26,6 +26,8 @@ struct osd_fair_entry {
 	struct osd_fair_principal *principal; /* set by reserve */
 	size_t places;			      /* that it has */
 	size_t position;		      /* in the principal's heap; the queue's */
+	uint64_t since; /* the caller's: when it began to wait; it was pushed then or later */
+	struct osd_fair_entry *older, *newer; /* by since; the queue's */
 	bool queued;
 };
 
@@ -34,6 +36,7 @@ struct osd_fair_queue {
 	struct osd_fair_principal *active;   /* those with entries, unordered */
 	size_t place_count, place_max, principal_place_max;
 	size_t entry_count;
+	struct osd_fair_entry *oldest, *newest;
 	uint64_t virtual_time;
 };
 
@@ -66,6 +69,8 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 /* Weight of a principal, 1..1000, from now on; OSD_E_NO_MEMORY. */
 enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *principal,
 					  unsigned weight);
+/* since of the entry that has waited longest; UINT64_MAX where there is none. */
+uint64_t osd_fair_queue_oldest(const struct osd_fair_queue *queue);
 /* How many jobs are likely taken before this one; exact for a single principal. */
 size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd_fair_entry *entry);
 

@@ -26,6 +26,16 @@ const struct osd_job_reason_info *osd_job_reason_info(unsigned reason)
 	return osd_job_reason_info(OSD_REASON_INTERNAL);
 }
 
+size_t osd_job_reason_row(unsigned reason)
+{
+	return (size_t)(osd_job_reason_info(reason) - reasons);
+}
+
+const struct osd_job_reason_info *osd_job_reason_at(size_t row)
+{
+	return &reasons[row];
+}
+
 enum osd_status osd_job_reason_status(unsigned reason)
 {
 	static const enum osd_status blocks[] = {

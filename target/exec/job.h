@@ -133,6 +133,10 @@ enum osd_job_reason {
 #undef X
 };
 
+#define X(number, symbol, state, label, hint) +1
+enum { OSD_JOB_REASON_COUNT = OSD_JOB_REASONS(X) };
+#undef X
+
 struct osd_job_reason_info {
 	uint16_t number;
 	uint8_t terminal_state; /* 0: none */
@@ -142,6 +146,9 @@ struct osd_job_reason_info {
 
 /* The reason's row; an unknown number yields OSD_REASON_INTERNAL's. */
 const struct osd_job_reason_info *osd_job_reason_info(unsigned reason);
+/* The number of that row, below OSD_JOB_REASON_COUNT; and the row. */
+size_t osd_job_reason_row(unsigned reason);
+const struct osd_job_reason_info *osd_job_reason_at(size_t row);
 /* Status of a synchronous EXEC whose job ended for this reason (by block, design D15). */
 enum osd_status osd_job_reason_status(unsigned reason);
 const char *osd_job_state_name(unsigned state);

@@ -167,8 +167,7 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 	pthread_mutex_lock(&exec->lock);
 	job->record = ending.record;
 	osd_exec_sweep_by(exec, ending.record.expiry_msec);
-	exec->finished += !job->array;
-	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
+	osd_figures_ended(exec, job, record);
 	waits = osd_exec_take_waits(exec, job);
 	if (status == OSD_OK)
 		osd_exec_note_ended(exec, job);

@@ -19,7 +19,7 @@ struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_p
 	job->record = *record;
 	job->pool = pool;
 	job->references = 1;
-	job->accepted_usec = osd_monotonic_usec();
+	job->accepted_usec = job->entry.since = osd_monotonic_usec();
 	job->entry.priority = record->priority;
 	job->entry.sequence = record->sequence;
 	return job;
@@ -125,6 +125,13 @@ static enum osd_status push_member(struct osd_exec *exec, struct osd_job *job)
 	return status;
 }
 
+/* Among those of its pool. */
+static enum osd_status push(struct osd_job *job)
+{
+	job->entry.since = osd_monotonic_usec();
+	return osd_fair_queue_push(&job->pool->queue, &job->entry);
+}
+
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 {
 	enum osd_status status;
@@ -140,11 +147,11 @@ void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)
 	if (status == OSD_OK && job->head)
 		status = push_member(exec, job);
 	else if (status == OSD_OK)
-		status = osd_fair_queue_push(&job->pool->queue, &job->entry);
+		status = push(job);
 	if (status != OSD_OK)
 		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
 	else if (!job->head)
-		pthread_cond_signal(&job->pool->work);
+		osd_pool_has_work(job->pool);
 }
 
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
@@ -229,6 +236,7 @@ void osd_exec_request_end(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	    (job->record.state != OSD_STATE_STARTING && job->record.state != OSD_STATE_RUNNING))
 		return;
 	job->end_reason = reason;
+	job->end_asked_usec = osd_monotonic_usec();
 	osd_story_asked(job, reason);
 	osd_wake(exec->monitor_wake);
 }

@@ -121,6 +121,18 @@ bool osd_pool_starts(const struct osd_pool *pool)
 	       !exec->stopping;
 }
 
+void osd_pool_has_work(struct osd_pool *pool)
+{
+	const struct osd_exec_config *config = &pool->exec->config;
+	unsigned idle = pool->busy < pool->active ? pool->active - pool->busy : 0;
+
+	pthread_cond_signal(&pool->work);
+	/* It may wait for a sandbox, or for a slot; those that come behind it are no news. */
+	if ((pool->queue.entry_count == 1 || pool->queue.entry_count == idle + 1) &&
+	    config->jobs_wait)
+		config->jobs_wait(config->context);
+}
+
 void osd_pool_occupy(struct osd_pool *pool)
 {
 	pool->busy++;

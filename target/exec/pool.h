@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "exec/admin.h"
 #include "exec/fair_queue.h"
+#include "exec/figures.h"
 #include "exec/job.h"
 #include "exec/reuse.h"
 #include "wire/sandboxd_frame.h"
@@ -71,6 +72,9 @@ struct osd_pool_change {
  * OSD_E_PARAM_FIELD: message says what is wrong. */
 enum osd_status osd_pool_change_parse(char *words, char message[256],
 				      struct osd_pool_change *change);
+/* What a key of such words has now; false: there is no such key. */
+bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
+			   char value[OSD_POOL_VALUE_MAX]);
 const char *osd_pool_mode_name(enum osd_pool_mode mode);
 
 /* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
@@ -103,6 +107,7 @@ struct osd_pool {
 	char lacking[OSD_POOL_WHY_MAX]; /* why the last sandbox asked for did not come up; "": it did */
 	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
 	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
+	struct osd_pool_figures figures;
 };
 
 /* Before any thread starts.  Takes what it wants of the table. */
@@ -118,6 +123,8 @@ struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, si
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
 /* Whether another job may start in it now. */
 bool osd_pool_starts(const struct osd_pool *pool);
+/* A job has come to its queue: wakes a proxy, and whoever watches when there is no slot for it. */
+void osd_pool_has_work(struct osd_pool *pool);
 /* A slot is taken, or free again. */
 void osd_pool_occupy(struct osd_pool *pool);
 void osd_pool_vacate(struct osd_pool *pool);

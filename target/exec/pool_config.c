@@ -196,6 +196,26 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 	return false;
 }
 
+bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
+			   char value[OSD_POOL_VALUE_MAX])
+{
+	const struct number *number = find_number(key, true);
+	const char *word = NULL;
+
+	if (number) {
+		snprintf(value, OSD_POOL_VALUE_MAX, "%" PRIu64,
+			 *(const uint64_t *)((const char *)change + number->offset));
+		return true;
+	}
+	if (strcmp(key, "reuse") == 0)
+		word = osd_reuse_name(change->config.reuse);
+	else if (strcmp(key, "mode") == 0)
+		word = osd_pool_mode_name(change->mode);
+	if (word)
+		snprintf(value, OSD_POOL_VALUE_MAX, "%s", word);
+	return word;
+}
+
 static struct osd_pool_config *find(const struct osd_pool_table *table, const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)

@@ -373,6 +373,7 @@ static struct osd_job *take_job(struct osd_pool *pool)
 	job->record.started_msec = osd_wall_msec();
 	job->record.queue_usec = job->started_usec - job->accepted_usec;
 	osd_job_apply(pool->exec, job, OSD_JOB_EVENT_TAKE, OSD_REASON_NONE);
+	osd_figures_started(job);
 	return job;
 }
 

@@ -220,7 +220,7 @@ static uint64_t retry_delay_usec(const struct osd_job_record *record)
 	return delay + osd_monotonic_usec() % (delay / 5 + 1); /* jitter: up to a fifth */
 }
 
-static void again(struct osd_run *run)
+static void again(struct osd_run *run, uint16_t reason)
 {
 	struct osd_exec *exec = run->exec;
 	struct osd_job *job = run->job;
@@ -244,6 +244,8 @@ static void again(struct osd_run *run)
 	osd_exec_delay(exec, job, delay);
 	osd_story_again(job, delay);
 	record->attempt -= run->unheard;
+	if (!run->unheard)
+		osd_figures_again(exec, reason);
 	pthread_mutex_unlock(&exec->lock);
 }
 
@@ -287,7 +289,7 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 			!(record.flags & OSD_JOB_WROTE) || record.flags & OSD_JOB_IDEMPOTENT;
 
 		if (harmless && (record.attempt < osd_job_attempts(&record) || run->unheard)) {
-			again(run);
+			again(run, reason);
 			return;
 		}
 		if (!harmless && state == OSD_STATE_SANDBOX_LOST)

@@ -125,6 +125,7 @@ void osd_run_begin(struct osd_run *run)
 {
 	run->handed_over_usec = run->exec->handed_usec = osd_monotonic_usec();
 	set_deadlines(run);
+	osd_figures_handed_over(run);
 	osd_job_apply(run->exec, run->job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
 }
 

@@ -83,6 +83,7 @@ static void unlink_sandbox(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	while (*link != sandbox)
 		link = &(*link)->next;
 	*link = sandbox->next;
+	osd_figures_exited(sandbox);
 	sandbox->state = OSD_SANDBOX_GONE;
 	pthread_cond_broadcast(&exec->changed);
 	osd_sandbox_unref(sandbox);
@@ -325,6 +326,7 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
 			sandbox->kill_usec = OSD_NEVER;
+			osd_figures_warm(sandbox);
 			sandbox->pool->lacking[0] = '\0';
 			sandbox->pool->calm_delay_usec = 0;
 			pthread_cond_signal(&sandbox->pool->work);
@@ -388,6 +390,9 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 	} else if (sandbox->state == OSD_SANDBOX_TAKEN) {
 		uint64_t now = osd_monotonic_usec();
 
+		osd_figures_recycled(sandbox, sandbox->pool->config.reuse == OSD_REUSE_NEVER
+						      ? OSD_RECYCLED_USED
+						      : OSD_RECYCLED_WORN);
 		sandbox->state = OSD_SANDBOX_ENDING;
 		sandbox->let_go_usec = sandbox->pool->linger_usec = now + LINGER_USEC;
 		sandbox->kill_usec = OSD_MIN(sandbox->kill_usec, now + EXIT_USEC);
@@ -442,8 +447,10 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	sandbox->kill_sent = true;
 	sandbox->kill_usec = OSD_NEVER;
 	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
-	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY)
+	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY) {
+		osd_figures_recycled(sandbox, OSD_RECYCLED_IDLE);
 		sandbox->state = OSD_SANDBOX_ENDING;
+	}
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);
 }
 

@@ -81,6 +81,7 @@ void osd_start_begin(struct osd_run *run, struct osd_job *job)
 {
 	osd_exec_unplace(job);
 	job->started_usec = osd_monotonic_usec();
+	osd_figures_started(job);
 	osd_run_set_job(run, osd_job_ref(job));
 	osd_run_begin(run);
 }

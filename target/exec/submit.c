@@ -441,7 +441,7 @@ static void admit(struct osd_exec *exec, struct acceptance *acceptance, struct o
 			osd_start_give_back(acceptance->run, job->pool);
 	} else {
 		job->record = acceptance->record;
-		exec->accepted += job->array ? job->record.array.count : 1;
+		osd_figures_arrived(exec, job);
 		osd_exec_admit(exec, job);
 		if (job->array)
 			osd_array_admit(exec, job->array);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* control_changes.c -- the requests of the control socket that change something (control_request.h), and
+ * what the log says of it: who, why, what was and what is. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/control_request.h"
+#include "engine/engine.h"
+#include "exec/admin.h"
+
+#define WORDS_MAX      4096
+#define POOL_NAME_SIZE 65
+
+/* ---- what was, what is ----------------------------------------------------------------------- */
+
+/* words: "key=value;...", in the end without the last ';'. */
+struct words {
+	char text[WORDS_MAX];
+	size_t used;
+};
+
+/* False: there is no room. */
+static bool add_word(struct words *words, const char *key, size_t key_bytes, const char *value,
+		     size_t value_bytes)
+{
+	int length = snprintf(words->text + words->used, sizeof(words->text) - words->used,
+			      "%s%.*s=%.*s", words->used ? ";" : "", (int)key_bytes, key,
+			      (int)value_bytes, value);
+
+	if ((size_t)length >= sizeof(words->text) - words->used)
+		return false;
+	words->used += (size_t)length;
+	return true;
+}
+
+static struct words one_word(const char *key, uint64_t number)
+{
+	struct words words = {.used = 0};
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%" PRIu64, number);
+	add_word(&words, key, strlen(key), digits, strlen(digits));
+	return words;
+}
+
+static void put_words(struct osd_json *json, const char *name, const struct words *words)
+{
+	osd_json_open(json, name, '{');
+	for (const char *at = words->text; *at;) {
+		size_t key = strcspn(at, "="), value = strcspn(at + key + 1, ";");
+		char text[OSD_CONTROL_KEY_MAX + 1];
+
+		snprintf(text, sizeof(text), "%.*s", (int)key, at);
+		osd_json_text_n(json, text, at + key + 1, value);
+		at += key + 1 + value;
+		at += *at == ';';
+	}
+	osd_json_close(json, '}');
+}
+
+/* Into the log: who, why, what was, what is. */
+static void log_change(const struct osd_control_request *request, const char *what, const char *was,
+		       const char *is)
+{
+	const struct osd_control_pair *by = osd_control_find(request, "by"),
+				      *why = osd_control_find(request, "why");
+	char by_text[OSD_CONTROL_NOTE_MAX], why_text[OSD_CONTROL_NOTE_MAX];
+
+	osd_log_quote(by_text, sizeof(by_text), by ? by->value : "", by ? by->value_bytes : 0);
+	osd_log_quote(why_text, sizeof(why_text), why ? why->value : "",
+		      why ? why->value_bytes : 0);
+	osd_info("control: %s: %.200s -> %.200s, by %s%s%s%s%s", what, was, is, request->peer->who,
+		 by ? " for " : "", by_text, why ? ": " : "", why_text);
+}
+
+/* was, is NULL: there is nothing to compare. */
+static void answer_changed(struct osd_control_request *request, const char *what,
+			   const struct words *was, const struct words *is)
+{
+	struct osd_json json = osd_control_begin(request->control);
+
+	log_change(request, what, was->text, is->text);
+	put_words(&json, "was", was);
+	put_words(&json, "is", is);
+	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+void osd_control_do_workers(struct osd_control_request *request)
+{
+	struct osd_engine *engine = request->control->targets.engine;
+	struct osd_engine_load load;
+	struct words was, is;
+	uint64_t count;
+
+	if (!osd_control_number_of(request, "count", 1, OSD_WORKERS_MAX, &count))
+		return;
+	osd_engine_load(engine, &load);
+	was = one_word("count", load.workers);
+	is = one_word("count", osd_engine_set_workers(engine, (unsigned)count));
+	answer_changed(request, "workers", &was, &is);
+}
+
+/* What is to change, or what those keys have; false: it is answered. */
+static bool pool_words(struct osd_control_request *request, struct words *words, const char *pool)
+{
+	for (size_t i = 0; i < request->count; i++) {
+		const struct osd_control_pair *pair = &request->pairs[i];
+		char key[OSD_CONTROL_KEY_MAX + 1] = "", now[OSD_POOL_VALUE_MAX];
+		const char *value = pair->value;
+		size_t length = pair->value_bytes;
+
+		if (osd_control_is_key(pair, "name") || osd_control_is_key(pair, "by") ||
+		    osd_control_is_key(pair, "why"))
+			continue;
+		memcpy(key, pair->key, pair->key_bytes);
+		if (pool) {
+			if (!osd_exec_pool_value(request->control->targets.exec, pool, key, now))
+				continue; /* refused where it is set */
+			value = now;
+			length = strlen(now);
+		}
+		if (memchr(value, ';', length) ||
+		    !add_word(words, key, strlen(key), value, length)) {
+			osd_control_fail(request, "bad-value",
+					 "%s: the value is too long, or has a ';'", key);
+			return false;
+		}
+	}
+	if (words->used || pool)
+		return true;
+	osd_control_fail(request, "bad-value", "nothing is to change");
+	return false;
+}
+
+static void fail_as(struct osd_control_request *request, enum osd_status status,
+		    const char *message)
+{
+	osd_control_fail(request,
+			 status == OSD_E_NO_OBJECT     ? "no-such-pool"
+			 : status == OSD_E_PARAM_FIELD ? "bad-value"
+						       : "failed",
+			 "%s", message);
+}
+
+void osd_control_do_pool(struct osd_control_request *request)
+{
+	struct osd_exec *exec = request->control->targets.exec;
+	char name[POOL_NAME_SIZE], what[POOL_NAME_SIZE + 5], message[OSD_ADMIN_MESSAGE_MAX];
+	struct words wanted = {.used = 0}, was = wanted, is = wanted;
+	enum osd_status status;
+
+	if (!osd_control_text_of(request, "name", name, sizeof(name)) ||
+	    !pool_words(request, &wanted, NULL) || !pool_words(request, &was, name))
+		return;
+	status = osd_exec_pool_set(exec, name, wanted.text, message);
+	if (status != OSD_OK) {
+		fail_as(request, status, message);
+		return;
+	}
+	snprintf(what, sizeof(what), "pool %s", name);
+	if (pool_words(request, &is, name))
+		answer_changed(request, what, &was, &is);
+}
+
+void osd_control_do_shed(struct osd_control_request *request)
+{
+	struct osd_control *control = request->control;
+	struct words was, is;
+	uint64_t on;
+
+	if (!osd_control_number_of(request, "on", 0, 1, &on))
+		return;
+	was = one_word("on", control->shedding);
+	is = one_word("on", on);
+	control->shedding = on;
+	osd_exec_shed(control->targets.exec, on);
+	answer_changed(request, "shedding", &was, &is);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* control_requests.c -- what the control socket's requests do (docs/control.md): a row each says which
+ * keys there are and whether it changes something, the function does it.  Not here: what changes something
+ * (control_changes.c). */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "engine/control_request.h"
+
+#define WATCH_LEAST   20
+#define WATCH_MOST    60000
+#define VERSIONS_SIZE 32
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+bool osd_control_is_key(const struct osd_control_pair *pair, const char *key)
+{
+	return pair->key_bytes == strlen(key) && memcmp(pair->key, key, pair->key_bytes) == 0;
+}
+
+/* NULL: it is not there. */
+const struct osd_control_pair *osd_control_find(const struct osd_control_request *request,
+						const char *key)
+{
+	for (size_t i = 0; i < request->count; i++)
+		if (osd_control_is_key(&request->pairs[i], key))
+			return &request->pairs[i];
+	return NULL;
+}
+
+void osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
+		      ...)
+{
+	char message[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	osd_control_error(request->control, request->peer, request->serial, code, message);
+}
+
+/* The value as a string; false: it is too long, or not there, which is answered. */
+bool osd_control_text_of(struct osd_control_request *request, const char *key, char *text,
+			 size_t size)
+{
+	const struct osd_control_pair *pair = osd_control_find(request, key);
+
+	if (!pair || pair->value_bytes == 0 || pair->value_bytes >= size) {
+		osd_control_fail(request, "bad-value", "%s must be 1 to %zu bytes", key, size - 1);
+		return false;
+	}
+	memcpy(text, pair->value, pair->value_bytes);
+	text[pair->value_bytes] = '\0';
+	return true;
+}
+
+/* False: it is no number in this range, or not there, which is answered. */
+bool osd_control_number_of(struct osd_control_request *request, const char *key, uint64_t least,
+			   uint64_t most, uint64_t *ret_number)
+{
+	const struct osd_control_pair *pair = osd_control_find(request, key);
+	char digits[21] = "", *end;
+	uint64_t number;
+
+	if (pair && pair->value_bytes < sizeof(digits))
+		memcpy(digits, pair->value, pair->value_bytes);
+	errno = 0;
+	number = strtoull(digits, &end, 10);
+	if (*digits < '0' || *digits > '9' || *end || errno || number < least || number > most) {
+		osd_control_fail(request, "bad-value",
+				 "%s must be a number from %" PRIu64 " to %" PRIu64, key, least,
+				 most);
+		return false;
+	}
+	*ret_number = number;
+	return true;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+void osd_control_error(struct osd_control *control, struct osd_control_peer *peer, uint32_t serial,
+		       const char *code, const char *message)
+{
+	struct osd_json json = osd_control_begin(control);
+
+	osd_json_text(&json, "code", code);
+	osd_json_text(&json, "message", message);
+	osd_control_send(control, peer, OSD_CONTROL_ERROR, serial, &json);
+}
+
+static void answer_ok(struct osd_control_request *request)
+{
+	struct osd_json json = osd_control_begin(request->control);
+
+	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
+}
+
+/* ---- HELLO ----------------------------------------------------------------------------------- */
+
+/* Whether "1-3" and the like has ours in it. */
+static bool speaks_our_version(const char *versions)
+{
+	char *end;
+	unsigned long least = strtoul(versions, &end, 10), most;
+
+	if (*versions < '0' || *versions > '9' || *end != '-' || end[1] < '0' || end[1] > '9')
+		return false;
+	most = strtoul(end + 1, &end, 10);
+	return !*end && least <= OSD_CONTROL_VERSION && OSD_CONTROL_VERSION <= most;
+}
+
+static void take_role(struct osd_control_request *request, bool manager)
+{
+	struct osd_control *control = request->control;
+	struct osd_control_peer *peer = request->peer;
+
+	if (!manager) {
+		osd_control_release(control, peer, "is a tool now");
+		peer->role = OSD_CONTROL_TOOL;
+	} else if (control->manager && control->manager != peer) {
+		peer->role = OSD_CONTROL_STANDBY;
+	} else if (!control->manager) {
+		control->manager = peer;
+		control->manager_since_usec = peer->heard_usec;
+		peer->role = OSD_CONTROL_MANAGER;
+		osd_info("control: the resource manager is %s (process %d, user %u)", peer->who,
+			 (int)peer->pid, (unsigned)peer->uid);
+	}
+}
+
+static void answer_hello(struct osd_control_request *request)
+{
+	static const char *const roles[] = {[OSD_CONTROL_TOOL] = "tool",
+					    [OSD_CONTROL_MANAGER] = "manager",
+					    [OSD_CONTROL_STANDBY] = "standby"};
+	struct osd_control *control = request->control;
+	char role[8], who[OSD_CONTROL_WHO_MAX + 1], versions[VERSIONS_SIZE];
+	struct osd_json json;
+
+	if (!osd_control_text_of(request, "role", role, sizeof(role)) ||
+	    !osd_control_text_of(request, "who", who, sizeof(who)) ||
+	    !osd_control_text_of(request, "versions", versions, sizeof(versions)))
+		return;
+	if (!speaks_our_version(versions)) {
+		osd_control_fail(request, "version", "this target speaks version %d",
+				 OSD_CONTROL_VERSION);
+		return;
+	}
+	if (strcmp(role, "manager") != 0 && strcmp(role, "tool") != 0) {
+		osd_control_fail(request, "bad-value", "role must be manager or tool");
+		return;
+	}
+	osd_log_quote(request->peer->who, sizeof(request->peer->who), who, strlen(who));
+	take_role(request, strcmp(role, "manager") == 0);
+	json = osd_control_begin(control);
+	osd_json_number(&json, "version", OSD_CONTROL_VERSION);
+	osd_json_text(&json, "boot", control->boot);
+	osd_json_text(&json, "role", roles[request->peer->role]);
+	if (control->manager)
+		osd_json_text(&json, "manager", control->manager->who);
+	else
+		osd_json_null(&json, "manager");
+	osd_json_usec(&json, "lease", OSD_CONTROL_LEASE_USEC);
+	osd_control_send(control, request->peer, OSD_CONTROL_WELCOME, request->serial, &json);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static void answer_snapshot(struct osd_control_request *request)
+{
+	struct osd_json json = osd_control_begin(request->control);
+
+	osd_control_write_snapshot(request->control, request->peer, &json);
+	osd_control_send(request->control, request->peer, OSD_CONTROL_SNAPSHOT_IS, request->serial,
+			 &json);
+}
+
+static void answer_watch(struct osd_control_request *request)
+{
+	struct osd_control_peer *peer = request->peer;
+	const struct osd_control_pair *pair = osd_control_find(request, "interval_ms");
+	uint64_t interval = 0;
+	bool none = pair && pair->value_bytes == 1 && pair->value[0] == '0';
+
+	if (!none &&
+	    !osd_control_number_of(request, "interval_ms", WATCH_LEAST, WATCH_MOST, &interval))
+		return;
+	peer->interval_usec = interval * 1000;
+	peer->pushed_usec = peer->heard_usec;
+	peer->deaf_usec = 0;
+	peer->hurry = false;
+	osd_control_count_watchers(request->control);
+	answer_ok(request);
+}
+
+static void answer_not_yet(struct osd_control_request *request)
+{
+	osd_control_fail(request, "failed", "not supported yet");
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static const struct osd_control_row rows[] = {
+	{OSD_CONTROL_HELLO, "HELLO", "role who versions", false, answer_hello},
+	{OSD_CONTROL_SNAPSHOT, "SNAPSHOT", "", false, answer_snapshot},
+	{OSD_CONTROL_WATCH, "WATCH", "interval_ms", false, answer_watch},
+	{OSD_CONTROL_WORKERS, "WORKERS", "count", true, osd_control_do_workers},
+	{OSD_CONTROL_POOL, "POOL", NULL, true, osd_control_do_pool},
+	{OSD_CONTROL_RECYCLE, "RECYCLE", "name", true, answer_not_yet},
+	{OSD_CONTROL_PRINCIPAL, "PRINCIPAL", "name weight queue at_once", true, answer_not_yet},
+	{OSD_CONTROL_USAGE, "USAGE", "after", false, answer_not_yet},
+	{OSD_CONTROL_SHED, "SHED", "on", true, osd_control_do_shed},
+	{OSD_CONTROL_RELOAD, "RELOAD", "", true, answer_not_yet},
+};
+
+static const struct osd_control_row *find_row(uint16_t type)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
+		if (rows[i].type == type)
+			return &rows[i];
+	return NULL;
+}
+
+/* keys NULL: any. */
+static bool is_listed(const struct osd_control_pair *pair, const char *keys)
+{
+	size_t length = 0;
+
+	for (const char *at = keys; at && *at; at += length + (at[length] == ' ')) {
+		length = strcspn(at, " ");
+		if (length == pair->key_bytes && memcmp(at, pair->key, length) == 0)
+			return true;
+	}
+	return !keys;
+}
+
+static bool check_pair(struct osd_control_request *request, const struct osd_control_pair *pair)
+{
+	bool is_note = osd_control_is_key(pair, "by") || osd_control_is_key(pair, "why");
+	char key[OSD_CONTROL_KEY_MAX + 1] = "";
+
+	memcpy(key, pair->key, pair->key_bytes);
+	for (size_t i = 0; i < request->count; i++) {
+		if (osd_control_is_key(&request->pairs[i], key)) {
+			osd_control_fail(request, "bad-value", "%s comes twice", key);
+			return false;
+		}
+	}
+	if (is_note ? !request->row->changes : !is_listed(pair, request->row->keys)) {
+		osd_control_fail(request, "bad-value", "%s has no key %s", request->row->name, key);
+		return false;
+	}
+	if (is_note && pair->value_bytes >= OSD_CONTROL_NOTE_MAX) {
+		osd_control_fail(request, "bad-value", "%s is longer than %d bytes", key,
+				 OSD_CONTROL_NOTE_MAX - 1);
+		return false;
+	}
+	return true;
+}
+
+/* False: it is answered. */
+static bool read_pairs(struct osd_control_request *request, const struct osd_control_frame *frame)
+{
+	struct osd_rd r = osd_rd_init(frame->payload, frame->payload_bytes);
+	struct osd_control_pair pair;
+
+	while (osd_control_next(&r, &pair)) {
+		if (request->count == OSD_ARRAY_SIZE(request->pairs)) {
+			osd_control_fail(request, "bad-value", "a request has at most %d keys",
+					 OSD_CONTROL_KEYS_MAX);
+			return false;
+		}
+		if (!check_pair(request, &pair))
+			return false;
+		request->pairs[request->count++] = pair;
+	}
+	if (r.bad)
+		osd_control_fail(request, "bad-value", "a request is lines of key=value");
+	return !r.bad;
+}
+
+/* False: it is answered. */
+static bool may_ask(struct osd_control_request *request)
+{
+	const struct osd_control *control = request->control;
+	enum osd_control_role role = request->peer->role;
+
+	if (role == OSD_CONTROL_STRANGER && request->row->type != OSD_CONTROL_HELLO) {
+		osd_control_fail(request, "hello", "say HELLO first");
+		return false;
+	}
+	if (!request->row->changes)
+		return true;
+	if (role == OSD_CONTROL_STANDBY) {
+		osd_control_fail(request, "not-manager", "%s is the resource manager",
+				 control->manager ? control->manager->who : "nobody");
+		return false;
+	}
+	if (role == OSD_CONTROL_TOOL && control->manager) {
+		osd_control_fail(request, "managed", "%s is the resource manager: ask it",
+				 control->manager->who);
+		return false;
+	}
+	return true;
+}
+
+void osd_control_answer(struct osd_control *control, struct osd_control_peer *peer,
+			const struct osd_control_frame *frame)
+{
+	struct osd_control_request request = {.control = control,
+					      .peer = peer,
+					      .row = find_row(frame->type),
+					      .serial = frame->serial};
+
+	if (!request.row)
+		osd_control_fail(&request, "frame", "type %u is none of a request", frame->type);
+	else if (may_ask(&request) && read_pairs(&request, frame))
+		request.row->answer(&request);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* figures.c -- see figures.h. */
+#include "engine/figures.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "base/util.h"
+#include "command/table.h"
+#include "wire/json.h"
+
+/* Commands that wait for the same things, and so are measured together. */
+#define CLASSES(X)                                                                                 \
+	X(READ, "read")                                                                            \
+	X(WRITE, "write")                                                                          \
+	X(FLUSH, "flush")                                                                          \
+	X(ATTRIBUTES, "attributes")                                                                \
+	X(LIST, "list")                                                                            \
+	X(MANAGE, "manage") /* makes and removes objects */                                        \
+	X(EXEC, "exec")	    /* with the job, where the command waits for it */                     \
+	X(OTHER, "other")
+
+enum class {
+#define X(symbol, name) CLASS_##symbol,
+	CLASSES(X)
+#undef X
+		CLASS_COUNT
+};
+
+struct row {
+	enum class class;
+	_Atomic uint64_t counts[OSD_STATUS_COUNT];
+};
+
+struct osd_figures {
+	struct osd_histogram seconds[CLASS_COUNT];
+	size_t row_count;  /* of the table of commands */
+	struct row rows[]; /* in its order; one more for what is in no row */
+};
+
+static enum class class_of(uint16_t service_action) {
+	switch (service_action){
+		case OSD_SA_READ : case OSD_SA_READ_MAP : return CLASS_READ;
+		case OSD_SA_WRITE : case OSD_SA_APPEND : case OSD_SA_CLEAR : case
+		OSD_SA_PUNCH : case OSD_SA_CREATE_AND_WRITE : return CLASS_WRITE;
+		case OSD_SA_FLUSH : case OSD_SA_FLUSH_COLLECTION : case
+		OSD_SA_FLUSH_PARTITION : case OSD_SA_FLUSH_OSD : return CLASS_FLUSH;
+		case OSD_SA_GET_ATTRIBUTES : case OSD_SA_SET_ATTRIBUTES : case
+		OSD_SA_GET_MEMBER_ATTRIBUTES : case OSD_SA_SET_MEMBER_ATTRIBUTES : case
+		OSD_SA_COMPARE_AND_SWAP : case OSD_SA_FETCH_AND_ADD : case
+		OSD_SA_GENERIC_COMPARE_AND_SWAP : case
+		OSD_SA_CONDITIONAL_SET_ATTRIBUTES : return CLASS_ATTRIBUTES;
+		case OSD_SA_LIST : case OSD_SA_LIST_COLLECTION : case
+		OSD_SA_QUERY : return CLASS_LIST;
+		case OSD_SA_CREATE : case OSD_SA_REMOVE : case OSD_SA_CREATE_PARTITION : case
+		OSD_SA_REMOVE_PARTITION : case OSD_SA_CREATE_COLLECTION : case
+		OSD_SA_CREATE_USER_TRACKING_COLLECTION : case OSD_SA_REMOVE_COLLECTION : case
+		OSD_SA_REMOVE_MEMBER_OBJECTS : case OSD_SA_COPY_USER_OBJECTS : return CLASS_MANAGE;
+		case OSD_SA_EXEC : return CLASS_EXEC;
+		default : return CLASS_OTHER;
+	}
+}
+
+struct osd_figures *osd_figures_create(void)
+{
+	struct osd_figures *figures;
+	size_t count = 0;
+
+	while (osd_command_at(count))
+		count++;
+	figures = calloc(1, sizeof(*figures) + (count + 1) * sizeof(struct row));
+	if (!figures)
+		return NULL;
+	figures->row_count = count;
+	for (size_t i = 0; i < count; i++)
+		figures->rows[i].class = class_of(osd_command_at(i)->service_action);
+	figures->rows[count].class = CLASS_OTHER;
+	return figures;
+}
+
+void osd_figures_free(struct osd_figures *figures)
+{
+	free(figures);
+}
+
+void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
+		      uint64_t now_ns)
+{
+	size_t at = request->def ? (size_t)(request->def - osd_command_at(0)) : figures->row_count;
+	struct row *row = &figures->rows[at];
+
+	atomic_fetch_add_explicit(&row->counts[request->fault.status], 1, memory_order_relaxed);
+	osd_histogram_add(&figures->seconds[row->class], (now_ns - request->submitted_ns) / 1000);
+}
+
+/* "OSD_E_NO_OBJECT" is shown as "no_object". */
+static void write_status(struct osd_json *json, enum osd_status status)
+{
+	const char *name = osd_status_info(status)->name;
+	char label[32];
+	size_t length = 0;
+
+	name += strncmp(name, "OSD_E_", 6) == 0 ? 6 : 4;
+	for (; name[length] && length < sizeof(label) - 1; length++)
+		label[length] = (char)tolower((unsigned char)name[length]);
+	label[length] = '\0';
+	osd_json_text(json, "status", label);
+}
+
+static void write_row(const struct row *row, const char *name, struct osd_json *json)
+{
+	for (unsigned status = 0; status < OSD_STATUS_COUNT; status++) {
+		uint64_t count = atomic_load_explicit(&row->counts[status], memory_order_relaxed);
+
+		if (!count)
+			continue;
+		osd_json_open(json, NULL, '{');
+		osd_json_text(json, "command", name);
+		write_status(json, status);
+		osd_json_number(json, "count", count);
+		osd_json_close(json, '}');
+	}
+}
+
+void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
+{
+	static const char *const classes[] = {
+#define X(symbol, name) name,
+		CLASSES(X)
+#undef X
+	};
+
+	osd_json_open(json, "commands", '[');
+	for (size_t i = 0; i < figures->row_count; i++)
+		write_row(&figures->rows[i], osd_command_at(i)->name, json);
+	write_row(&figures->rows[figures->row_count], "unknown", json);
+	osd_json_close(json, ']');
+	osd_json_open(json, "command_seconds", '{');
+	for (unsigned i = 0; i < CLASS_COUNT; i++)
+		osd_json_histogram(json, classes[i], &figures->seconds[i]);
+	osd_json_close(json, '}');
+}

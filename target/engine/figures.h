@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* figures.h -- how many commands ended how, and how long they took (docs/control.md, "commands").
+ *
+ * Any thread notes and any thread reads, without a lock.  What a command pays is three relaxed
+ * additions; the time is the engine's, who has it anyway or asks the clock once. */
+#ifndef OSD_ENGINE_FIGURES_H
+#define OSD_ENGINE_FIGURES_H
+
+#include "command/request.h"
+
+struct osd_figures;
+struct osd_json;
+
+/* NULL: no memory. */
+struct osd_figures *osd_figures_create(void);
+/* NULL is fine. */
+void osd_figures_free(struct osd_figures *figures);
+/* The request has ended at that time (of its submitted_ns' clock), and its submitter does not know yet. */
+void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
+		      uint64_t now_ns);
+/* "commands" and "command_seconds" of an object that is open. */
+void osd_figures_write(const struct osd_figures *figures, struct osd_json *json);
+
+#endif

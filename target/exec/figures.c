@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* figures.c -- see figures.h: counting.  Not here: how it is shown (figures_json.c). */
+#include "exec/figures.h"
+
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "exec/proxy.h"
+
+#define LATELY 4 /* of the last few, the newest counts a quarter */
+
+void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)
+{
+	uint64_t count = job->array ? job->record.array.count : 1;
+
+	exec->accepted += count;
+	job->pool->figures.arrived += count;
+}
+
+void osd_figures_started(const struct osd_job *job)
+{
+	struct osd_pool_figures *figures = &job->pool->figures;
+
+	figures->started++;
+	if (job->record.attempt == 1)
+		osd_histogram_add(&figures->queue, job->started_usec - job->accepted_usec);
+}
+
+void osd_figures_handed_over(const struct osd_run *run)
+{
+	osd_histogram_add(&run->job->pool->figures.start,
+			  run->handed_over_usec - run->job->started_usec);
+}
+
+void osd_figures_again(struct osd_exec *exec, uint16_t reason)
+{
+	exec->retried[osd_job_reason_row(reason)]++;
+}
+
+void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
+		       const struct osd_job_record *record)
+{
+	struct osd_pool_figures *figures = &job->pool->figures;
+
+	if (job->array)
+		return; /* its members are what is counted */
+	exec->finished++;
+	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
+	figures->ended++;
+	figures->finished[osd_job_reason_row(record->reason)]++;
+	figures->cpu_usec += record->cpu_user_usec + record->cpu_system_usec;
+	if (record->attempt)
+		osd_histogram_add(&figures->run, record->run_usec);
+	if (record->state == OSD_STATE_CANCELLED && job->end_asked_usec)
+		osd_histogram_add(&figures->cancel, osd_monotonic_usec() - job->end_asked_usec);
+}
+
+void osd_figures_warm(const struct osd_sandbox *sandbox)
+{
+	struct osd_pool_figures *figures = &sandbox->pool->figures;
+	uint64_t usec = osd_monotonic_usec() - sandbox->asked_usec;
+
+	figures->sandbox_starts++;
+	figures->warm_usec =
+		figures->warm_usec ? (figures->warm_usec * (LATELY - 1) + usec) / LATELY : usec;
+}
+
+void osd_figures_exited(const struct osd_sandbox *sandbox)
+{
+	enum osd_sandbox_exit_kind kind = OSD_SANDBOX_EXIT_DONE;
+
+	if (!sandbox->pid)
+		return; /* there was no process */
+	if (sandbox->given_up)
+		kind = OSD_SANDBOX_EXIT_STUCK;
+	else if (sandbox->service_lost || !sandbox->exit_known)
+		kind = OSD_SANDBOX_EXIT_SERVICE;
+	else if (sandbox->exit.out_of_memory)
+		kind = OSD_SANDBOX_EXIT_MEMORY;
+	else if (sandbox->kill_sent)
+		kind = OSD_SANDBOX_EXIT_KILLED;
+	else if (WIFSIGNALED(sandbox->exit.wait_status))
+		kind = OSD_SANDBOX_EXIT_SIGNAL;
+	sandbox->pool->figures.exits[kind]++;
+}
+
+void osd_figures_recycled(const struct osd_sandbox *sandbox, enum osd_sandbox_recycling why)
+{
+	sandbox->pool->figures.recycled[why]++;
+}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A target with a control socket: osd_harness, which has the engine of the module in tgtd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import MakeHarness
+from tests.harness import Harness
+from tests.processes import long_lived
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the control socket is."""
+    return tmp_path / "control"
+
+
+@pytest.fixture
+def harness(make_harness: MakeHarness, path: Path) -> Harness:
+    return make_harness(memory=1, control=path)
+
+
+@pytest.fixture(scope="module")
+def sanitized(
+    sanitized_program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Harness, Path]]:
+    """One built with sanitizers, for many tests; and its socket."""
+    folder = tmp_path_factory.mktemp("control")
+    path = folder / "control"
+    harness = Harness(sanitized_program, {"memory": 1, "control": path}, folder / "log")
+    long_lived.add(harness.pid)
+    yield harness, path
+    harness.finish()
+    long_lived.discard(harness.pid)
