@@ -117,12 +117,15 @@ void osd_array_free(struct osd_array *array)
 
 /* ---- what the head shows --------------------------------------------------------------------- */
 
-/* From its first member's start on it is RUNNING: a state does not go back. */
+/* From its first member's start on it is RUNNING: a state does not go back.  While none waits (all are
+ * being started, or have been cancelled) it is what it was. */
 uint8_t osd_array_state(const struct osd_array *array)
 {
 	if (array->head->record.started_msec)
 		return OSD_STATE_RUNNING;
-	return array->counts[OSD_STATE_QUEUED] ? OSD_STATE_QUEUED : OSD_STATE_HELD;
+	if (array->counts[OSD_STATE_QUEUED])
+		return OSD_STATE_QUEUED;
+	return array->counts[OSD_STATE_HELD] ? OSD_STATE_HELD : array->head->record.state;
 }
 
 static void add_usage(struct osd_job_record *head, const struct osd_job_record *member)

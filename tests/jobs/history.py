@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyosd.job_status import JobState
 from tests.linearize import Machine, Operation, final_states
@@ -63,18 +63,22 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Script:
-    """What a submission may come to by itself.  ends: terminal states with their reasons."""
+    """What a submission may come to by itself.  ends: terminal states with their reasons.  array: it
+    makes several jobs (history_arrays.py)."""
 
     name: str
     ends: frozenset[tuple[JobState, int]]
+    array: bool = False
 
 
 class Where(NamedTuple):
     """A state a job may be in.  doomed: an effective kill was acknowledged, so it is never tried
-    again and ends CANCELLED, or by a limit that came first."""
+    again and ends CANCELLED, or by a limit that came first.  ending: CANCEL or KILL, if one of its
+    array is on its way to it."""
 
     state: JobState
     doomed: bool = False
+    ending: str = ""
 
 
 class Line(NamedTuple):
@@ -107,10 +111,16 @@ def later(may: Iterable[Where]) -> frozenset[Where]:
                 continue
             if state is CANCELLED and not at.doomed:
                 continue
-            after = Where(state, at.doomed)
+            after = at._replace(state=state)
             if after not in found:
                 found.add(after)
                 todo.append(after)
+        if at.ending == KILL and at.state in STARTED and not at.doomed:
+            doomed = at._replace(doomed=True)
+            found.add(doomed)
+            todo.append(doomed)
+        if at.ending and at.state in (Q, H):
+            found.add(Where(CANCELLED))
         if at.state in STARTED:
             found.add(Where(FOUND_AT_RESTART[at.doomed], at.doomed))
     return frozenset(found)
@@ -121,11 +131,11 @@ def controlled(at: Where, control: str) -> Where:
     if at.state in (Q, H) and control in (CANCEL, KILL):
         return Where(CANCELLED)
     if at.state in (S, R) and control == KILL:
-        return Where(at.state, True)
+        return at._replace(doomed=True)
     if (at.state, control) == (Q, HOLD):
-        return Where(H)
+        return at._replace(state=H)
     if (at.state, control) == (H, RELEASE):
-        return Where(Q)
+        return at._replace(state=Q)
     return at
 
 
@@ -230,12 +240,13 @@ MACHINE: Machine[Line] = Machine(Line(), step)
 
 
 def ended_wrong(script: Script, history: Sequence[Operation]) -> list[str]:
-    """Ends that this script does not come to."""
+    """Ends that this script does not come to; of an array those of its members."""
     found = []
     cancelled = {(CANCELLED, 105), (CANCELLED, 107)}
     for each in history:
         seen = each.answer
-        if not isinstance(seen, Seen) or not seen.state.terminal:
+        of_array = script.array and isinstance(each.argument, int)
+        if not isinstance(seen, Seen) or not seen.state.terminal or of_array:
             continue
         end = (seen.state, seen.reason)
         lost = seen.state is JobState.SANDBOX_LOST
@@ -244,22 +255,27 @@ def ended_wrong(script: Script, history: Sequence[Operation]) -> list[str]:
     return found
 
 
-def wrong(script: Script, history: Sequence[Operation]) -> list[str]:
+def wrong(
+    script: Script, history: Sequence[Operation], machine: Machine[Any] = MACHINE
+) -> list[str]:
     """What is wrong with the history of one line; each text names operations."""
     found = ended_wrong(script, history)
-    if not final_states(MACHINE, history):
-        found.append("no order of these operations is possible:\n" + told(shortest(history)))
+    # What only looked, and has no answer, changes and tells nothing.
+    history = [each for each in history if each.answered or each.name != STATUS]
+    if not final_states(machine, history):
+        text = told(shortest(history, machine))
+        found.append("no order of these operations is possible:\n" + text)
     return found
 
 
-def shortest(history: Sequence[Operation]) -> list[Operation]:
+def shortest(history: Sequence[Operation], machine: Machine[Any]) -> list[Operation]:
     """The fewest first answers that are wrong already."""
     operations = sorted(history, key=lambda each: each.start)
     ends = sorted(each.end for each in operations if each.answered)
     low, high = 0, len(ends) - 1
     while low < high:
         middle = (low + high) // 2
-        if final_states(MACHINE, until(operations, ends[middle])):
+        if final_states(machine, until(operations, ends[middle])):
             low = middle + 1
         else:
             high = middle
@@ -281,7 +297,7 @@ def told(history: Iterable[Operation]) -> str:
     """One line an operation."""
     lines = []
     for each in sorted(history, key=lambda each: each.start):
-        argument = f"{each.argument:#x}" if each.name != SUBMIT else ""
+        argument = format(each.argument, "#x") if each.name != SUBMIT else ""
         answer = each.answer
         if isinstance(answer, Seen):
             answer = (

@@ -24,8 +24,9 @@ from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBus
 from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams, Limits
 from pyosd.job_status import JobState, Number, decode_status
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
-from tests.jobs import history
+from tests.jobs import history, history_arrays
 from tests.jobs.history import BUSY, GONE, IN_THE_WAY, NO_PREDECESSOR, REMOVED, THERE, Script, Seen
+from tests.jobs.history_arrays import MEMBERS, Member
 from tests.linearize import Operation
 
 JOBS_COLLECTION = 0x1001
@@ -43,6 +44,8 @@ OPEN_LINES = 6
 """Lines that clients work on at a time: few, so that they meet."""
 RETRIES = 0.25
 """Share of lines that are another one's job, run again."""
+ARRAYS = 0.2
+"""Share of lines that are arrays."""
 LONGEST_LINE = 40
 """Operations after which a line is left alone, but for its end."""
 
@@ -119,6 +122,7 @@ class Line:
     """One submission and all that was asked about it.
 
     jobs: ids it was answered with.  parent: the line and the job of it that this one runs again.
+    at_once: of an array's members; None: it is no array.
     """
 
     name: str
@@ -126,12 +130,14 @@ class Line:
     key: bytes
     held: bool
     parent: tuple[Line, int] | None = None
+    at_once: int | None = None
     jobs: list[int] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
     @property
     def script(self) -> Script:
-        return Script(f"{self.kind} ({self.name})", KINDS[self.kind].ends)
+        array = self.at_once is not None
+        return Script(f"{self.kind} ({self.name})", KINDS[self.kind].ends, array)
 
 
 class Notebook:
@@ -150,6 +156,8 @@ class Notebook:
             name = f"line-{len(self.lines)}"
             key = name.encode() if self.rng.random() < 0.6 else b""
             line = Line(name, kind, key, self.rng.random() < 0.25)
+            if self.rng.random() < ARRAYS:
+                line.at_once = self.rng.choice([0, 1])
             with_jobs = [each for each in self.open if each.jobs]
             if with_jobs and self.rng.random() < RETRIES:
                 parent = self.rng.choice(with_jobs)
@@ -242,7 +250,10 @@ class Client:
         else:
             # Mostly the newest; an older one is gone, and must stay so.
             job = line.jobs[-1] if self.rng.random() < 0.9 else self.rng.choice(line.jobs)
-            self.about(line, name, job)
+            if line.at_once is not None and self.rng.random() < 0.6:
+                self.about(line, name, Member(job, self.rng.randrange(MEMBERS)))
+            else:
+                self.about(line, name, job)
 
     # ---- sending ----
 
@@ -308,6 +319,7 @@ class Client:
             key=line.key,
             flags=kind.flags | (ExecFlag.HOLD if line.held else NO_FLAGS),
             predecessor=ref(self.book.zone.partition_id, line.parent[1]) if line.parent else None,
+            array=None if line.at_once is None else (0, MEMBERS - 1, line.at_once),
         )
 
         def ask(target: Commands) -> int | str:
@@ -337,9 +349,10 @@ class Client:
             retried = replace(submitted, name=history.RETRIED, argument=parent[1], answer=there)
             self.book.note(parent[0], retried)
 
-    def about(self, line: Line, name: str, job: int) -> Any:
-        """A status, a control or a remove of one job."""
-        surrogate = ref(self.book.zone.partition_id, job)
+    def about(self, line: Line, name: str, job: int | Member) -> Any:
+        """A status, a control or a remove of one job, or of an array."""
+        object_id = job.job if isinstance(job, Member) else job
+        surrogate = ref(self.book.zone.partition_id, object_id)
 
         def look(target: Commands) -> Seen | str:
             if name == history.STATUS:
@@ -441,8 +454,9 @@ class Client:
             if seen is None:
                 continue
             state, name = seen[0].state, seen[1]
+            expected = b"" if self.book.lines[name].script.array else name.encode() + b"\n"
             data = bytes(target.read(job, 0, 1000))
-            if state is JobState.COMPLETED and data != name.encode() + b"\n":
+            if state is JobState.COMPLETED and data != expected:
                 found.append(f"{name}: COMPLETED, its output is {data!r}")
             status = decode_status(job, target.get_attributes(job, WITH_PREDECESSOR))
             again, parent = status and status.predecessor, self.book.lines[name].parent
@@ -482,5 +496,7 @@ def verdict(book: Notebook, also: frozenset[tuple[JobState, int]] = frozenset())
     found = []
     for line in book.lines.values():
         script = replace(line.script, ends=line.script.ends | also)
-        found += [f"{script.name}: {text}" for text in history.wrong(script, line.operations)]
+        machine = history_arrays.MACHINE if script.array else history.MACHINE
+        texts = history.wrong(script, line.operations, machine)
+        found += [f"{script.name}: {text}" for text in texts]
     return found

@@ -16,7 +16,7 @@ from pyosd.job_status import JobState
 from pyosd.types import ref
 from tests.conftest import unavailable
 from tests.fault.test_crash_target import strike
-from tests.jobs import history
+from tests.jobs import history, history_arrays
 from tests.jobs.history import (
     GONE,
     IN_THE_WAY,
@@ -27,6 +27,7 @@ from tests.jobs.history import (
     Seen,
     wrong,
 )
+from tests.jobs.history_arrays import Member
 from tests.jobs.history_clients import Client, Notebook, verdict, work
 from tests.linearize import Operation
 from tests.serving import Serving, missing, sandboxes_missing
@@ -207,6 +208,56 @@ def test_good_history(name: str) -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_history_is_seen(name: str) -> None:
     assert wrong(QUICK, one_by_one(*BROKEN[name]))
+
+
+OTHER = Member(7, 0)
+ENDED = seen(JobState.CANCELLED, 9, 107)
+GOOD_ARRAYS: dict[str, list[Row]] = {
+    "killed": [
+        *(SUBMITTED, (history.KILL, 7, QUEUED), (STATUS, OTHER, QUEUED), (STATUS, 7, ENDED)),
+        *((STATUS, OTHER, KILLED), (REMOVE, 7, REMOVED), (STATUS, OTHER, GONE)),
+    ],
+    "one held": [
+        *(SUBMITTED, (history.HOLD, OTHER, HELD), (STATUS, 7, RUNS), (STATUS, OTHER, HELD)),
+        *((history.RELEASE, 7, RUNS), (STATUS, OTHER, RAN._replace(generation=10))),
+    ],
+    "one removed": [
+        *(SUBMITTED, (REMOVE, OTHER, IN_THE_WAY), (STATUS, 7, RAN), (REMOVE, OTHER, REMOVED)),
+        *((STATUS, OTHER, GONE), (STATUS, 7, RAN)),
+    ],
+}
+BROKEN_ARRAYS: dict[str, list[Row]] = {
+    "held by nobody": [SUBMITTED, (STATUS, 7, HELD)],
+    "released by nobody": [(history.SUBMIT, True, 7), (STATUS, 7, HELD), (STATUS, OTHER, QUEUED)],
+    "cancelled by nobody": [SUBMITTED, (STATUS, 7, ENDED)],
+    "ends before its members": [SUBMITTED, (STATUS, 7, RAN), (STATUS, OTHER, RUNS)],
+    "completed though one was cancelled": [
+        *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (STATUS, 7, RAN)),
+    ],
+    "kill of one kills all": [
+        SUBMITTED,
+        (history.KILL, OTHER, KILLED),
+        (STATUS, Member(7, 1), KILLED),
+    ],
+    "removed while a member runs": [SUBMITTED, (REMOVE, 7, REMOVED), (STATUS, OTHER, RUNS)],
+    "a member outlives it": [
+        SUBMITTED,
+        (STATUS, 7, RAN),
+        (REMOVE, 7, REMOVED),
+        (STATUS, OTHER, RAN),
+    ],
+}
+ARRAY = Script("quick", QUICK.ends, array=True)
+
+
+@pytest.mark.parametrize("name", GOOD_ARRAYS)
+def test_good_history_of_an_array(name: str) -> None:
+    assert wrong(ARRAY, one_by_one(*GOOD_ARRAYS[name]), history_arrays.MACHINE) == []
+
+
+@pytest.mark.parametrize("name", BROKEN_ARRAYS)
+def test_broken_history_of_an_array_is_seen(name: str) -> None:
+    assert wrong(ARRAY, one_by_one(*BROKEN_ARRAYS[name]), history_arrays.MACHINE)
 
 
 def test_concurrent_answers_may_come_in_any_order() -> None:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an array of jobs may do, one operation after the other: each member is a line of history.py, and
+the array follows from its members.  Pure.
+
+A cancel or kill of the array is acknowledged before it has reached its members: until then each may end
+by it at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyosd.job_status import JobState
+from tests.jobs import history
+from tests.jobs.history import BUSY, CANCELLED, GONE, IN_THE_WAY, Line, Where, later
+from tests.linearize import Machine, Operation
+
+MEMBERS = 3
+
+
+class Member(NamedTuple):
+    """What an operation is about, if not the array itself.  array: its id.  at: 0..MEMBERS - 1."""
+
+    array: int
+    at: int
+
+    @property
+    def job(self) -> int:
+        return self.array + 1 + self.at
+
+    def __format__(self, how: str) -> str:
+        return f"{self.array:{how}}[{self.at}]"
+
+
+class Array(NamedTuple):
+    """State of the model.  head: the array; its `may` is not used.  members: as many, while the array
+    is there; their ids count from 1, whatever the array's is.  ending: it was cancelled or killed, and
+    is not held or released from then on."""
+
+    head: Line = Line()
+    members: tuple[Line, ...] = ()
+    ending: bool = False
+
+
+def terminal(may: Iterable[Where]) -> frozenset[Where]:
+    return frozenset(at for at in may if at.state.terminal)
+
+
+def states_of(members: Iterable[frozenset[Where]]) -> set[JobState]:
+    """Those an array of such members may be in."""
+    each = [{at.state for at in may} for may in members]
+    found = {history.Q, history.R, history.C}
+    if any(history.H in states for states in each):
+        found.add(history.H)
+    if all(JobState.COMPLETED in states for states in each):
+        found.add(JobState.COMPLETED)
+    cancelled = any(CANCELLED in states for states in each)
+    if cancelled and all(states & {JobState.COMPLETED, CANCELLED} for states in each):
+        found.add(CANCELLED)
+    if all(any(state.terminal for state in states) for states in each):
+        found.add(JobState.FAILED)
+    return found
+
+
+def ending(may: Iterable[Where], how: str) -> frozenset[Where]:
+    """A cancel or kill of the array is on its way to the member."""
+    return frozenset(
+        at if at.state.terminal or at.ending == history.KILL else at._replace(ending=how)
+        for at in may
+    )
+
+
+def controlled(may: frozenset[Where], control: str) -> frozenset[Where]:
+    if control in (history.CANCEL, history.KILL):
+        return ending(may, control)
+    return frozenset(history.controlled(at, control) for at in may)
+
+
+def submitted(array: Array, operation: Operation) -> Array | None:
+    head = history.submitted(array.head, operation)
+    if head is None or array.head.job or not head.job:
+        return None if head is None else array._replace(head=head)
+    return Array(head, tuple(Line(1 + at, head.may) for at in range(MEMBERS)))
+
+
+def with_states(array: Array, states: Iterable[frozenset[Where]]) -> Array:
+    members = zip(array.members, states, strict=True)
+    return array._replace(members=tuple(each._replace(may=may) for each, may in members))
+
+
+def asked(array: Array, operation: Operation) -> Array | None:
+    """Status and controls of the array."""
+    after = [later(each.may) for each in array.members]
+    ends = operation.name in (history.CANCEL, history.KILL)
+    if ends or (operation.name in history.CONTROLS and not array.ending):
+        after = [controlled(may, operation.name) for may in after]
+    array = array._replace(ending=array.ending or ends)
+    if not operation.answered:
+        return with_states(array, after)
+    after = [later(may) for may in after]
+    seen = array.head.seen
+    there = [may for each, may in zip(array.members, after, strict=True) if each.job]
+    states = {seen.state} if seen and seen.state.terminal else states_of(there)
+    head = history.narrow(array.head, frozenset(map(Where, states)), operation.answer)
+    if head is None:
+        return None
+    if operation.answer.state.terminal:
+        after = [terminal(may) for may in after]
+    if operation.answer.state is history.H:
+        after = [frozenset(at for at in may if at.state is not history.Q) for may in after]
+    return with_states(array._replace(head=head), after)
+
+
+def ended(array: Array) -> list[frozenset[Where]] | None:
+    """The members' ends, if the array can have ended."""
+    ends = [terminal(later(each.may)) for each in array.members]
+    over = all(may or not each.job for each, may in zip(array.members, ends, strict=True))
+    return ends if over else None
+
+
+def removed(array: Array, operation: Operation) -> Array | None:
+    """Of the array, and all its members with it."""
+    if operation.answer == IN_THE_WAY:
+        known = array.head.seen is not None and array.head.seen.state.terminal
+        return None if known else array
+    if ended(array) is None:
+        return array if not operation.answered else None
+    return Array(Line(past=array.head.past | {operation.argument}))
+
+
+def member_asked(array: Array, operation: Operation) -> Array | None:
+    at = operation.argument.at
+    about = replace(operation, argument=1 + at)
+    ends = ended(array)
+    if operation.name == history.REMOVE:
+        if operation.answer == IN_THE_WAY:
+            return removed(array, operation)
+        if ends is None and operation.answer != GONE:
+            return array if not operation.answered else None
+        if ends is not None and operation.answer != GONE:
+            array = with_states(array, ends)
+        after = history.removed(array.members[at], about)
+    else:
+        after = history.asked(array.members[at], about)
+        if after is None and array.ending:
+            after = history.asked(array.members[at], replace(about, name=history.STATUS))
+    if after is None:
+        return None
+    return array._replace(members=(*array.members[:at], after, *array.members[at + 1 :]))
+
+
+def step(array: Array, operation: Operation) -> tuple[object, Array]:
+    """As history.step."""
+    if operation.answer == BUSY:
+        return BUSY, array
+    after = _after(array, operation)
+    return (None, array) if after is None else (operation.answer, after)
+
+
+def _after(array: Array, operation: Operation) -> Array | None:
+    if operation.name == history.SUBMIT:
+        return submitted(array, operation)
+    if operation.name in (history.LISTED, history.RETRIED):
+        head = history.step(array.head, operation)
+        return None if head[0] is None else array._replace(head=head[1])
+    about = operation.argument
+    alone = isinstance(about, Member)
+    head_is = history.named(array.head, about.array if alone else about)
+    if head_is is None:
+        absent = operation.answer == GONE or not operation.answered
+        return array if absent else None
+    array = array._replace(head=head_is)
+    if alone:
+        return member_asked(array, operation)
+    if operation.answer == GONE:
+        return None
+    return (removed if operation.name == history.REMOVE else asked)(array, operation)
+
+
+MACHINE: Machine[Array] = Machine(Array(), step)
