@@ -24,6 +24,8 @@ class PoolStatus:
 
     Attributes:
         state: serving, starting, failed (see why), or gone: not configured, jobs still name it.
+        mode: running; paused: it starts no jobs; draining: it takes none either.
+        idle_timeout: seconds without a job after which it ends its spares.
         max, min, active: slots: at most, warm even when idle, and that may work now.
         spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
         queued: jobs that have a place.  queue: how many may have one.
@@ -34,6 +36,8 @@ class PoolStatus:
 
     name: str
     state: str = ""
+    mode: str = "running"
+    idle_timeout: float = 0.0
     min: int = 0
     max: int = 0
     active: int = 0
@@ -68,6 +72,8 @@ def decode_pool(line: str) -> PoolStatus:
     return PoolStatus(
         name,
         state=given.get("state", ""),
+        mode=given.get("mode", "running"),
+        idle_timeout=int(given.get("idle_timeout", "0")) / 1e6,
         reuse=given.get("reuse", ""),
         engine=given.get("engine", ""),
         set="" if given.get("set") in (None, "-") else given["set"],

@@ -31,7 +31,11 @@ COMMANDS = {
     "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
     "reasons": ("pyosd.cli.reasons", "reasons", "Say what reason numbers of jobs mean."),
-    "config": ("pyosd.cli.config_noun", "config", "The serving side's configuration: show, check, reload."),
+    "config": (
+        "pyosd.cli.config_noun",
+        "config",
+        "The serving side's configuration: show, check, reload.",
+    ),
     "completion": ("pyosd.cli.completion", "completion", "Print shell completion."),
     "version": ("pyosd.cli.version", "version_command", "Print the version of iosd."),
 }

@@ -19,12 +19,23 @@ from pyosd.pool_status import PoolStatus
 __all__ = ["pool", "record_of_pool"]
 
 SCHEMA = "iosd.pool/1"
-COLOURS = {"serving": "green", "starting": "yellow"}
+COLOURS = {"serving": "green", "starting": "yellow", "paused": "yellow", "draining": "yellow"}
+MODES = {
+    "paused": "paused: it takes jobs and starts none",
+    "draining": "draining: it takes no more jobs, and runs those it has",
+}
 SIZES, TIMES = ("memory", "output"), ("wall", "cpu")
+
+
+def state_of(record: Record) -> str:
+    """In a word: what an administrator has it do, where it serves."""
+    stopped = record["state"] == "serving" and record["mode"] != "running"
+    return str(record["mode"] if stopped else record["state"])
+
 
 COLUMNS = (
     Column("POOL", lambda row: row["id"]),
-    Column("STATE", lambda row: row["state"], colour=lambda row: COLOURS.get(row["state"], "red")),
+    Column("STATE", state_of, colour=lambda row: COLOURS.get(state_of(row), "red")),
     Column("BUSY", lambda row: f"{row['busy']}/{row['active']}", right=True),
     Column("READY", lambda row: str(row["ready"]), right=True, drop=2),
     Column("QUEUED", lambda row: str(row["queued"]), right=True),
@@ -60,16 +71,18 @@ def limit_words(key: str, value: float | None) -> str:
 
 
 def record_of_pool(found: PoolStatus) -> Record:
-    """The fields of "iosd.pool/1"; wall and cpu in seconds, memory and output in bytes."""
+    """The fields of "iosd.pool/1"; wall, cpu and idle_timeout in seconds, memory and output in bytes."""
     return {
         "schema": SCHEMA,
         "id": found.name,
         "state": found.state,
+        "mode": found.mode,
         "why": found.why,
         "min": found.min,
         "max": found.max,
         "active": found.active,
         "warm_spare": found.spare,
+        "idle_timeout": found.idle_timeout,
         "busy": found.busy,
         "ready": found.ready,
         "queued": found.queued,
@@ -94,7 +107,8 @@ def ls(settings: Settings) -> None:
 def lines_of(record: Record) -> Iterator[str]:
     """A pool on one screen."""
     why = f": {record['why']}" if record["why"] else ""
-    yield f"{record['id']}: {record['state']}{why}"
+    mode = "" if record["mode"] == "running" else f", {MODES.get(record['mode'], record['mode'])}"
+    yield f"{record['id']}: {record['state']}{mode}{why}"
     yield (
         f"slots {record['min']} to {record['max']}, {record['busy']} of {record['active']} busy; "
         f"{record['ready']} sandboxes ready, {record['warm_spare']} spare"
@@ -102,6 +116,9 @@ def lines_of(record: Record) -> Iterator[str]:
     yield f"{record['queued']} jobs queued, {record['queue']} at most"
     yield f"engine {record['engine']}, package set {record['package_set'] or 'none'}"
     yield f"reuse of sandboxes: {record['reuse']}"
+    if record["idle_timeout"]:
+        idle = format_seconds(record["idle_timeout"])
+        yield f"after {idle} without a job it keeps {record['min']} sandboxes"
     for key, limit in record["limits"].items():
         most = limit_words(key, record["maximum"][key])
         yield f"{key}: {limit_words(key, limit)}, at most {most}"

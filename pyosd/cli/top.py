@@ -147,8 +147,11 @@ def wrapped(parts: list[str], width: int | None) -> list[str]:
 def pool_words(found: Record) -> str:
     """A pool in few words."""
     if found["state"] != "serving":
-        return f"{found['id']} {found['state']}, {found['queued']} queued"
-    return f"{found['id']} {found['busy']}/{found['active']}, {found['queued']} queued"
+        why = f" ({found['why']})" if found["why"] else ""
+        return f"{found['id']} {found['state']}, {found['queued']} queued{why}"
+    mode = "" if found["mode"] == "running" else f" {found['mode']}"
+    room = "" if found["active"] == found["max"] else f" of {found['max']}"
+    return f"{found['id']}{mode} {found['busy']}/{found['active']}{room}, {found['queued']} queued"
 
 
 def screen_lines(found: Record, width: int | None, height: int | None, colour: bool) -> list[str]:
@@ -163,7 +166,10 @@ def screen_lines(found: Record, width: int | None, height: int | None, colour: b
         f"isolation {found['isolation'] or 'none: no sandbox service'}",
     ]
     lines = wrapped(head, width)
-    if len(found["pools"]) > 1:
+    plain = all(
+        each["mode"] == "running" and each["active"] == each["max"] for each in found["pools"]
+    )
+    if len(found["pools"]) > 1 or not plain:
         lines += wrapped([pool_words(each) for each in found["pools"]], width)
     lines += wrapped([f"{count} {name}" for name, count in states.items()] or ["no jobs"], width)
     jobs = found["jobs"]

@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from scheduler.admin.client import ManagerError, make_pair
 from scheduler.admin.pool_verbs import POOL, column, duration, number
-from scheduler.admin.verb import Admin, Change, Fields, Listing, ago, differences, when
+from scheduler.admin.verb import (
+    Admin,
+    Change,
+    Fields,
+    Listing,
+    ago,
+    day_and_time,
+    differences,
+    when,
+)
 
 __all__ = ["manager", "workers"]
 
@@ -38,7 +47,7 @@ STATUS_COLUMNS = (
     duration("OLDEST", "oldest", drop=4),
     column("AUTO", lambda row: "yes" if auto_of(row) else "no", drop=5),
     number("ENDED", "ended", wide=True),
-    column("WHY", lambda row: row.get("why") or "-", shrink=True, drop=1),
+    column("WHY", lambda row: row.get("why") or "-", wide=True),
 )
 
 
@@ -67,6 +76,14 @@ def lines_of(target: Fields) -> Iterator[str]:
     )
     pressure = ", ".join(f"{key} {share(value)}" for key, value in target["pressure"].items())
     yield f"  pressure {pressure}" + ("; new jobs are refused" if target["shedding"] else "")
+
+
+def reasons_of(pools: Sequence[Fields]) -> Iterator[str]:
+    """Why pools have the size they have."""
+    for pool in pools:
+        if pool.get("why"):
+            by = "" if pool.get("by") in (None, "policy") else f"{pool['by']}: "
+            yield f"  {pool['name']} has {pool['active']} for {ago(pool.get('since'))}: {by}{pool['why']}"
 
 
 ROLES = {
@@ -106,17 +123,21 @@ def status(admin: Admin) -> None:
                 click.echo(line)
         if pools:
             admin.show(pools, STATUS_COLUMNS, "", "")
+        if admin.output == "table":
+            for line in reasons_of(pools):
+                click.echo(line)
 
 
 # ---- changes ----
 
 CHANGE_COLUMNS = (
-    column("WHEN", lambda row: when(row["at"])),
+    column("WHEN", lambda row: day_and_time(row["at"])),
     column("WHO", lambda row: row["by"] or "-", shrink=True),
     column("POOL", lambda row: row.get("pool") or "-"),
     column("WHAT", lambda row: row["what"]),
     column("CHANGE", lambda row: differences(row.get("was"), row.get("is")), shrink=True),
     column("WHY", lambda row: row["why"] or "-", shrink=True),
+    column("TIME", lambda row: when(row["at"]), wide=True),
     number("ID", "id", wide=True),
     column("TARGET", lambda row: row["target"], wide=True),
 )

@@ -22,7 +22,18 @@ import click
 
 from scheduler.admin.client import Manager, ManagerError
 
-__all__ = ["SHOW", "Admin", "AdminVerb", "Change", "Fields", "Listing", "ago", "seconds", "when"]
+__all__ = [
+    "SHOW",
+    "Admin",
+    "AdminVerb",
+    "Change",
+    "Fields",
+    "Listing",
+    "ago",
+    "day_and_time",
+    "seconds",
+    "when",
+]
 
 SHOW = "iosd.show"  # in click's meta: show(records, columns, output, schema, name, header, colour)
 FORMATS = ("table", "wide", "json", "jsonl", "id")
@@ -104,12 +115,19 @@ def target_name(text: str | None) -> str | None:
     return found[1] if found else text
 
 
+def text_of(value: object) -> str:
+    """A value of a change."""
+    return "not set" if value is None else str(value)
+
+
 def differences(was: object, now: object) -> str:
     """ "max 4 -> 6, min 1 -> 2"; what has not changed is said to be so."""
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return "done"
     words = [
-        f"{key} {was.get(key)} -> {value}" if was.get(key) != value else f"{key} is {value} already"
+        f"{key} {text_of(was.get(key))} -> {text_of(value)}"
+        if was.get(key) != value
+        else f"{key} is {text_of(value)} already"
         for key, value in now.items()
     ]
     return ", ".join(words) or "nothing is different"
@@ -131,6 +149,11 @@ def when(at: float | None) -> str:
     if not at:
         return "-"
     return datetime.fromtimestamp(at / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def day_and_time(at: float | None) -> str:
+    """The same without its year, where there is little room."""
+    return when(at)[5:] if at else "-"
 
 
 def ago(at: float | None) -> str:

@@ -46,13 +46,13 @@ ID                   N  STATE    NAME
 """
 
 
-def on_terminal(columns: int, *args: str, **environment: str) -> str:
-    """Run PROGRAM with a pseudo-terminal of that width as stdout; return what it printed."""
+def on_terminal_of(program: str, columns: int, *args: str, **environment: str) -> str:
+    """Run a program with a pseudo-terminal of that width as stdout; return what it printed."""
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     keep = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *args], stdout=follower, env=keep | environment
+        [sys.executable, "-c", program, *args], stdout=follower, env=keep | environment
     )
     os.close(follower)
     pieces = []
@@ -67,6 +67,11 @@ def on_terminal(columns: int, *args: str, **environment: str) -> str:
     os.close(leader)
     assert process.wait() == 0
     return b"".join(pieces).decode().replace("\r\n", "\n")
+
+
+def on_terminal(columns: int, *args: str, **environment: str) -> str:
+    """The same with PROGRAM."""
+    return on_terminal_of(PROGRAM, columns, *args, **environment)
 
 
 @pytest.mark.parametrize(("columns", "golden"), [(80, GOLDEN_80), (40, GOLDEN_40)])
