@@ -182,7 +182,7 @@ def serve(*arguments: str, sandboxes: bool | None = None) -> Iterator[ServedTarg
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-P", "-c", OSD, "target", "serve", "-o", "json"),
-                    *("--data", str(folder / "store"), "--portal", "127.0.0.1:0"),
+                    *("--data", str(folder / "store"), "--portal", "127.0.0.1:0", "--no-manager"),
                     *(*layers, *arguments),
                 ],
                 env=client_environment(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -12,25 +13,23 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import click
 
-from scheduler import logs
 from scheduler.admin import places
-from scheduler.admin.console import Console, ConsoleError, Sessions, make_tokens
 from scheduler.admin.places import Place
 from scheduler.config import DEFAULT_FILE
 from scheduler.key_requests import key_methods
 from scheduler.keys import Keys, KeysError
 from scheduler.link import Timing
 from scheduler.managed import Target
-from scheduler.manager import Manager
+from scheduler.manager import VERSION, Manager
 from scheduler.policy import Policy
 from scheduler.requests import Requests
 from scheduler.schema import ConfigError, Setting
 from scheduler.server import Server, ServerError, make_pair
+from scheduler.service import group_of
 from scheduler.settings import Settings, configured, served
 from scheduler.state_store import FolderLock, StateError, StateStore
 
@@ -40,10 +39,10 @@ LOG = logging.getLogger("iosd.manager")
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
+PR_SET_PDEATHSIG = 1
 STANDBY_S = 0.5  # between two looks whether the other manager has gone
 STATE = Path("/var/lib/iosd-manager")
 LISTEN = "ipc:///run/iosd/manager.sock"
-HTTP = "127.0.0.1:8470"
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,6 @@ class Options:
         targets: name and control socket of each.
         listen: endpoints.
         announce: the file that says where we are (admin/places.py).
-        http: address of metrics, health and console; None: no.
-        http_asked: somebody said so; else we go on without where it is taken.
-        http_names: that Host may have.
         config: of the targets whose supervisor does not say what it serves.
         cgroup: of the sandboxes; None: not looked at.
     """
@@ -66,9 +62,6 @@ class Options:
     keys: Path
     listen: Sequence[str]
     announce: Path
-    http: str | None = None
-    http_asked: bool = False
-    http_names: Sequence[str] = ()
     config: Path | None = None
     cgroup: Path | None = None
 
@@ -97,12 +90,11 @@ async def wait_turn(lock: FolderLock) -> None:
     LOG.warning("the other manager is gone, going on in its place")
 
 
-def announce(options: Options, manager: Manager, keys: Keys, http: str | None) -> Place | None:
+def announce(options: Options, manager: Manager, keys: Keys) -> Place | None:
     """Say where administrators of this host find us; None: it cannot be said."""
     fields = {"schema": places.SCHEMAS[places.MANAGER], "pid": os.getpid(), "url": manager.url}
     fields |= {"key": keys.server.public, "key_file": str(keys.local.resolve())}
     fields |= {"targets": [*options.targets], "started": round(manager.started * 1000)}
-    fields |= {"http": http}
     try:
         place = Place(options.announce)
         place.write(fields)
@@ -118,6 +110,19 @@ def configuration(name: str, options: Options) -> dict[str, Setting]:
     return configured(options.config) if found is None else found
 
 
+def become(uid: int) -> None:
+    """Run as that user from here on, and still end with our parent."""
+    parent = os.getppid()
+    group = group_of(uid)
+    os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(uid, uid, uid)
+    # The kernel has forgotten the signal with the uid.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(EXIT_FAILED)
+
+
 class Process:
     """The manager, its server and its keys, from start to stop."""
 
@@ -126,42 +131,23 @@ class Process:
         self.keys = Keys(options.keys, make_pair)
         configurations = {name: configuration(name, options) for name in options.targets}
         self.manager = Manager(StateStore(options.state))
-        who = f"iosd-manager {metadata.version('iosd')}, process {os.getpid()}"
+        who = f"iosd-manager {VERSION}, process {os.getpid()}"
         for name, path in options.targets.items():
             settings = Settings(configurations[name], self.manager.store.overrides(name))
             log, cgroup = self.manager.log, options.cgroup
             target = Target(name, path, who, settings, Policy, log, Timing(), cgroup)
             self.manager.add(target)
         keeping = key_methods(self.keys, self.manager.logged)
-        requests = Requests([*self.manager.methods(), *keeping])
-        self.server = Server(self.keys, requests.answer)
-        self.tokens = options.keys / "console.tokens"
-        names, sessions = options.http_names, Sessions(self.tokens)
-        self.console = Console(self.manager, requests.answer, sessions, names)
-        self.http: str | None = None
+        self.server = Server(self.keys, Requests([*self.manager.methods(), *keeping]).answer)
         self.place: Place | None = None
 
-    async def listen(self) -> None:
-        """Say where.  Raises: ServerError, ConsoleError."""
+    def listen(self) -> None:
+        """Say where.  Raises: ServerError."""
         self._read_keys()
         for endpoint in self.server.bind(self.options.listen):
             LOG.info("listening at %s", endpoint)
         self.manager.url = self.server.endpoints[0]
-        await self._listen_http()
-        self.place = announce(self.options, self.manager, self.keys, self.http)
-
-    async def _listen_http(self) -> None:
-        if self.options.http is None:
-            return
-        make_tokens(self.tokens)
-        try:
-            self.http = await self.console.start(self.options.http)
-        except ConsoleError as error:
-            if self.options.http_asked:
-                raise
-            LOG.warning("no metrics and no console: %s", error)
-        else:
-            LOG.info("metrics and console at %s", self.http)
+        self.place = announce(self.options, self.manager, self.keys)
 
     def _read_keys(self) -> None:
         for wrong in self.keys.reload():
@@ -185,9 +171,8 @@ class Process:
             group.create_task(self.server.run())
             group.create_task(self.manager.run())
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """The end."""
-        await self.console.close()
         self.server.close()
         self.manager.close()
         if self.place is not None:
@@ -198,7 +183,7 @@ async def manage(options: Options, stop: asyncio.Event) -> None:
     """Run until `stop`."""
     process = Process(options)
     try:
-        await process.listen()
+        process.listen()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, process.reload)
         running = asyncio.create_task(process.run())
         notify("READY=1\nSTATUS=managing")
@@ -210,7 +195,7 @@ async def manage(options: Options, stop: asyncio.Event) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await running
     finally:
-        await process.close()
+        process.close()
 
 
 async def run(options: Options) -> None:
@@ -274,19 +259,6 @@ class TargetSocket(click.ParamType[tuple[str, Path]]):
     help="ipc://PATH, or tcp://ADDRESS:PORT for other hosts.",
 )
 @click.option(
-    "--http",
-    metavar="ADDRESS:PORT",
-    help="Of metrics, health and the console, for all who reach it to look at; 'none': none. Changes "
-    f"need a login, which only a loopback address has.  [default: {HTTP}, if free]",
-)
-@click.option(
-    "--http-name",
-    "http_names",
-    multiple=True,
-    metavar="NAME",
-    help="A name that browsers know this address by, such as a proxy's.",
-)
-@click.option(
     "--announce",
     "announced",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -297,6 +269,7 @@ class TargetSocket(click.ParamType[tuple[str, Path]]):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=f"Configuration of targets that 'osd target serve' does not serve.  [{DEFAULT_FILE}]",
 )
+@click.option("--uid", type=click.IntRange(0), hidden=True, help="Run as, once all is loaded.")
 @click.option(
     "--cgroup",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -307,11 +280,10 @@ def main(
     state: Path,
     keys: Path | None,
     listen: tuple[str, ...],
-    http: str | None,
-    http_names: tuple[str, ...],
     announced: Path | None,
     config: Path | None,
     cgroup: Path | None,
+    uid: int | None,
 ) -> None:
     """Manage the resources of targets: workers and pools follow the load.
 
@@ -319,25 +291,15 @@ def main(
     """
     if len({name for name, _ in targets}) < len(targets):
         raise click.UsageError("two targets of one name: write --target NAME=SOCKET")
-    logs.take_over("iosd-manager")
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    if uid is not None:
+        become(uid)
     place = announced or places.own_path(places.MANAGER)
     own = keys or state / "keys"
-    where = None if http == "none" else http or HTTP
-    options = Options(
-        dict(targets),
-        state,
-        own,
-        listen,
-        place,
-        where,
-        http is not None,
-        http_names,
-        config,
-        cgroup,
-    )
+    options = Options(dict(targets), state, own, listen, place, config, cgroup)
     try:
         asyncio.run(run(options))
-    except (ConfigError, ConsoleError, KeysError, ServerError, StateError) as error:
+    except (ConfigError, KeysError, ServerError, StateError) as error:
         click.echo(f"iosd-manager: {error}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)
 

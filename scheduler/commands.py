@@ -177,6 +177,7 @@ def target_config(
     durability: str,
     osc_compat: bool,
     module_option: tuple[str, ...],
+    no_manager: bool,
 ) -> TargetConfig:
     """What the options of `osd target serve`, files and defaults among them, come to."""
     settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
@@ -189,6 +190,7 @@ def target_config(
         options.append("osc_compat=1")
     if workers is not None:
         options.append(f"workers={workers}")
+    use_manager = settings.manager["enabled"].value and not no_manager
     root = os.geteuid() == 0
     if uid is not None and uid != os.geteuid() and not root:
         raise click.UsageError("--uid needs root")
@@ -206,6 +208,7 @@ def target_config(
         memory_budget=settings.memory_budget,
         sandboxes=not no_sandboxes,
         options=tuple(options),
+        manager=settings.manager if use_manager else None,
     )
 
 
@@ -263,6 +266,7 @@ def target_config(
     help="Jobs one principal may have in the queue; the longest array, too.  [1000]",
 )
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
+@click.option("--no-manager", is_flag=True, help="Sizes of pools and workers stay as configured.")
 @click.option(
     "--durability",
     type=click.Choice(["process", "sync"]),
@@ -301,7 +305,8 @@ def serve(
 ) -> None:
     """Serve a target in the foreground, restarting what dies.
 
-    Runs a stock tgtd with the module bs_iosd.so, and iosd-sandboxd for its scripts.
+    Runs a stock tgtd with the module bs_iosd.so, iosd-sandboxd for its scripts, and the resource manager
+    by which workers and pools follow the load.
 
     Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
     reads the configuration again, as 'osd config reload' has it do.

@@ -12,6 +12,7 @@ import asyncio
 import dataclasses
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -66,6 +67,7 @@ class Target:
         load: the same as the policy sees it; at: when it came, in seconds since 1970.
         synced: the run of the target in which everything is set that administrators have set.
         samples: of the loads since they were taken last.
+        decisions: of the policy that were carried out, by pool ("workers" for those) and "up" or "down".
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Target:
         self.synced: str | None = None
         self.reasons: dict[str, dict[str, Any]] = {}  # by what: "workers", "pool NAME"
         self.samples: list[dict[str, Any]] = []
+        self.decisions: Counter[tuple[str, str]] = Counter()
         self.warnings = Limited(LOG)
         self._told: tuple[str, str | None] = (LOST, None)
         self.use(settings)
@@ -196,6 +199,9 @@ class Target:
                 await self.ask(Type.SHED, POLICY, decision.why, on=on)
         LOG.info("%s: %s %s -> %s: %s", self.name, pool or "", was, now, decision.why)
         self.explain(pool, POLICY, decision.why, now)
+        for key in ("count", "active"):
+            if key in now and was[key] is not None:
+                self.decisions[pool or "workers", "up" if now[key] > was[key] else "down"] += 1
         self.log(Change(self.name, POLICY, POLICY, decision.why, was, now, pool))
 
     def explain(self, pool: str | None, by: str, why: str, now: Mapping[str, Any]) -> None:

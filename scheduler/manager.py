@@ -35,6 +35,7 @@ LOG = logging.getLogger("iosd.manager")
 
 T = TypeVar("T")
 
+VERSION = metadata.version("iosd")
 FLUSH_S = 0.5  # that a change of the policy waits for others before it is written
 USAGE_S = 30.0  # between two times that usage is kept: a target that dies takes that much with it
 LOG_MOST = 10_000  # changes that wait to be written, where they cannot be
@@ -198,7 +199,7 @@ class Manager:
 
     def status(self) -> dict[str, Any]:
         """Everything at this moment."""
-        me: dict[str, Any] = {"version": metadata.version("iosd"), "pid": os.getpid()}
+        me: dict[str, Any] = {"version": VERSION, "pid": os.getpid()}
         me |= {"started": round(self.started * 1000), "url": self.url}
         return {"manager": me, "targets": [each.status() for each in self.targets.values()]}
 

@@ -39,6 +39,7 @@ class TargetConfig:
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
+        manager: as Config.manager; None: no resource manager.
     """
 
     data: Path
@@ -54,6 +55,7 @@ class TargetConfig:
     memory_budget: int | None = None
     sandboxes: bool = True
     options: tuple[str, ...] = ()
+    manager: Mapping[str, Setting] | None = None
 
     @property
     def initiators(self) -> tuple[str, ...]:

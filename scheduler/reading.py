@@ -36,10 +36,18 @@ def load_of(snapshot: Mapping[str, Any], pressure: Pressure) -> Load:
     return Load(
         at=_number(target, "monotonic"),
         workers=_values(WorkerLoad, snapshot.get("workers")),
-        pools=tuple(_values(PoolLoad, each) for each in pools),
+        pools=tuple(pool for each in pools if (pool := _pool(each)) is not None),
         pressure=pressure,
         shedding=snapshot.get("shedding") is True,
     )
+
+
+def _pool(table: object) -> PoolLoad | None:
+    """None: it is not configured any more, and only ends what it has."""
+    if isinstance(table, Mapping) and table.get("gone") is True:
+        return None
+    unknown = {"warm_seconds": 0.0}  # no sandbox of it has come up yet
+    return _values(PoolLoad, {**unknown, **table} if isinstance(table, Mapping) else table)
 
 
 def _number(table: Mapping[str, Any], name: str) -> float:

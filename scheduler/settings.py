@@ -8,16 +8,15 @@ they stand in a file.  Pure but for reading the configuration.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from scheduler.admin import places
-from scheduler.config import MANAGER_KEYS, MANAGER_TABLES, OWN_KEYS, TARGET_KEYS, Config, load
+from scheduler.config import in_force, key_of, load, pool_of
 from scheduler.events import Bounds, Scale
-from scheduler.live import LIVE_KEYS, show_value
-from scheduler.schema import Key, Setting, count
+from scheduler.schema import Setting
 from scheduler.state_store import Override
 
 __all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of", "served"]
@@ -25,33 +24,13 @@ __all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of",
 POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
 TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
 TABLE |= {WORKERS: "manager.workers.{key}"}
-COUNT = Key("count", count(1, 64), None, "threads that run commands")
-KEYS: dict[str, Key] = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
-KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
-KEYS |= {
-    f"manager.{table}.{key.name}": key for table, keys in MANAGER_TABLES.items() for key in keys
-}
-SECRET = ("chap_secret_file",)
 MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
 
 
 def configured(path: Path | None) -> dict[str, Setting]:
     """What a file says, or the system's where it is there.  Raises: ConfigError."""
-    return dict(_texts(load(path)))
-
-
-def _texts(config: Config) -> Iterator[tuple[str, Setting]]:
-    for table, settings in (("target", config.target), ("manager", config.manager)):
-        for name, setting in settings.items():
-            key = KEYS.get(f"{table}.{name}")
-            if setting.value is not None and key is not None and name not in SECRET:
-                yield f"{table}.{name}", Setting(_text(key.show(setting.value)), setting.origin)
-    for pool in config.pools:
-        for name, setting in pool.settings.items():
-            if setting.value is None:
-                continue
-            shown = show_value(name, setting.value) if name in LIVE_KEYS else _text(setting.value)
-            yield f"pools.{pool.name}.{name}", Setting(shown, setting.origin)
+    found = in_force(load(path), {})
+    return {name: Setting(_text(each.value), each.origin) for name, each in found.items()}
 
 
 def _text(value: Any) -> str:
@@ -110,7 +89,7 @@ class Settings:
 
     def pools(self) -> set[str]:
         """That are configured."""
-        return {name.split(".", 2)[1] for name in self.base if name.startswith("pools.")}
+        return {name for name in map(pool_of, self.base) if name is not None}
 
     def bounds(self) -> Bounds:
         """What the policy may do."""
@@ -130,12 +109,11 @@ class Settings:
     def _value(self, name: str, default: Any) -> Any:
         """Converted."""
         text = self.get(name)
-        key = KEYS.get(name) or LIVE_KEYS.get(name.split(".", 2)[-1])
-        if text is None or key is None:
+        if text is None:
             return default
         try:
-            return key.convert(text)
-        except ValueError:  # of another release's file
+            return key_of(name).convert(text)
+        except (KeyError, ValueError):  # of another release's file
             return default
 
     def _scale(self, prefix: str, standard: Scale) -> Scale:

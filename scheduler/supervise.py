@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`osd target serve`: a stock tgtd with our module, and iosd-sandboxd, in the foreground.
+"""`osd target serve`: a stock tgtd with our module, iosd-sandboxd, and iosd-manager, in the foreground.
 
-Prepares the folders, starts both, makes the target, restarts what dies, ends everything in order.
+Prepares the folders, starts them, makes the target, restarts what dies, ends everything in order.
 The store is safe against kill -9 of any of them, so nothing here is needed for its safety.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 
 from scheduler import logs, paths
 from scheduler.config import Config
+from scheduler.manager_service import ManagedTarget, ManagerService
 from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
@@ -124,7 +125,14 @@ class Supervisor:
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
         self.control = self.ipc / "control"
-        self.manager_url: str | None = None
+        self.manager: ManagerService | None = None
+        if config.manager is not None:
+            self.manager = ManagerService(
+                ManagedTarget(config.name, self.control, config.data / "manager", config.uid),
+                self.run / "manager",
+                config.manager,
+                lambda again: announce(self.description("restarted" if again else "managed")),
+            )
 
     def prepare(self) -> None:
         """Make the folders, owned by those who write to them.
@@ -221,6 +229,7 @@ class Supervisor:
         self.port = portals[0][1]
         config = self.config
         options = module_options(config, self.level, self.sandboxd_socket, self.write_pools())
+        options += f";control={self.control}"
         try:
             await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
         except TgtError as error:
@@ -238,6 +247,7 @@ class Supervisor:
 
     def description(self, event: str) -> dict[str, Any]:
         """What a client or a test wants to know; the fields of a line "iosd.target/1"."""
+        services = [*self.services, *([self.manager.service] if self.manager else [])]
         return {
             "schema": "iosd.target/1",
             "event": event,
@@ -245,7 +255,8 @@ class Supervisor:
             "data": str(self.config.data),
             "isolation": self.level,
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
-            "pids": {service.name: service.pid for service in self.services},
+            "manager": self.manager and self.manager.fields(),
+            "pids": {service.name: service.pid for service in services},
         }
 
     async def take(self, config: Config, by: str, why: str) -> None:
@@ -280,7 +291,8 @@ class Supervisor:
         try:
             await asyncio.to_thread(tell_target, self.control, by, why)
         except Managed:
-            await asyncio.to_thread(tell_manager, self.manager_url, self.config.name, by, why)
+            url = self.manager.url if self.manager else None
+            await asyncio.to_thread(tell_manager, url, self.config.name, by, why)
         except OSError as error:
             logs.say("iosd-supervisor", "warning", f"the target reads it when it starts: {error}")
 
@@ -298,7 +310,9 @@ class Supervisor:
             self.services.append(service)
 
     async def stop(self) -> None:
-        """End tgtd first, since its jobs use the sandboxes; then the rest."""
+        """End the manager, then tgtd, since its jobs use the sandboxes; then the rest."""
+        if self.manager is not None:
+            await self.manager.stop()
         for service in reversed(self.services):
             service.stopping = True
         for service in reversed(self.services):
@@ -423,7 +437,8 @@ async def _serve(
     config: TargetConfig, announce: Callable[[dict[str, Any]], None], source: Source
 ) -> None:
     supervisor = Supervisor(config, announce)
-    reloader = Reloader(source, supervisor.take)
+    users = frozenset() if config.uid is None else frozenset({config.uid})  # its manager's
+    reloader = Reloader(source, supervisor.take, users)
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -443,10 +458,12 @@ async def _serve(
             url=supervisor.url,
             name=config.name,
             control=str(supervisor.control),
-            manager=supervisor.manager_url,
+            manager=supervisor.manager and supervisor.manager.url,
         )
         announce(supervisor.description("ready"))
         watchers = [asyncio.create_task(service.supervise()) for service in supervisor.services]
+        if supervisor.manager is not None:
+            watchers.append(asyncio.create_task(supervisor.manager.run()))
         await stop
         for watcher in watchers:
             watcher.cancel()

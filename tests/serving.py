@@ -55,11 +55,15 @@ class Serving:
     """A target that serves; a context manager that ends it and sees that nothing is left.
 
     Args: arguments: further arguments of `osd target serve`.  data: the store, kept; None: one of
-    its own, removed at the end.
+    its own, removed at the end.  manager: with a resource manager, so that sizes follow the load.
     """
 
     def __init__(
-        self, *arguments: str, data: Path | None = None, environment: dict[str, str] | None = None
+        self,
+        *arguments: str,
+        data: Path | None = None,
+        environment: dict[str, str] | None = None,
+        manager: bool = False,
     ) -> None:
         # Not below pytest's folders: tgtd's user cannot look into those.
         self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
@@ -68,6 +72,7 @@ class Serving:
         self.log = self.folder / "log"
         command = [sys.executable, "-c", SERVE, "--data", str(self.data), "-o", "json"]
         command += ["--portal", "127.0.0.1:0", *arguments]
+        command += [] if manager else ["--no-manager"]
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
                 command,

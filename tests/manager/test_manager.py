@@ -146,6 +146,7 @@ async def test_policy_decides(folder: Path) -> None:
         [status] = (await desk.ask("status"))["targets"]
         assert (status["workers"]["why"], status["workers"]["max"]) == ("commands wait", 6)
         assert (status["pools"][0]["why"], status["pools"][0]["by"]) == ("jobs wait", "policy")
+        assert desk.target.decisions == {("default", "up"): 1, ("workers", "up"): 1}
 
 
 @in_loop
@@ -338,7 +339,7 @@ async def test_no_target_and_standby(folder: Path) -> None:
         await target.stop()
         await until(lambda: one.target.link.role == LOST)
         error = await one.refused("workers.set", count=3)
-        assert (error["code"], "cannot connect" in error["message"]) == ("no-target", True)
+        assert (error["code"], "cannot be reached" in error["message"]) == ("no-target", True)
 
 
 @in_loop

@@ -62,7 +62,7 @@ def command(data: Path, *words: str) -> list[str | Path]:
 @contextmanager
 def serving(data: Path, *words: str, **environment: str) -> Iterator[Serving]:
     """Serve without sandboxes on a port of the kernel's choice; ends with SIGTERM and exit 0."""
-    words = ("--no-sandboxes", "--portal", "127.0.0.1:0", *words)
+    words = ("--no-sandboxes", "--no-manager", "--portal", "127.0.0.1:0", *words)
     with (data.parent / "log").open("a") as log:
         process = subprocess.Popen(
             command(data, *words),
@@ -225,7 +225,7 @@ def test_short_chap_secret(folder: Path) -> None:
 @pytest.mark.tgtd
 def test_ready_descriptor(folder: Path) -> None:
     reader, writer = os.pipe()
-    words = ("--no-sandboxes", "--portal", "127.0.0.1:0", "--ready-fd", str(writer))
+    words = ("--no-sandboxes", "--no-manager", "--portal", "127.0.0.1:0", "--ready-fd", str(writer))
     process = subprocess.Popen(
         [OSD, "target", "serve", "--data", folder / "data", *words],
         pass_fds=(writer,),

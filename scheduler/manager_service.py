@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The resource manager beside a target that `osd target serve` serves: started when the target is ready,
+started again when it dies, ended first.  The target goes on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler import logs, paths
+from scheduler.admin import places
+from scheduler.parts import manager_options
+from scheduler.schema import Setting
+from scheduler.service import Service, ServiceFailed, group_of
+
+__all__ = ["ManagedTarget", "ManagerService"]
+
+NAME = "iosd-manager"
+SHUTDOWN_S = 5.0
+AGAIN_S = 10.0  # where it cannot start at all
+
+
+@dataclass(frozen=True)
+class ManagedTarget:
+    """What the manager is for.
+
+    Attributes:
+        control: the target's socket.
+        state: where the manager keeps things, unless its settings say so.
+        uid: of the target; the manager runs as the same; None: we.
+    """
+
+    name: str
+    control: Path
+    state: Path
+    uid: int | None
+
+
+class ManagerService:
+    """One iosd-manager for one target.
+
+    Args:
+        folder: where its socket goes; made here.
+        settings: as Config.manager.
+        up: told when it serves, with True for a restart.
+
+    Attributes:
+        url: where administrators of this host reach it.
+    """
+
+    def __init__(
+        self,
+        target: ManagedTarget,
+        folder: Path,
+        settings: Mapping[str, Setting],
+        up: Callable[[bool], None],
+    ) -> None:
+        self.uid = target.uid
+        self.folder = folder
+        self.state = Path(settings["state"].value or target.state)
+        self.keys = Path(settings["keys"].value or self.state / "keys")
+        own = dict(settings) | {"state": Setting(str(self.state), "default")}
+        self.socket = folder / "manager.sock"
+        self.url = f"ipc://{self.socket}"
+        self.place = places.own_path(places.MANAGER)
+        # It begins as we are, so that it finds its modules wherever they lie, and becomes `uid` then.
+        command = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs", "--"]
+        command += [sys.executable, "-P", "-m", "scheduler", "--announce", str(self.place)]
+        command += manager_options({target.name: target.control}, own, folder)
+        if self.uid is not None:
+            command += ["--uid", str(self.uid)]
+        keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "IOSD_RUN", *logs.ENVIRONMENT)
+        environment = {key: os.environ[key] for key in keep if key in os.environ}
+        environment["PYTHONPATH"] = str(paths.SOURCE_TREE)
+        self.service = Service(
+            NAME, command, environment, self._ready, self._end, up, before=self._prepare
+        )
+
+    def fields(self) -> dict[str, str]:
+        """Where it is, and the key of this host's administrators, once it has made that."""
+        return {"url": self.url, "key_file": str(self.keys / "local.key_secret")}
+
+    def _prepare(self) -> None:
+        """Make what the manager may not make itself."""
+        try:
+            new = [path for path in (self.folder, self.state) if not path.exists()]
+            for path in new:
+                path.mkdir(mode=0o700, parents=True)
+            self.place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self.place.touch(mode=0o644)
+            if self.uid is not None:
+                for path in (*new, self.place):
+                    os.chown(path, self.uid, group_of(self.uid))
+        except OSError as error:
+            raise ServiceFailed(f"{NAME} has no place: {error}") from None
+        self.socket.unlink(missing_ok=True)  # of one that was killed
+
+    async def _ready(self) -> None:
+        while not self.socket.exists():
+            await asyncio.sleep(0.02)
+
+    @staticmethod
+    async def _end(process: asyncio.subprocess.Process) -> None:
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), SHUTDOWN_S)
+
+    async def run(self) -> None:
+        """Have one run until cancelled."""
+        while True:
+            try:
+                await self.service.start()
+                break
+            except ServiceFailed as error:
+                logs.say("iosd-supervisor", "error", f"no resource manager: {error}")
+            await asyncio.sleep(AGAIN_S)
+        self.service.up(False)
+        await self.service.supervise()
+
+    async def stop(self) -> None:
+        """End it, and leave nothing of it but its state."""
+        await self.service.stop()
+        self.place.unlink(missing_ok=True)
