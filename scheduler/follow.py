@@ -64,6 +64,10 @@ class Follower:
         """Whether the interval is over; readings may come a little early."""
         return now - self._looked >= 0.9 * scale.interval
 
+    def may_be_taken(self, now: float, scale: Scale) -> bool:
+        """Whether others may have part of it: not of what was given within the interval."""
+        return now - self._rose >= scale.interval and self.turns.may_fall(now)
+
     def forget(self) -> None:
         """Looks before a gap, or while nothing could follow, agree with nothing."""
         self._agreed = self._peak = 0

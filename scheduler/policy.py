@@ -8,6 +8,7 @@ resources.py (memory).  Not here: who reads and who sends (manager.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -58,13 +59,20 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What a pool's load asks for, before memory and commands have their say."""
+    """What a pool's load asks for, before memory and commands have their say.
+
+    Attributes:
+        least, high: bounds.
+        want: slots, of which some are for jobs that will come.
+        claim: slots where memory is short: for jobs that are there, or come now.
+    """
 
     pool: PoolLoad
     scale: Scale
     least: int
-    want: int
     high: int
+    want: int
+    claim: int
 
     @property
     def follows(self) -> bool:
@@ -196,8 +204,10 @@ class Policy:
         known.rates.observe(pool, passed)
         low, high = min(pool.min, pool.max), pool.max
         pending = pool.busy + (pool.queued if pool.serving and pool.mode is not Mode.PAUSED else 0)
-        usual = staffing(known.rates.arrivals * (known.rates.service or 0.0))
-        return _Wish(pool, scale, low, min(high, max(low, pending, usual)), high)
+        work = known.rates.service or 0.0
+        want = min(high, max(low, pending, staffing(known.rates.arrivals * work)))
+        claim = min(high, max(low, pending, math.ceil(known.rates.now * work - 0.5)))
+        return _Wish(pool, scale, low, high, want, claim)
 
     def _give_way(self, load: Load, bounds: Bounds, wishes: list[_Wish]) -> None:
         """Lowers or raises what pools may have for the commands' sake."""
@@ -239,13 +249,12 @@ class Policy:
         self, wishes: list[_Wish], memory: int | None, held: dict[str, int]
     ) -> dict[str, int | None]:
         """Slots each may have at most while memory is short; None: it is not short."""
-        if memory is None or not any(wish.want > wish.pool.active for wish in wishes):
-            return {wish.pool.name: None for wish in wishes}
-        after = sum(max(w.want, held[w.pool.name]) * w.pool.memory_per_slot for w in wishes)
-        if after <= memory:
+        waits = any(w.follows and w.pool.queued and w.claim > w.pool.active for w in wishes)
+        after = sum(max(w.claim, held[w.pool.name]) * w.pool.memory_per_slot for w in wishes)
+        if memory is None or not waits or after <= memory:
             return {wish.pool.name: None for wish in wishes}
         claims = [
-            Claim(wish.least, wish.want, wish.pool.memory_per_slot)
+            Claim(wish.least, wish.claim, wish.pool.memory_per_slot)
             if wish.follows
             else Claim(held[wish.pool.name], held[wish.pool.name], wish.pool.memory_per_slot)
             for wish in wishes
@@ -259,21 +268,22 @@ class Policy:
         known = self._pools[name]
         if not wish.least <= pool.active <= wish.high:
             return min(wish.high, max(wish.least, pool.active)), "it is not within its bounds"
-        ceiling = self._strain.ceilings.get(name)
-        for most, why in (
-            (ceiling, f"jobs give way: {self._strain.why}"),
-            (fair, "others need the memory"),
-        ):
-            if most is not None and most < pool.active:
-                # Below what is at work, if need be: those end undisturbed, and no others start.
-                if known.active.turns.may_fall(self._now):
-                    return most, f"{why}; {pool.busy} at work end undisturbed"
+        ceiling, follower = self._strain.ceilings.get(name), known.active
+        # Below what is at work, if need be: those end undisturbed, and no others start.
+        end = f", {pool.busy} at work end undisturbed"
+        if ceiling is not None and ceiling < pool.active:
+            if not follower.turns.may_fall(self._now):
                 return pool.active, ""
+            return ceiling, f"jobs give way: {self._strain.why}{end if pool.busy > ceiling else ''}"
+        if fair is not None and fair < pool.active:
+            if not follower.may_be_taken(self._now, wish.scale):
+                return pool.active, ""
+            return fair, f"memory is short, {fair} is its part{end if pool.busy > fair else ''}"
         high = min(most for most in (wish.high, ceiling, fair) if most is not None)
         hurry = pool.queued > 0 and pool.busy + pool.queued > pool.active
         least = max(wish.least, min(pool.busy, pool.active))
         need = min(high, max(wish.want, wish.least))
-        size = known.active.step(self._now, pool.active, need, least, wish.scale, hurry)
+        size = follower.step(self._now, pool.active, need, least, wish.scale, hurry)
         return min(wish.high, size), self._reason(pool, known.rates)
 
     @staticmethod

@@ -47,6 +47,11 @@ class Rates:
         return max(self._fast.value, self._slow.value)
 
     @property
+    def now(self) -> float:
+        """Jobs a second, of the last few."""
+        return self._fast.value
+
+    @property
     def service(self) -> float | None:
         """Seconds a job works; None: none has ended yet."""
         return self._worked / self._ended if self._ended > 1e-6 else None

@@ -190,36 +190,41 @@ class Commands:
 
     Attributes:
         trace: commands a second.
-        each: seconds of a worker each.
+        each: seconds of a worker that one takes, over time.
         hindered: how much longer a command takes for each job at work a processor.
+        late: seconds in which the last that came had to wait for more than 50 ms.
     """
 
     trace: Trace
-    each: float = 0.0002
+    each: Trace = lambda at: 0.0002
     hindered: float = 0.0
-    count: int = 4
-    queued: float = 0.0
-    busy: float = 0.0
+    count: int = 2
+    queued: int = 0
+    busy: int = 0
     capacity: float = 1.0
+    came: int = 0
     waited: float = 0.0
-    came: float = 0.0
     late: float = 0.0
-    """Seconds in which commands waited for more than 50 ms."""
+    _rest: float = 0.0
 
-    def tick(self, number: int, jobs: int, cores: int) -> None:
-        rate = self.trace(number * TICK)
-        each = self.each * (1 + self.hindered * jobs / cores)
+    def tick(self, number: int, rng: random.Random, jobs: int, cores: int) -> None:
+        """What comes is done or waits; what workers do beyond that is an instant's, and chance."""
+        now = number * TICK
+        rate, each = self.trace(now), self.each(now) * (1 + self.hindered * jobs / cores)
         self.capacity = self.count / each
-        self.came += rate * TICK
-        self.queued = max(0.0, self.queued + (rate - self.capacity) * TICK)
+        came = poisson(rng, rate * TICK)
+        self.came += came
+        can = self.capacity * TICK + self._rest
+        done = min(self.queued + came, int(can))
+        self.queued += came - done
+        self._rest = can - done if self.queued else 0.0
+        self.busy = self.count if self.queued else min(self.count, poisson(rng, rate * each))
         self.waited += self.queued * TICK
-        self.busy = self.count if self.queued > 0 else min(self.count, rate * each)
         self.late += TICK if self.queued / self.capacity > 0.05 else 0.0
 
     def load(self) -> WorkerLoad:
-        return WorkerLoad(
-            self.count, round(self.busy), math.ceil(self.queued), self.queued / self.capacity
-        )
+        """As a reading shows it."""
+        return WorkerLoad(self.count, self.busy, self.queued, self.queued / self.capacity)
 
 
 class Target:
@@ -248,7 +253,7 @@ class Target:
         for pool in self.pools.values():
             pool.tick(self.number, self._rng, self.shedding)
         jobs = sum(pool.busy for pool in self.pools.values())
-        self.commands.tick(self.number, jobs, self.cores)
+        self.commands.tick(self.number, self._rng, jobs, self.cores)
         wanted = jobs + self.commands.busy
         self._stalled += ((wanted > self.cores) - self._stalled) * TICK / 10
         self.number += 1
@@ -278,19 +283,26 @@ class Target:
                 self.shedding = on
 
 
+def value_of(decision: Decision) -> int:
+    """What a decision sets something to."""
+    match decision:
+        case SetWorkers(value) | SetActive(_, value) | SetSpares(_, value) | Shed(value):
+            return value
+
+
 @dataclass
 class Record:
     """What was seen and decided: (reading, decisions), in order."""
 
     steps: list[tuple[Load, list[Decision]]] = field(default_factory=list)
 
-    def sizes(self, pool: str) -> list[tuple[float, int]]:
-        """(time, slots) after each decision."""
+    def sizes(self, kind: type[Decision], pool: str = "") -> list[tuple[float, int]]:
+        """(time, value) of each decision of a kind; `pool` where it is about one."""
         return [
-            (load.at, decision.active)
+            (load.at, value_of(decision))
             for load, decisions in self.steps
             for decision in decisions
-            if isinstance(decision, SetActive) and decision.pool == pool
+            if isinstance(decision, kind) and getattr(decision, "pool", "") == pool
         ]
 
 

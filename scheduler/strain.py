@@ -18,6 +18,8 @@ __all__ = ["Judgement", "State", "Strain", "judge"]
 
 AT_ONCE = 5.0
 """Times the patience: waiting so long is believed at the first look."""
+EARLY = 0.1
+"""Times the patience: so long commands must wait for a processor's or a disk's pressure to count."""
 SHARE, SHARE_MEMORY = 0.6, 0.1
 """Pressure-stall shares above which commands, or everything, suffer."""
 SENSOR = 5.0
@@ -59,9 +61,13 @@ def _signs(load: Load, bounds: Bounds, factor: float) -> Judgement | None:
         why = f"memory was short in {pressure.memory:.0%} of the last 10 s"
         return Judgement(State.STRAINED, why, slow=True)
     for what, share in (("a processor", pressure.cpu), ("a disk", pressure.io)):
-        if workers.queued > 0 and (share or 0.0) >= SHARE * factor:
-            why = f"something waited for {what} in {share:.0%} of the last 10 s, "
-            return Judgement(State.STRAINED, why + f"and {workers.queued} commands wait", slow=True)
+        late = workers.queued > 0 and workers.oldest >= EARLY * factor * bounds.patience
+        if late and (share or 0.0) >= SHARE * factor:
+            why = (
+                f"something waited for {what} in {share:.0%} of the last 10 s, and commands wait, "
+            )
+            why += f"the first for {workers.oldest * 1000:.0f} ms"
+            return Judgement(State.STRAINED, why, slow=True)
     return None
 
 

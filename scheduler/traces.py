@@ -10,8 +10,22 @@ import bisect
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-__all__ = ["Trace", "burst", "diurnal", "nfs_costs", "saw_tooth", "square", "steady", "table"]
+__all__ = [
+    "NfsSample",
+    "Trace",
+    "burst",
+    "diurnal",
+    "nfs",
+    "saw_tooth",
+    "square",
+    "steady",
+    "table",
+]
+
+MASTER = 0.0001
+"""Seconds a command takes the master thread (assumed)."""
 
 Trace = Callable[[float], float]
 
@@ -47,23 +61,37 @@ def table(rows: Sequence[tuple[float, float]]) -> Trace:
     return lambda now: rows[i][1] if (i := bisect.bisect_right(times, now) - 1) >= 0 else 0.0
 
 
-def nfs_costs(samples: int, seed: int = 1) -> list[tuple[float, float]]:
+@dataclass(frozen=True)
+class NfsSample:
+    """1000 commands of the paper's stream.
+
+    Attributes:
+        rate: commands a second.
+        worker: seconds of a worker each command takes.
+        used: share of the processor that the target uses.
+    """
+
+    rate: float
+    worker: float
+    used: float
+
+
+def nfs(samples: int, seed: int = 1) -> list[NfsSample]:
     """The command stream of the iOSD paper's section VI.E, as far as the paper tells of it.
 
     Known: two initiators keep the target busy without pause, with commands made from NFS calls; use of
-    the processor is sampled every 1000 commands; it begins at 90 % and settles at 80 %; at first the worker
-    has the larger part, since many operations of the beginning are heavy, later the master thread has.
-    Assumed: the share of heavy operations fades exponentially over the first fifth; worker:master is 60:40
-    at first and 45:55 at the end; samples scatter by 2 %.
-
-    Returns:
-        for each sample the shares of one processor that the workers and the master thread use.
+    the one processor is sampled every 1000 commands; it begins at 90 % and settles at 80 %; at first the
+    worker has the larger part, since many operations of the beginning are heavy, later the master has.
+    Assumed: the share of heavy operations fades exponentially over the first fifth; worker and master
+    have 60 and 40 % of the use at first, 45 and 55 % at the end; samples scatter by 2 %; a command takes
+    the master 100 microseconds.
     """
     rng = random.Random(seed)
     rows = []
     for index in range(samples):
         heavy = math.exp(-5 * index / samples)
-        used = 0.80 + 0.10 * heavy + rng.gauss(0, 0.02)
+        used = min(1.0, 0.80 + 0.10 * heavy + rng.gauss(0, 0.02))
         worker = 0.45 + 0.15 * heavy + rng.gauss(0, 0.02)
-        rows.append((used * worker, used * (1 - worker)))
+        rate = used * (1 - worker) / MASTER
+        rows.append(NfsSample(rate, used * worker / rate, used))
     return rows
