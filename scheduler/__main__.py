@@ -17,7 +17,9 @@ from pathlib import Path
 
 import click
 
+from scheduler import logs
 from scheduler.admin import places
+from scheduler.admin.console import Console, ConsoleError, Sessions, make_tokens
 from scheduler.admin.places import Place
 from scheduler.config import DEFAULT_FILE
 from scheduler.key_requests import key_methods
@@ -43,6 +45,7 @@ PR_SET_PDEATHSIG = 1
 STANDBY_S = 0.5  # between two looks whether the other manager has gone
 STATE = Path("/var/lib/iosd-manager")
 LISTEN = "ipc:///run/iosd/manager.sock"
+HTTP = "127.0.0.1:8470"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Options:
         targets: name and control socket of each.
         listen: endpoints.
         announce: the file that says where we are (admin/places.py).
+        http: address of metrics, health and console; None: no.
+        http_asked: somebody said so; else we go on without where it is taken.
+        http_names: that Host may have.
         config: of the targets whose supervisor does not say what it serves.
         cgroup: of the sandboxes; None: not looked at.
     """
@@ -62,6 +68,9 @@ class Options:
     keys: Path
     listen: Sequence[str]
     announce: Path
+    http: str | None = None
+    http_asked: bool = False
+    http_names: Sequence[str] = ()
     config: Path | None = None
     cgroup: Path | None = None
 
@@ -90,11 +99,12 @@ async def wait_turn(lock: FolderLock) -> None:
     LOG.warning("the other manager is gone, going on in its place")
 
 
-def announce(options: Options, manager: Manager, keys: Keys) -> Place | None:
+def announce(options: Options, manager: Manager, keys: Keys, http: str | None) -> Place | None:
     """Say where administrators of this host find us; None: it cannot be said."""
     fields = {"schema": places.SCHEMAS[places.MANAGER], "pid": os.getpid(), "url": manager.url}
     fields |= {"key": keys.server.public, "key_file": str(keys.local.resolve())}
     fields |= {"targets": [*options.targets], "started": round(manager.started * 1000)}
+    fields |= {"http": http}
     try:
         place = Place(options.announce)
         place.write(fields)
@@ -138,16 +148,35 @@ class Process:
             target = Target(name, path, who, settings, Policy, log, Timing(), cgroup)
             self.manager.add(target)
         keeping = key_methods(self.keys, self.manager.logged)
-        self.server = Server(self.keys, Requests([*self.manager.methods(), *keeping]).answer)
+        requests = Requests([*self.manager.methods(), *keeping])
+        self.server = Server(self.keys, requests.answer)
+        self.tokens = options.keys / "console.tokens"
+        names, sessions = options.http_names, Sessions(self.tokens)
+        self.console = Console(self.manager, requests.answer, sessions, names)
+        self.http: str | None = None
         self.place: Place | None = None
 
-    def listen(self) -> None:
-        """Say where.  Raises: ServerError."""
+    async def listen(self) -> None:
+        """Say where.  Raises: ServerError, ConsoleError."""
         self._read_keys()
         for endpoint in self.server.bind(self.options.listen):
             LOG.info("listening at %s", endpoint)
         self.manager.url = self.server.endpoints[0]
-        self.place = announce(self.options, self.manager, self.keys)
+        await self._listen_http()
+        self.place = announce(self.options, self.manager, self.keys, self.http)
+
+    async def _listen_http(self) -> None:
+        if self.options.http is None:
+            return
+        make_tokens(self.tokens)
+        try:
+            self.http = await self.console.start(self.options.http)
+        except ConsoleError as error:
+            if self.options.http_asked:
+                raise
+            LOG.warning("no metrics and no console: %s", error)
+        else:
+            LOG.info("metrics and console at %s", self.http)
 
     def _read_keys(self) -> None:
         for wrong in self.keys.reload():
@@ -171,8 +200,9 @@ class Process:
             group.create_task(self.server.run())
             group.create_task(self.manager.run())
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """The end."""
+        await self.console.close()
         self.server.close()
         self.manager.close()
         if self.place is not None:
@@ -183,7 +213,7 @@ async def manage(options: Options, stop: asyncio.Event) -> None:
     """Run until `stop`."""
     process = Process(options)
     try:
-        process.listen()
+        await process.listen()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, process.reload)
         running = asyncio.create_task(process.run())
         notify("READY=1\nSTATUS=managing")
@@ -195,7 +225,7 @@ async def manage(options: Options, stop: asyncio.Event) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await running
     finally:
-        process.close()
+        await process.close()
 
 
 async def run(options: Options) -> None:
@@ -259,6 +289,19 @@ class TargetSocket(click.ParamType[tuple[str, Path]]):
     help="ipc://PATH, or tcp://ADDRESS:PORT for other hosts.",
 )
 @click.option(
+    "--http",
+    metavar="ADDRESS:PORT",
+    help="Of metrics, health and the console, for all who reach it to look at; 'none': none. Changes "
+    f"need a login, which only a loopback address has.  [default: {HTTP}, if free]",
+)
+@click.option(
+    "--http-name",
+    "http_names",
+    multiple=True,
+    metavar="NAME",
+    help="A name that browsers know this address by, such as a proxy's.",
+)
+@click.option(
     "--announce",
     "announced",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -280,6 +323,8 @@ def main(
     state: Path,
     keys: Path | None,
     listen: tuple[str, ...],
+    http: str | None,
+    http_names: tuple[str, ...],
     announced: Path | None,
     config: Path | None,
     cgroup: Path | None,
@@ -291,15 +336,27 @@ def main(
     """
     if len({name for name, _ in targets}) < len(targets):
         raise click.UsageError("two targets of one name: write --target NAME=SOCKET")
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logs.take_over("iosd-manager")
     if uid is not None:
         become(uid)
     place = announced or places.own_path(places.MANAGER)
     own = keys or state / "keys"
-    options = Options(dict(targets), state, own, listen, place, config, cgroup)
+    where = None if http == "none" else http or HTTP
+    options = Options(
+        dict(targets),
+        state,
+        own,
+        listen,
+        place,
+        where,
+        http is not None,
+        http_names,
+        config,
+        cgroup,
+    )
     try:
         asyncio.run(run(options))
-    except (ConfigError, KeysError, ServerError, StateError) as error:
+    except (ConfigError, ConsoleError, KeysError, ServerError, StateError) as error:
         click.echo(f"iosd-manager: {error}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
 import re
 import sys
 from typing import Any
 
-__all__ = ["ENVIRONMENT", "FORMATS", "LEVELS", "configure", "relay", "say"]
+__all__ = ["ENVIRONMENT", "FORMATS", "LEVELS", "configure", "relay", "say", "take_over"]
 
 FORMATS = ("text", "json")
 LEVELS = ("error", "warning", "info", "debug")  # the gravest first
@@ -70,6 +71,31 @@ def say(component: str, level: str, message: str, **about: object) -> None:
         return
     words = "".join(f"{key}={escaped(value)} " for key, value in about.items())
     write(f"{now()} {component} {level}: {words}{escaped(message)}")
+
+
+class Handler(logging.Handler):
+    """Lines of Python's logging as ours; a traceback is part of its message."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__()
+        self.component = component
+        self.setFormatter(logging.Formatter("%(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record."""
+        level = {"CRITICAL": "error"}.get(record.levelname, record.levelname.lower())
+        try:
+            say(self.component, level if level in LEVELS else "debug", self.format(record))
+        except Exception:
+            self.handleError(record)
+
+
+def take_over(component: str) -> None:
+    """All of this process's logging goes there; what is below the level is not even put together."""
+    threshold = os.environ.get("IOSD_LOG_LEVEL", "info")
+    number = logging.getLevelNamesMapping().get(threshold.upper(), logging.INFO)
+    logging.basicConfig(level=number, handlers=[Handler(component)])
+    logging.getLogger("asyncio").setLevel(max(number, logging.INFO))
 
 
 def relay(component: str, line: str) -> None:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""New readings for all open consoles: looked for once, and written once for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from scheduler.admin.console.state import serial_of, state_of
+
+if TYPE_CHECKING:
+    from scheduler.managed import Target
+    from scheduler.manager import Manager
+
+__all__ = ["Live"]
+
+LOG = logging.getLogger("iosd.console")
+
+LOOK_S = 0.5  # a page is drawn at most twice a second, however fast readings come
+AGAIN_S = 5.0  # without any, it is told that there are none
+CHANGES_SHOWN = 50
+
+
+class One:
+    """What is known of one target.
+
+    Attributes:
+        number: of the state, 1 and up; text: its JSON.
+        key: what it was made of.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.text = b""
+        self.key: tuple[object, ...] = ()
+        self.made = 0.0
+        self.last_change = 0
+        self.changes: deque[dict[str, Any]] = deque(maxlen=CHANGES_SHOWN)
+        self.lock = asyncio.Lock()
+
+
+class Live:
+    """States of all targets.  One event loop; while nobody waits, nothing is done."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+        self.known: dict[str, One] = {}
+        self.news = asyncio.Condition()
+        self.wanted = 0
+        self.ended = False
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self.task = asyncio.create_task(self._look())
+
+    async def stop(self) -> None:
+        """Those who wait are let go."""
+        self.ended = True
+        if self.task is not None:
+            self.task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.task
+        async with self.news:
+            self.news.notify_all()
+
+    async def after(self, name: str, number: int) -> tuple[int, bytes]:
+        """Wait for a state of this target newer than `number`; number 0: for any."""
+        one = self.known.setdefault(name, One())
+        if number == 0:
+            await self._renew(self.manager.targets[name], one)
+        async with self.news:
+            self.wanted += 1
+            try:
+                await self.news.wait_for(lambda: self.ended or one.number > number)
+            finally:
+                self.wanted -= 1
+        return one.number, one.text
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not self.wanted:
+                continue
+            for name, one in self.known.items():
+                try:
+                    await self._renew(self.manager.targets[name], one)
+                except Exception:
+                    LOG.exception("our fault: the console's state of %s", name)
+
+    async def _renew(self, target: Target, one: One) -> None:
+        """Make the state anew where it is another one."""
+        async with one.lock:
+            made = await self._make(target, one)
+        if made:
+            async with self.news:
+                self.news.notify_all()
+
+    async def _make(self, target: Target, one: One) -> bool:
+        found = await self.manager.changes(target.name, one.last_change, CHANGES_SHOWN)
+        now = asyncio.get_running_loop().time()
+        said = target.status()
+        key = (serial_of(target), said["role"], said["trouble"])
+        if not found and key == one.key and now - one.made < AGAIN_S:
+            return False
+        one.changes.extend(found)
+        if found:
+            one.last_change = found[-1]["id"]
+        one.key, one.made = key, now
+        state = state_of(self.manager, target, reversed(one.changes))
+        one.text = json.dumps(state).encode()
+        one.number += 1
+        return True

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the console's page is told of a target: one JSON object a reading.
+
+Its figures are the samples of /metrics of the same reading, so that the two never disagree; what is no
+metric (bounds, modes, why) is the manager's status.  Not here: HTTP (app.py), how it looks (static/).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scheduler.admin.metrics import Histogram, Reading, Sample, samples, table
+
+if TYPE_CHECKING:
+    from scheduler.managed import Target
+    from scheduler.manager import Manager
+
+__all__ = ["SCHEMA", "STALE_S", "is_stale", "reading_of", "serial_of", "state_of", "unready"]
+
+SCHEMA = "iosd.console/1"
+STALE_S = 5.0
+
+
+def reading_of(target: Target) -> Reading | None:
+    """The target's last; None: there is none yet."""
+    if target.snapshot is None:
+        return None
+    return Reading(target.snapshot, getattr(target, "decisions", {}))
+
+
+def serial_of(target: Target) -> str:
+    """A name for the reading: other readings have others."""
+    if target.snapshot is None:
+        return "none"
+    moment = table(target.snapshot.get("target"))
+    return f"{str(moment.get('boot'))[:16]}-{moment.get('monotonic')}"
+
+
+def is_stale(target: Target, now: float) -> bool:
+    """Whether the last reading is from long ago; there may be none."""
+    return target.snapshot is None or now - target.at > STALE_S
+
+
+def unready(targets: Iterable[Target], now: float) -> list[dict[str, str]]:
+    """Why the manager is not doing its work; nothing: it is."""
+    found = []
+    for target in targets:
+        said, why = target.status(), None
+        if said["role"] == "lost":
+            why = f"no connection to the target: {said['trouble']}"
+        elif is_stale(target, now):
+            why = f"no figures for {now - target.at:.0f} s" if target.at else "no figures yet"
+        elif said["role"] != "manager":
+            why = f"another manager looks after it (we are {said['role']})"
+        if why is not None:
+            found.append({"target": target.name, "reason": why})
+    return found
+
+
+def value_of(sample: Sample) -> Any:
+    """As JSON has it."""
+    value = sample.value
+    if isinstance(value, Histogram):
+        return {"bounds": value.bounds, "counts": value.counts, "sum": value.total}
+    return value
+
+
+def figures(reading: Reading | None) -> dict[str, Any]:
+    """By metric: its labels, and a row of their texts and the value for each sample."""
+    if reading is None:
+        return {}
+    return {
+        metric.name: {
+            "labels": metric.labels,
+            "rows": [[*sample.labels, value_of(sample)] for sample in found],
+        }
+        for metric, found in samples(reading)
+    }
+
+
+def state_of(
+    manager: Manager, target: Target, changes: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """All of it."""
+    now = time.time()
+    return {
+        "schema": SCHEMA,
+        "serial": serial_of(target),
+        "at": round(target.at * 1000),
+        "now": round(now * 1000),
+        "stale": is_stale(target, now),
+        "manager": manager.status()["manager"],
+        "targets": [{"name": name} for name in manager.targets],
+        "target": target.status(),
+        "figures": figures(reading_of(target)),
+        "changes": list(changes),
+    }
