@@ -102,6 +102,187 @@ async def test_metrics(folder: Path) -> None:
         found = {family.name: family.samples for family in text_string_to_metric_families(text)}
         assert found["iosd_queue_depth"][0].value == 5
         assert found["iosd_pool_target_size"][0].labels == {"pool": "default"}
+
+
+@in_loop
+async def test_health(folder: Path) -> None:
+    async with serving(folder) as (target, desk, browser):
+        assert (await browser.json_of("health/ready")) == {"ready": True, "reasons": []}
+        await target.stop()
+        await until(lambda: desk.target.link.role == "lost")
+        answer = await browser.json_of("health/ready", 503)
+        assert answer["reasons"][0]["target"] == "t"
+        assert "no connection" in answer["reasons"][0]["reason"]
+        assert (await browser.json_of("health/live"))["live"]
+        assert not (await browser.json_of("health", 503))["ready"]
+
+
+@in_loop
+async def test_two_targets_have_to_be_told_apart(folder: Path) -> None:
+    paths = (folder / "target", folder / "other")
+    async with managing(folder, *paths) as desk:
+        console = Console(desk.manager, desk.requests.answer, Sessions(None))
+        async with browsing(await console.start("127.0.0.1:0")) as browser:
+            answer = await browser.json_of("metrics", 404)
+            assert "there are: t, u" in answer["error"]["message"]
+            async with browser.get(browser.url + "metrics?target=u") as found:
+                assert found.status == 200
+                assert await found.text() == ""
+        await console.close()
+
+
+# ---- who may look ----
+
+
+@pytest.mark.parametrize(
+    ("host", "good"),
+    [
+        ("localhost:8470", True),
+        ("127.0.0.1", True),
+        ("127.0.0.1:1", True),
+        ("[::1]:8470", True),
+        ("192.0.2.7:80", True),
+        ("proxy.example:443", True),
+        ("PROXY.example", True),
+        ("evil.example:8470", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example:8470", False),
+        ("", False),
+        ("[::1", False),
+    ],
+)
+def test_names_are_not_believed(host: str, good: bool) -> None:
+    assert may_be_named(host, ["proxy.example"]) is good
+
+
+@in_loop
+async def test_rebound_names_get_nothing(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        for path in ("", "metrics", "api/session", "api/events", "health"):
+            answer = await browser.json_of(path, 421, headers={"Host": "evil.example"})
+            assert "not ours" in answer["error"]["message"]
+
+
+@in_loop
+async def test_pages_are_locked_down(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        for path in ("", "static/console.js", "metrics", "nothing", "api/session"):
+            async with browser.get(browser.url + path) as answer:
+                policy = answer.headers["Content-Security-Policy"]
+                assert "default-src 'none'" in policy
+                assert "unsafe" not in policy
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        for path in ("static/../app.py", "static/%2e%2e%2fapp.py", "static/app.py"):
+            async with browser.get(browser.url + path) as answer:
+                assert answer.status == 404
+
+
+@pytest.mark.parametrize("text", ["", "8470", "127.0.0.1", "host:1", "127.0.0.1:x", "[::1]:70000"])
+def test_addresses(text: str) -> None:
+    with pytest.raises(ConsoleError):
+        parse_address(text)
+    assert parse_address("[::1]:8470") == ("::1", 8470)
+
+
+@in_loop
+async def test_a_taken_address(folder: Path) -> None:
+    async with serving(folder) as (_, desk, browser):
+        other = Console(desk.manager, desk.requests.answer, Sessions(None))
+        with pytest.raises(ConsoleError, match="cannot listen"):
+            await other.start(browser.url.removeprefix("http://").rstrip("/"))
+
+
+# ---- who may change ----
+
+
+@in_loop
+async def test_a_change_is_made_in_its_user_s_name(folder: Path) -> None:
+    async with serving(folder) as (target, desk, browser):
+        assert (await browser.json_of("api/session"))["user"] is None
+        assert await browser.login() == 204
+        assert (await browser.json_of("api/session"))["user"] == "ann"
+        answer = await browser.change("pool.pause", 200, await browser.csrf(), pool="default")
+        assert answer["result"]["is"] == {"mode": "paused"}
+        assert {"name": "default", "mode": "paused"} in told(target)
+        by = [keys["by"] for kind, keys in target.changes if kind == Type.POOL]
+        assert by == ["ann (console)"]
+        row = (await desk.log("pool.pause", least=1))[0]
+        assert (row["by"], row["why"]) == ("ann (console)", "a test")
+        answer = await browser.change("pool.scale", 409, await browser.csrf(), pool="default")
+        assert answer["error"]["code"]
+        answer = await browser.change("pool.pause", 404, await browser.csrf(), pool="nix")
+        assert answer["error"]["code"] == "no-such-pool"
+
+
+@in_loop
+async def test_changes_that_are_refused(folder: Path) -> None:
+    async with serving(folder) as (target, _, browser):
+        await browser.change("pool.pause", 401, "", pool="default")
+        await browser.login()
+        csrf = await browser.csrf()
+        await browser.change("pool.pause", 403, None, pool="default")
+        await browser.change("pool.pause", 403, csrf + "x", pool="default")
+        await browser.change("keys.add", 400, csrf, name="me", role="admin", public="x")
+        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}):
+            async with browser.post(
+                browser.url + "api/change",
+                json={"method": "pool.pause", "params": {"pool": "default"}},
+                headers={"X-CSRF-Token": csrf, **headers},
+            ) as answer:
+                assert answer.status == 403
+        for body in (b"", b"[]", b"{", b'"x"', b"x" * 20000):
+            async with browser.post(
+                browser.url + "api/change", data=body, headers={"X-CSRF-Token": csrf}
+            ) as answer:
+                assert answer.status in (400, 413)
+        async with browser.post(browser.url + "logout", headers={"X-CSRF-Token": csrf}) as answer:
+            assert answer.status == 204
+        await browser.change("pool.pause", 401, csrf, pool="default")
+        assert told(target) == []
+
+
+@in_loop
+async def test_login(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        assert await browser.login(Origin="http://evil.example") == 403
+        assert await browser.login("nobody's") == 403
+        async with browser.post(browser.url + "login", data={"token": TOKEN}) as answer:
+            cookie = answer.headers["Set-Cookie"]
+            assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+        for _ in range(5):
+            await browser.login("nobody's")
+        async with browser.post(browser.url + "login", data={"token": TOKEN}) as answer:
+            assert answer.status == 403
+            assert "wait ten seconds" in await answer.text()
+
+
+@in_loop
+async def test_no_token_goes_over_a_network(folder: Path) -> None:
+    async with serving(folder, "0.0.0.0:0") as (_, _, browser):
+        assert (await browser.json_of("api/session"))["login"] is False
+        assert await browser.login() == 403
+
+
+# ---- states as they come ----
+
+
+@in_loop
+async def test_states_come_as_they_are_read(folder: Path) -> None:
+    async with serving(folder) as (target, _, browser):
+        async with browser.get(browser.url + "api/events") as stream:
+            assert stream.headers["Content-Type"] == "text/event-stream"
+            seen: list[dict[str, Any]] = []
+            async with asyncio.timeout(10):
+                while len(seen) < 3:
+                    line = await stream.content.readline()
+                    if line.startswith(b"data: "):
+                        seen.append(json.loads(line.removeprefix(b"data: ")))
+                        target.pools[0]["queued"] = 7
+        assert len({state["serial"] for state in seen}) == 3
+        assert seen[-1]["figures"]["iosd_queue_depth"] == {
+            "labels": ["pool"],
+            "rows": [["default", 7.0]],
+        }
         assert seen[-1]["target"]["role"] == "manager"
         assert seen[0]["changes"][-1]["what"] == "link"
 
