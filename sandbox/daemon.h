@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* daemon.h -- iosd-sandboxd: what its parts share.  One thread, one poll loop (sandboxd.c); the
- * target's messages (target_link.c); sandboxes by slot (slots.c); zygotes (zygote_link.c);
- * cgroup.c, layers.c, janitor.c.
+ * target's messages (target_link.c); sandboxes by slot (slots.c); pools (pools.c); zygotes
+ * (zygote_link.c); cgroup.c, layers.c, janitor.c.
  *
  * A sandbox:  FREE --SPAWN--> STARTING --zygote: SPAWNED--> LIVE --zygote: EXITED--> FREE
  *             STARTING --zygote: FAILED, or its end--> FREE (the target is told REFUSED)
@@ -22,7 +22,10 @@
 
 /* of one pool: one in use, the next warming up, older ones whose last sandboxes still run */
 #define OSD_ZYGOTES 4
-#define OSD_POOLS_MAX 16
+#define OSD_POOLS_CONFIGURED 16
+#define OSD_POOLS_MAX 32 /* with those that were removed and still have sandboxes */
+#define POOL_NAME_MAX 64u
+#define SET_ID_MAX 64u
 
 enum osd_sandbox_state { OSD_SANDBOX_FREE, OSD_SANDBOX_STARTING, OSD_SANDBOX_LIVE };
 
@@ -57,13 +60,22 @@ struct osd_zygote {
 	bool ready, retiring;
 };
 
+/* What is said of a pool; borrowed.  NULL: nothing. */
+struct osd_pool_words {
+	const char *name;
+	const char *packages; /* folder of a package set */
+	const char *set;      /* its id: a hash of its manifest */
+	const char *preload;  /* modules, separated by commas; else what the manifest names */
+};
+
 /* A pool as this daemon sees it: what its sandboxes find imported.  Each has zygotes of its own, so
  * that none sees another's packages, and one that does not come up harms nobody else. */
 struct osd_zygotes {
-	const char *name;     /* borrowed from the command line, as the next three */
-	const char *packages; /* folder of a package set; NULL: none */
-	const char *set;      /* its id: a hash of its manifest */
-	const char *preload;  /* modules, separated by commas; NULL: what the manifest names */
+	char *name; /* as struct osd_pool_words; owned; NULL: no pool stands here */
+	char *packages, *set, *preload;
+	bool leaving; /* removed from the file */
+	bool wanted;  /* the target has asked for a sandbox, and not said that it needs no more */
+	bool rotate;  /* the target asked for another zygote */
 	struct osd_zygote zygotes[OSD_ZYGOTES];
 	enum osd_pool_state state;
 	unsigned failed;     /* starts in a row that came to nothing */
@@ -73,7 +85,7 @@ struct osd_zygotes {
 
 struct osd_daemon {
 	/* options, constant after start */
-	const char *socket_path, *package, *cgroup_parent;
+	const char *socket_path, *package, *cgroup_parent, *pools_file;
 	const struct osd_level *level;
 	unsigned layers;   /* the level's; and users of their own wherever we may give them */
 	char missing[512]; /* why the level is not full, "" when it is */
@@ -84,7 +96,6 @@ struct osd_daemon {
 	struct osd_cgroups cgroups;
 	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
 	struct osd_zygotes pools[OSD_POOLS_MAX]; /* the first is `default` */
-	unsigned pool_count;
 	int listen_fd, target_fd; /* -1: none */
 	bool greeted;             /* the target has said HELLO */
 	unsigned allowed;         /* sandboxes the target asked for in HELLO */
@@ -129,6 +140,12 @@ void osd_slot_zygote_gone(struct osd_daemon *daemon, unsigned pool, unsigned zyg
 
 /* ---- zygote_link.c --------------------------------------------------------------------------- */
 
+/* No more of what there is: those that serve end with their last sandbox, others at once. */
+void osd_zygotes_retire(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* Another one is to take over, soon; then the target is told ROTATED. */
+void osd_zygote_rotate(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* Those that have none, and are not waiting for their next attempt. */
+void osd_zygotes_start_missing(struct osd_daemon *daemon);
 /* Start a zygote of this pool.  What fails is logged, kept in pool->why, and tried again later. */
 void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool);
 /* The one to spawn from; NULL when there is none. */
@@ -143,6 +160,23 @@ void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool);
 int osd_zygotes_retry(struct osd_daemon *daemon);
 /* Kill and reap all. */
 void osd_zygotes_stop(struct osd_daemon *daemon);
+
+/* ---- pools.c --------------------------------------------------------------------------------- */
+
+/* NULL: there is none of this name. */
+struct osd_zygotes *osd_pool_find(struct osd_daemon *daemon, const char *name, size_t length);
+/* NULL, or what is wrong. */
+const char *osd_pool_words_check(const struct osd_pool_words *words);
+/* Another one, or other words for the one of this name; false: there is no room. */
+bool osd_pool_add(struct osd_daemon *daemon, const struct osd_pool_words *words);
+/* The pools of daemon->pools_file instead of those there are; false: they are not as they should be,
+ * which is logged, and nothing was changed.  New ones are to be started. */
+bool osd_pools_load(struct osd_daemon *daemon);
+/* If it is leaving and nobody wants it: its zygotes retire, and with the last it is forgotten. */
+void osd_pool_leave(struct osd_daemon *daemon, struct osd_zygotes *pool);
+/* There is no target any more. */
+void osd_pools_unwanted(struct osd_daemon *daemon);
+void osd_pools_release(struct osd_daemon *daemon);
 
 /* ---- package_set.c --------------------------------------------------------------------------- */
 

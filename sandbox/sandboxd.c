@@ -28,8 +28,6 @@
 #define ROTATE_DEFAULT  2000u
 #define UIDS_MAX        16u
 #define OPEN_FILES_WANT 16384
-#define POOL_NAME_MAX   64u
-#define SET_ID_MAX      64u
 
 static const char usage[] =
 	"usage: iosd-sandboxd --socket PATH --python-dir DIR [option...]\n"
@@ -44,7 +42,8 @@ static const char usage[] =
 	"                       (repeatable)\n"
 	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
-	"  --pool NAME          another pool, beside `default`; what follows is about it\n"
+	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
+	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
 	"  --packages DIR       the pool's package set, made by `osd pool build`\n"
 	"  --package-set ID     the set must be this one\n"
 	"  --preload NAMES      modules of the set to import ahead of need, separated by commas\n"
@@ -55,7 +54,8 @@ struct options {
 	char package[PATH_MAX];
 	bool print_level;
 	uid_t uids[UIDS_MAX];
-	unsigned pool; /* index of the one that options are about */
+	struct osd_pool_words pool; /* the one that options are about */
+	bool pools; /* there are such options */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -83,40 +83,30 @@ static bool add_uid(struct osd_daemon *daemon, struct options *options, const ch
 	return true;
 }
 
-/* Another one, or the one that is there under this name. */
-static bool choose_pool(struct osd_daemon *daemon, struct options *options, const char *name)
-{
-	for (options->pool = 0; options->pool < daemon->pool_count; options->pool++) {
-		if (strcmp(daemon->pools[options->pool].name, name) == 0)
-			return true;
-	}
-	if (daemon->pool_count == OSD_POOLS_MAX || strlen(name) - 1 >= POOL_NAME_MAX)
-		return false;
-	daemon->pools[daemon->pool_count++].name = name;
-	return true;
-}
-
 /* About the pool named last. */
 static bool take_pool_option(struct osd_daemon *daemon, struct options *options, int option,
 			     const char *value)
 {
-	struct osd_zygotes *pool = &daemon->pools[options->pool];
+	struct osd_pool_words *pool = &options->pool;
 
+	options->pools = true;
 	switch (option) {
 	case 'P':
-		return choose_pool(daemon, options, value);
+		*pool = (struct osd_pool_words){.name = value};
+		break;
 	case 'S':
 		pool->packages = value;
-		return value[0] == '/';
+		break;
 	case 'I':
 		pool->set = value;
-		return strlen(value) - 1 < SET_ID_MAX;
+		break;
 	case 'L':
 		pool->preload = value;
-		return true;
+		break;
 	default:
 		return false;
 	}
+	return !osd_pool_words_check(pool) && osd_pool_add(daemon, pool);
 }
 
 static bool take_option(struct osd_daemon *daemon, struct options *options, int option,
@@ -146,6 +136,9 @@ static bool take_option(struct osd_daemon *daemon, struct options *options, int 
 	case 'l':
 		options->print_level = true;
 		return true;
+	case 'f':
+		daemon->pools_file = value;
+		return true;
 	default:
 		return take_pool_option(daemon, options, option, value);
 	}
@@ -162,6 +155,7 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		{"uid", required_argument, NULL, 'u'},
 		{"uid-base", required_argument, NULL, 'b'},
 		{"rotate-after", required_argument, NULL, 'r'},
+		{"pools-file", required_argument, NULL, 'f'},
 		{"pool", required_argument, NULL, 'P'},
 		{"packages", required_argument, NULL, 'S'},
 		{"package-set", required_argument, NULL, 'I'},
@@ -177,7 +171,7 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 	}
 	daemon->uids = options->uids;
 	daemon->package = options->package;
-	return optind == argc &&
+	return optind == argc && !(daemon->pools_file && options->pools) &&
 	       (options->print_level || (daemon->socket_path && options->package[0]));
 }
 
@@ -280,6 +274,7 @@ static int signal_descriptor(void)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -316,7 +311,7 @@ static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *read
 {
 	size_t count = 0;
 
-	for (unsigned i = 0; i < daemon->pool_count; i++) {
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
 		for (unsigned j = 0; j < OSD_ZYGOTES; j++) {
 			const struct osd_zygote *zygote = &daemon->pools[i].zygotes[j];
 
@@ -325,6 +320,20 @@ static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *read
 		}
 	}
 	return count;
+}
+
+static void heed_signal(struct osd_daemon *daemon, int signal_fd)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo != SIGHUP)
+		daemon->stop = true;
+	else if (!daemon->pools_file)
+		osd_warning("SIGHUP: there is nothing to read again (option --pools-file)");
+	else if (osd_pools_load(daemon))
+		osd_zygotes_start_missing(daemon);
 }
 
 /* Zygotes first: an exit frees the slot that the target's next request wants. */
@@ -351,7 +360,7 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 	if (ready[READY_LISTEN].revents && daemon->target_fd < 0)
 		osd_target_accept(daemon);
 	if (ready[READY_SIGNAL].revents)
-		daemon->stop = true;
+		heed_signal(daemon, signal_fd);
 }
 
 /* Before anybody may connect `default` is warm: a level that cannot be had shows here.  What is
@@ -365,8 +374,7 @@ static bool start_pools(struct osd_daemon *daemon)
 		osd_zygote_serve(daemon, first, 0);
 	if (!first->zygotes[0].ready && !first->packages)
 		return false;
-	for (unsigned i = 1; i < daemon->pool_count; i++)
-		osd_zygote_start(daemon, &daemon->pools[i]);
+	osd_zygotes_start_missing(daemon);
 	return true;
 }
 
@@ -386,6 +394,7 @@ static int run(struct osd_daemon *daemon)
 	osd_target_drop(daemon);
 	osd_zygotes_stop(daemon);
 	osd_cgroups_close(&daemon->cgroups);
+	osd_pools_release(daemon);
 	free(daemon->sandboxes);
 	return result;
 }
@@ -395,20 +404,21 @@ int main(int argc, char **argv)
 	struct osd_daemon daemon = {.max = MAX_DEFAULT,
 				    .uid_base = UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
-				    .pools = {{.name = "default"}},
-				    .pool_count = 1,
 				    .listen_fd = -1,
 				    .target_fd = -1};
-	struct options options = {.isolation = "full"};
+	struct options options = {.isolation = "full", .pool.name = "default"};
 	struct osd_layer_states states = {{0}};
 
 	osd_log_init(STDERR_FILENO, "iosd-sandboxd", OSD_LOG_INFO);
 	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++)
 		daemon.pools[i / OSD_ZYGOTES].zygotes[i % OSD_ZYGOTES].socket = -1;
+	osd_pool_add(&daemon, &options.pool); /* the first */
 	if (!parse_options(&daemon, &options, argc, argv)) {
 		fputs(usage, stderr);
 		return 2;
 	}
+	if (daemon.pools_file && !osd_pools_load(&daemon))
+		return 1;
 	raise_open_files();
 	osd_layers_probe(daemon.uid_base, &states);
 	osd_cgroups_open(&daemon.cgroups, daemon.cgroup_parent,

@@ -60,6 +60,7 @@ void osd_target_drop(struct osd_daemon *daemon)
 	close(daemon->target_fd);
 	daemon->target_fd = -1;
 	osd_slot_kill_all(daemon);
+	osd_pools_unwanted(daemon);
 }
 
 void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
@@ -132,8 +133,9 @@ static void hello(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 	daemon->allowed = most;
 	daemon->greeted = true;
 	welcome(daemon);
-	for (unsigned i = 0; i < daemon->pool_count; i++)
-		osd_target_tell_pool(daemon, &daemon->pools[i]);
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++)
+		if (daemon->pools[i].name)
+			osd_target_tell_pool(daemon, &daemon->pools[i]);
 }
 
 /* Decoded and within reason; else the target is told. */
@@ -155,20 +157,14 @@ static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 	return false;
 }
 
-/* What stands behind the limits names it; nothing does: the first. */
+/* Named by the message from this byte on; nothing there: the first. */
 static struct osd_zygotes *find_pool(struct osd_daemon *daemon,
-				     const struct osd_sandboxd_message *message)
+				     const struct osd_sandboxd_message *message, size_t from)
 {
-	const char *name = (const char *)message->body + OSD_SANDBOX_LIMITS_BYTES;
-	size_t length = message->body_bytes - OSD_SANDBOX_LIMITS_BYTES;
+	size_t length = message->body_bytes - from;
 
-	for (unsigned i = 0; i < daemon->pool_count; i++) {
-		struct osd_zygotes *pool = &daemon->pools[i];
-
-		if (!length || (strlen(pool->name) == length && !memcmp(pool->name, name, length)))
-			return pool;
-	}
-	return NULL;
+	return length ? osd_pool_find(daemon, (const char *)message->body + from, length)
+		      : &daemon->pools[0];
 }
 
 static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
@@ -178,11 +174,26 @@ static void spawn(struct osd_daemon *daemon, const struct osd_sandboxd_message *
 
 	if (!get_limits(daemon, message, &limits))
 		return;
-	pool = find_pool(daemon, message);
-	if (pool)
-		osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
-	else
-		osd_target_refuse(daemon, message->sandbox_id, "no such pool (option --pool)");
+	pool = find_pool(daemon, message, OSD_SANDBOX_LIMITS_BYTES);
+	if (!pool || (pool->leaving && !pool->wanted)) {
+		osd_target_refuse(daemon, message->sandbox_id, "no such pool");
+		return;
+	}
+	pool->wanted = true;
+	osd_slot_spawn(daemon, message->sandbox_id, pool, &limits);
+}
+
+/* About a pool that may be gone by now. */
+static void heed_pool(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_zygotes *pool = find_pool(daemon, message, 0);
+
+	if (pool && message->type == OSD_SANDBOXD_ROTATE) {
+		osd_zygote_rotate(daemon, pool);
+	} else if (pool) {
+		pool->wanted = false;
+		osd_pool_leave(daemon, pool);
+	}
 }
 
 static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
@@ -217,6 +228,10 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		return true;
 	case OSD_SANDBOXD_JOB:
 		return name(daemon, message);
+	case OSD_SANDBOXD_ROTATE:
+	case OSD_SANDBOXD_FORGET:
+		heed_pool(daemon, message);
+		return true;
 	case OSD_SANDBOXD_KILL:
 		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
 		if (sandbox)

@@ -297,7 +297,8 @@ void osd_zygote_start(struct osd_daemon *daemon, struct osd_zygotes *pool)
 			return;
 		}
 	}
-	/* old ones still drain; the next fork asks again */
+	/* Old ones still drain.  As long as one serves the next fork asks again. */
+	pool->retry_usec = osd_monotonic_usec() + RETRY_FIRST_USEC;
 }
 
 struct osd_zygote *osd_zygote_current(struct osd_zygotes *pool)
@@ -323,24 +324,53 @@ bool osd_zygote_send(struct osd_zygote *zygote, const struct zygote_message *mes
 			   MSG_DONTWAIT) == 0;
 }
 
-/* A new zygote is warm: those before it get no more work. */
+/* It gets no more work. */
+static void retire(struct osd_zygote *zygote)
+{
+	const struct zygote_message message = {.type = ZYGOTE_RETIRE};
+
+	zygote->retiring = true;
+	osd_zygote_send(zygote, &message, NULL, 0);
+}
+
+/* A new zygote is warm: it serves from now on. */
 static void take_over(struct osd_daemon *daemon, struct osd_zygotes *pool,
 		      struct osd_zygote *zygote)
 {
-	const struct zygote_message retire = {.type = ZYGOTE_RETIRE};
-
+	if (zygote->retiring)
+		return; /* it was not wanted any more before it was warm */
 	zygote->ready = true;
 	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
 		struct osd_zygote *older = &pool->zygotes[i];
 
-		if (older == zygote || !older->pid || !older->ready || older->retiring)
-			continue;
-		older->retiring = true;
-		osd_zygote_send(older, &retire, NULL, 0);
+		if (older != zygote && older->pid && older->ready && !older->retiring)
+			retire(older);
 	}
 	if (pool->failed)
 		osd_info("pool %s serves again", pool->name);
 	tell(daemon, pool, OSD_POOL_SERVING);
+	if (!pool->rotate)
+		return;
+	pool->rotate = false;
+	osd_target_send(daemon, OSD_SANDBOXD_ROTATED, 0, pool->name, strlen(pool->name), NULL, 0);
+}
+
+static bool has_successor(const struct osd_zygotes *pool)
+{
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+		const struct osd_zygote *zygote = &pool->zygotes[i];
+
+		if (zygote->pid && !zygote->ready && !zygote->retiring)
+			return true;
+	}
+	return false;
+}
+
+void osd_zygote_rotate(struct osd_daemon *daemon, struct osd_zygotes *pool)
+{
+	pool->rotate = true;
+	if (!has_successor(pool) && !pool->retry_usec)
+		osd_zygote_start(daemon, pool);
 }
 
 void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool)
@@ -348,12 +378,8 @@ void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool)
 	struct osd_zygote *current = osd_zygote_current(pool);
 
 	if (!current || ++current->forks < daemon->rotate_after || !current->ready ||
-	    osd_monotonic_usec() < pool->retry_usec)
+	    osd_monotonic_usec() < pool->retry_usec || has_successor(pool))
 		return;
-	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
-		if (pool->zygotes[i].pid && !pool->zygotes[i].ready)
-			return; /* its successor is on the way */
-	}
 	osd_zygote_start(daemon, pool);
 }
 
@@ -365,6 +391,8 @@ static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned i
 
 	bury(zygote); /* returns when every sandbox of its namespace is dead, too */
 	osd_slot_zygote_gone(daemon, (unsigned)(pool - daemon->pools), index);
+	if (expected)
+		osd_pool_leave(daemon, pool);
 	if (expected || daemon->stop)
 		return;
 	if (was_ready) {
@@ -381,6 +409,23 @@ static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned i
 		osd_zygote_start(daemon, pool);
 	} else {
 		fail(daemon, pool);
+	}
+}
+
+void osd_zygotes_retire(struct osd_daemon *daemon, struct osd_zygotes *pool)
+{
+	pool->retry_usec = 0;
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+		struct osd_zygote *zygote = &pool->zygotes[i];
+
+		if (!zygote->pid || zygote->retiring)
+			continue;
+		if (zygote->ready) {
+			retire(zygote);
+			continue;
+		}
+		bury(zygote);
+		osd_slot_zygote_gone(daemon, (unsigned)(pool - daemon->pools), i);
 	}
 }
 
@@ -435,12 +480,13 @@ int osd_zygotes_retry(struct osd_daemon *daemon)
 {
 	uint64_t now = osd_monotonic_usec(), next = OSD_NEVER;
 
-	for (unsigned i = 0; i < daemon->pool_count; i++) {
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
 		struct osd_zygotes *pool = &daemon->pools[i];
 
 		if (!pool->retry_usec)
 			continue;
-		if (pool->retry_usec <= now && osd_zygote_current(pool))
+		if (pool->retry_usec <= now && osd_zygote_current(pool) &&
+		    (!pool->rotate || has_successor(pool)))
 			pool->retry_usec = 0; /* a fork will start the successor */
 		else if (pool->retry_usec <= now)
 			osd_zygote_start(daemon, pool);
@@ -450,9 +496,19 @@ int osd_zygotes_retry(struct osd_daemon *daemon)
 	return next == OSD_NEVER ? -1 : (int)((OSD_MAX(next, now) - now + 999) / 1000);
 }
 
+void osd_zygotes_start_missing(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		struct osd_zygotes *pool = &daemon->pools[i];
+
+		if (pool->name && !pool->leaving && !osd_zygote_current(pool) && !pool->retry_usec)
+			osd_zygote_start(daemon, pool);
+	}
+}
+
 void osd_zygotes_stop(struct osd_daemon *daemon)
 {
-	for (unsigned i = 0; i < daemon->pool_count; i++) {
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
 		for (unsigned j = 0; j < OSD_ZYGOTES; j++)
 			bury(&daemon->pools[i].zygotes[j]);
 	}

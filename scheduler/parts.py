@@ -63,13 +63,12 @@ class TargetConfig:
         return self.allow or (("ALL",) if self.unsafe_portal else (self.portal[0],))
 
 
-def sandboxd_command(
-    socket: Path, isolation: str, pools: Sequence[Pool], uid: int | None
-) -> list[str]:
+def sandboxd_command(socket: Path, isolation: str, pools: Path, uid: int | None) -> list[str]:
     """The command line of iosd-sandboxd.
 
     Args:
         isolation: a level, or "best".
+        pools: file of the pools, which it reads again at SIGHUP.
         uid: whose tgtd may connect, beside root's; None: nobody else's.
 
     Raises:
@@ -77,8 +76,7 @@ def sandboxd_command(
     """
     command = [str(paths.find_component(paths.SANDBOXD)), "--socket", str(socket)]
     command += ["--isolation", isolation, "--python-dir", str(paths.python_dir())]
-    for pool in pools:
-        command += pool.options()
+    command += ["--pools-file", str(pools)]
     if uid is not None:
         command += ["--uid", str(uid)]
     return command
@@ -106,7 +104,7 @@ def manager_options(
 
 
 def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
-    """The text of the file in which the module finds its pools."""
+    """The text of the file in which the module and iosd-sandboxd find their pools."""
     lines = [] if budget is None else [f"budget={budget}"]
     return "".join(f"{line}\n" for line in [*lines, *(pool.line() for pool in pools)])
 

@@ -108,28 +108,20 @@ class Pool:
         return self.settings[key].value
 
     def line(self) -> str:
-        """What the module reads (target/exec/pool_config.c)."""
+        """What the module and iosd-sandboxd read (target/exec/pool_config.c, sandbox/pools.c)."""
         words = {"name": self.name, "max": self["max"], "min": self["min"]}
         words |= {"spares": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
         words["idle_timeout"] = self["idle_timeout"]
         if self.package_set is not None:
-            words["set"] = self.package_set.id
+            words |= {"set": self.package_set.id, "packages": self.package_set.folder}
+            if self["preload"]:
+                words["preload"] = ",".join(self["preload"])
         for key, (word, _, _) in LIMITS.items():
             if self[f"limits.{key}"]:
                 words[word] = self[f"limits.{key}"]
             if self[f"maximum.{key}"] is not None:
                 words[f"{word}_max"] = self[f"maximum.{key}"]
         return ";".join(f"{key}={value}" for key, value in words.items())
-
-    def options(self) -> list[str]:
-        """What iosd-sandboxd is told of it."""
-        words = ["--pool", self.name]
-        if self.package_set is not None:
-            words += ["--packages", str(self.package_set.folder)]
-            words += ["--package-set", self.package_set.id]
-            if self["preload"]:
-                words += ["--preload", ",".join(self["preload"])]
-        return words
 
 
 def default_slots() -> int:
@@ -160,6 +152,9 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
                 "set, and it names none (packages = ...)"
             )
         return Pool(name, settings)
+    for word in (str(sets), wanted, *settings["preload"].value):  # they share a line (Pool.line)
+        if ";" in word or not word.isprintable():
+            raise ConfigError(f"{settings['packages'].origin}: pool '{name}': '{word}' may hold no ';'")
     try:
         return Pool(name, settings, find(wanted, sets))
     except PackagesError as error:

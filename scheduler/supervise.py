@@ -153,7 +153,7 @@ class Supervisor:
     def sandboxd(self) -> Service:
         """iosd-sandboxd, ready when its socket takes connections."""
         command = sandboxd_command(
-            self.sandboxd_socket, str(self.level), self.pools, self.config.uid
+            self.sandboxd_socket, str(self.level), self.write_pools(), self.config.uid
         )
 
         def before() -> None:
@@ -179,7 +179,7 @@ class Supervisor:
         )
 
     def write_pools(self) -> Path:
-        """The file in which the module finds its pools."""
+        """The file in which the module and iosd-sandboxd find their pools."""
         path = self.run / "pools"
         new = path.with_suffix(".new")
         new.write_text(pools_file(self.pools, self.config.memory_budget))

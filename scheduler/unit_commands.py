@@ -11,14 +11,14 @@ import click
 
 from scheduler import logs, paths
 from scheduler.__main__ import main as run_manager
-from scheduler.attach import Places
+from scheduler.attach import Places, write_pools
 from scheduler.attach import attach as attach_target
 from scheduler.attach import detach as detach_target
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve, target_config
 from scheduler.config import DEFAULT_FILE
 from scheduler.parts import TargetConfig, manager_options, sandboxd_command
 from scheduler.service import ServiceFailed
-from scheduler.supervise import Refused, plain_environment, with_default
+from scheduler.supervise import Refused, plain_environment
 
 __all__ = ["attach", "detach", "manager", "sandboxd"]
 
@@ -110,11 +110,19 @@ def detach(config: Path | None, wait: float) -> None:
 @click.command()
 @CONFIG
 @SOCKET
-def sandboxd(config: Path | None, socket: Path) -> None:
-    """Become iosd-sandboxd, for the pools of the configuration."""
+@click.option("--reload", is_flag=True, help="Only write its file of pools, which SIGHUP reads.")
+def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
+    """Become iosd-sandboxd, for the pools of the configuration.
+
+    They are in the file `pools` beside the socket.
+    """
     wanted = configured(config)
+    pools = socket.with_name("pools")
     try:
-        command = sandboxd_command(socket, wanted.isolation, with_default(wanted), wanted.uid)
+        write_pools(wanted, pools)
+        if reload:
+            return
+        command = sandboxd_command(socket, wanted.isolation, pools, wanted.uid)
     except Refused as error:
         fail(error, EXIT_CONFIG)
     except paths.MissingComponent as error:
@@ -122,7 +130,6 @@ def sandboxd(config: Path | None, socket: Path) -> None:
     else:
         # In our place, so that its process is the one that systemd knows.
         kept = {NOTIFY: os.environ[NOTIFY]} if NOTIFY in os.environ else {}
-        socket.parent.mkdir(parents=True, exist_ok=True)
         os.execve(command[0], command, plain_environment() | kept)
 
 

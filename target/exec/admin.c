@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/sandboxd_client.h"
 
 static struct osd_pool *find(struct osd_exec *exec, const char *name,
 			     char message[OSD_ADMIN_MESSAGE_MAX])
@@ -40,11 +41,10 @@ static bool note_memory(void *arg, struct osd_job_node *node)
 	return true;
 }
 
-/* What a pool may take at most from now on: slots that were taken away count until their jobs have
- * ended, and jobs keep the limits they were accepted with. */
-static struct osd_pool_config claim_of(const struct osd_exec *exec, const struct osd_pool *pool,
-				       const struct osd_pool_config *config)
+struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
+				      const struct osd_pool_config *config)
 {
+	const struct osd_exec *exec = pool->exec;
 	struct osd_pool_config claim = *config;
 	struct largest largest = {pool, claim.maximum.memory_bytes};
 
@@ -72,23 +72,27 @@ static enum osd_status check_together(const struct osd_exec *exec, const struct 
 	for (const struct osd_pool *pool = exec->pools; pool; pool = pool->next)
 		if (!pool->gone || pool->busy > 0)
 			table.pools[table.count++] =
-				claim_of(exec, pool, pool == changed ? config : &pool->config);
+				osd_pool_claim(pool, pool == changed ? config : &pool->config);
 	return osd_pool_table_check(&table, message);
 }
 
 /* ---- one pool -------------------------------------------------------------------------------- */
 
-static void apply(struct osd_pool *pool, const struct osd_pool_change *change)
+void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 {
 	struct osd_exec *exec = pool->exec;
 	bool other_reuse = pool->config.reuse != change->config.reuse;
+	bool other_set = strcmp(pool->config.set, change->config.set) != 0;
 
 	pool->config = change->config;
 	pool->active = (unsigned)change->active;
 	pool->mode = change->mode;
 	osd_pool_settle(pool);
+	osd_pool_judge(pool);
 	osd_service_resize(exec);
-	if (other_reuse)
+	if (other_set)
+		osd_pool_replace(exec, pool);
+	else if (other_reuse)
 		osd_pool_drop_kept(exec, pool);
 	if (exec->pool.welcomed)
 		osd_pool_trim(exec, pool, osd_monotonic_usec());
@@ -114,7 +118,7 @@ enum osd_status osd_exec_pool_set(struct osd_exec *exec, const char *name, char 
 	if (status == OSD_OK) /* more than are needed go again */
 		status = osd_proxies_start(pool, (unsigned)change.config.max);
 	if (status == OSD_OK)
-		apply(pool, &change);
+		osd_pool_apply(pool, &change);
 	pthread_mutex_unlock(&exec->lock);
 	if (status != OSD_OK && !message[0])
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX, "%s", osd_status_info(status)->meaning);
@@ -136,6 +140,21 @@ bool osd_exec_pool_value(struct osd_exec *exec, const char *name, const char *ke
 	}
 	pthread_mutex_unlock(&exec->lock);
 	return found;
+}
+
+enum osd_status osd_exec_pool_recycle(struct osd_exec *exec, const char *name,
+				      char message[OSD_ADMIN_MESSAGE_MAX])
+{
+	struct osd_pool *pool;
+
+	pthread_mutex_lock(&exec->lock);
+	pool = find(exec, name, message);
+	/* Where iosd-sandboxd is not there all will be new when it is. */
+	if (pool && osd_service_send(exec, OSD_SANDBOXD_ROTATE, 0, pool->config.name,
+				     strlen(pool->config.name)))
+		pool->recycling = true;
+	pthread_mutex_unlock(&exec->lock);
+	return pool ? OSD_OK : OSD_E_NO_OBJECT;
 }
 
 void osd_exec_shed(struct osd_exec *exec, bool on)

@@ -64,7 +64,9 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 		exec->config.queue_principal = osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
 	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
 	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
-	if (!exec->config.isolation || (config->sandboxd && !exec->config.sandboxd))
+	exec->config.pools = config->pools ? strdup(config->pools) : NULL;
+	if (!exec->config.isolation || (config->sandboxd && !exec->config.sandboxd) ||
+	    (config->pools && !exec->config.pools))
 		return OSD_E_NO_MEMORY;
 	return OSD_OK;
 }
@@ -101,13 +103,19 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	return status;
 }
 
-static enum osd_status open_pools(struct osd_exec *exec, const struct osd_exec_config *config,
-				  char message[256])
+enum osd_status osd_exec_read_pools(const struct osd_exec *exec, char message[256],
+				    struct osd_pool_table *ret_table)
 {
+	const struct osd_exec_config *config = &exec->config;
 	unsigned slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+
+	return osd_pool_table_load(config->pools, slots, config->reuse, message, ret_table);
+}
+
+static enum osd_status open_pools(struct osd_exec *exec, char message[256])
+{
 	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {0};
-	enum osd_status status =
-		osd_pool_table_load(config->pools, slots, config->reuse, message, &table);
+	enum osd_status status = osd_exec_read_pools(exec, message, &table);
 
 	return status == OSD_OK ? osd_pools_open(exec, &table) : status;
 }
@@ -126,7 +134,7 @@ static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_c
 	if (status == OSD_OK)
 		status = osd_after_init(&exec->after);
 	if (status == OSD_OK)
-		status = open_pools(exec, config, message);
+		status = open_pools(exec, message);
 	if (status != OSD_OK)
 		return status;
 	osd_pool_init(exec);
@@ -226,6 +234,7 @@ void osd_exec_close(struct osd_exec *exec)
 	pthread_cond_destroy(&exec->gate_free);
 	free((char *)exec->config.isolation);
 	free((char *)exec->config.sandboxd);
+	free((char *)exec->config.pools);
 	free(exec);
 }
 

@@ -293,6 +293,17 @@ void osd_exec_sweep(struct osd_exec *exec);
 /* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);
 
+/* exec.c: what the file of pools says now; no lock held.  As osd_pool_table_load. */
+struct osd_pool_table;
+enum osd_status osd_exec_read_pools(const struct osd_exec *exec, char message[256],
+				    struct osd_pool_table *ret_table);
+/* admin.c; exec->lock held.  What of this pool counts towards slots and budget with this config: slots
+ * that were taken away until their jobs have ended, and jobs' memory as they were accepted. */
+struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
+				      const struct osd_pool_config *config);
+/* admin.c; exec->lock held.  The pool is as that says from now on. */
+void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change);
+
 /* Threads; start after open has set up everything they use.  Signals are the host's business: they
  * have all blocked. */
 bool osd_exec_start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg);

@@ -175,6 +175,8 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	undelay(exec, job);
 	osd_exec_unqueue(exec, job);
 	osd_exec_unplace(job);
+	if (job->pool->leaving)
+		osd_monitor_by(exec, 0);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
 	osd_after_ended(exec, job);

@@ -12,23 +12,35 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/sandboxd_client.h"
 
-static struct osd_pool *create(struct osd_exec *exec, const struct osd_pool_config *config)
+/* It keeps nothing, and nothing starts in it. */
+static void be_gone(struct osd_pool *pool)
+{
+	pool->config.max = pool->config.min = pool->config.spares = 0;
+	pool->active = 0;
+	pool->gone = true;
+	pool->leaving = false;
+	pool->told = (struct osd_pool_told){.heard = false};
+	osd_pool_judge(pool);
+}
+
+struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 {
 	struct osd_pool *pool = calloc(1, sizeof(*pool)), **end = &exec->pools;
+	unsigned count = 0;
 
-	if (!pool)
-		return NULL;
-	pool->exec = exec;
-	pool->config = *config;
-	if (osd_fair_queue_init(&pool->queue, config->queue_max,
-				exec->config.queue_principal) != OSD_OK) {
+	for (; *end; end = &(*end)->next)
+		count++;
+	if (!pool || count == OSD_POOLS_EVER ||
+	    osd_fair_queue_init(&pool->queue, 1, exec->config.queue_principal) != OSD_OK) {
 		free(pool);
 		return NULL;
 	}
+	pool->exec = exec;
+	snprintf(pool->config.name, sizeof(pool->config.name), "%s", name);
 	pthread_cond_init(&pool->work, NULL);
-	while (*end)
-		end = &(*end)->next;
+	be_gone(pool);
 	*end = pool;
 	return pool;
 }
@@ -51,12 +63,15 @@ void osd_pool_settle(struct osd_pool *pool)
 enum osd_status osd_pools_open(struct osd_exec *exec, const struct osd_pool_table *table)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		struct osd_pool *pool = create(exec, &table->pools[i]);
+		struct osd_pool *pool = osd_pool_create(exec, table->pools[i].name);
 
 		if (!pool)
 			return OSD_E_NO_MEMORY;
+		pool->gone = false;
+		pool->config = table->pools[i];
 		pool->active = (unsigned)pool->config.max;
 		osd_pool_settle(pool);
+		osd_pool_judge(pool);
 	}
 	exec->budget_bytes = table->budget_bytes;
 	return OSD_OK;
@@ -86,27 +101,28 @@ static struct osd_pool *find(struct osd_exec *exec, const void *name, size_t len
 	return pool;
 }
 
+struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name)
+{
+	return find(exec, name, strlen(name));
+}
+
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length)
 {
 	struct osd_pool *pool = length ? find(exec, name, length) : exec->pools;
 
-	return pool && !pool->gone ? pool : NULL;
+	return pool && !pool->gone && !pool->leaving ? pool : NULL;
 }
 
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record)
 {
 	const char *name = record->pool[0] ? record->pool : OSD_POOL_DEFAULT;
-	struct osd_pool_config config = {.queue_max = 1};
 	struct osd_pool *pool = find(exec, name, strlen(name));
 
 	if (pool)
 		return pool;
-	memcpy(config.name, name, strlen(name) + 1);
-	pool = create(exec, &config);
+	pool = osd_pool_create(exec, name);
 	if (!pool)
 		return NULL;
-	pool->gone = pool->failed = true;
-	snprintf(pool->why, sizeof(pool->why), "no pool of this name is configured now");
 	osd_warning("jobs of an earlier run wait for pool %s, which is not configured", name);
 	return pool;
 }
@@ -143,6 +159,29 @@ void osd_pool_vacate(struct osd_pool *pool)
 {
 	pool->busy--;
 	pool->used_usec = osd_monotonic_usec();
+	if (pool->leaving)
+		osd_monitor_by(pool->exec, 0);
+}
+
+void osd_pool_leave(struct osd_pool *pool)
+{
+	struct osd_exec *exec = pool->exec;
+	const char *name = pool->config.name;
+	bool over = pool->busy == 0 && pool->queue.place_count == 0;
+
+	pool->config.min = pool->config.spares = 0;
+	pool->mode = OSD_POOL_DRAINING;
+	pool->leaving = true;
+	if (over) /* else whoever takes the last job comes back here, by the monitor */
+		be_gone(pool);
+	osd_pool_settle(pool);
+	osd_pool_trim(exec, pool, osd_monotonic_usec());
+	if (!over)
+		return;
+	osd_info("pool %s is gone", name);
+	osd_pool_drop_kept(exec, pool);
+	osd_service_send(exec, OSD_SANDBOXD_FORGET, 0, name, strlen(name));
+	pthread_cond_broadcast(&pool->work); /* its threads go */
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -172,38 +211,67 @@ enum osd_status osd_pool_reserve(struct osd_pool *pool, const char *principal, s
 
 /* ---- iosd-sandboxd's word -------------------------------------------------------------------- */
 
-void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news)
+void osd_pool_judge(struct osd_pool *pool)
 {
-	struct osd_pool *pool = find(exec, news->name, news->name_bytes);
+	const struct osd_pool_told *told = &pool->told;
 	char before[sizeof(pool->why)];
-	const char *set;
 
-	if (!pool || pool->gone)
-		return; /* it may have more than we were told of */
-	set = pool->config.set;
 	memcpy(before, pool->why, sizeof(before));
-	pool->serving = news->state == OSD_POOL_SERVING;
-	pool->failed = news->state == OSD_POOL_FAILED;
-	osd_log_quote(pool->why, sizeof(pool->why), (const char *)news->why, news->why_bytes);
-	if (strlen(set) != news->set_bytes || memcmp(set, news->set, news->set_bytes) != 0) {
+	memcpy(pool->why, told->why, sizeof(pool->why));
+	pool->serving = told->heard && told->state == OSD_POOL_SERVING;
+	pool->failed = told->heard && told->state == OSD_POOL_FAILED;
+	if (pool->gone) {
+		pool->serving = false;
+		pool->failed = true;
+		snprintf(pool->why, sizeof(pool->why), "no pool of this name is configured now");
+		return;
+	}
+	if (told->heard && strcmp(pool->config.set, told->set) != 0) {
 		pool->serving = false;
 		pool->failed = true;
 		snprintf(pool->why, sizeof(pool->why),
-			 "iosd-sandboxd has another package set for it: restart both");
+			 "iosd-sandboxd has another package set for it: reload both");
 	}
 	if (pool->failed && strcmp(before, pool->why) != 0)
 		osd_warning("pool %s does not serve: %s", pool->config.name, pool->why);
+}
+
+void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news)
+{
+	struct osd_pool *pool = find(exec, news->name, news->name_bytes);
+	struct osd_pool_told *told;
+
+	if (!pool || news->set_bytes >= sizeof(told->set))
+		return; /* it may have more than we were told of */
+	told = &pool->told;
+	told->heard = true;
+	told->state = news->state;
+	memcpy(told->set, news->set, news->set_bytes);
+	told->set[news->set_bytes] = '\0';
+	osd_log_quote(told->why, sizeof(told->why), (const char *)news->why, news->why_bytes);
+	osd_pool_judge(pool);
+	if (strcmp(pool->config.set, told->set) != 0)
+		osd_pool_replace(exec, pool); /* none with the other set runs a job */
+	osd_pool_refill(exec);
+}
+
+void osd_pool_rotated(struct osd_exec *exec, const void *name, size_t length)
+{
+	struct osd_pool *pool = find(exec, name, length);
+
+	if (!pool || !pool->recycling)
+		return;
+	pool->recycling = false;
+	osd_pool_replace(exec, pool);
 	osd_pool_refill(exec);
 }
 
 void osd_pools_unserved(struct osd_exec *exec)
 {
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {
-		pool->serving = false;
-		if (pool->gone)
-			continue;
-		pool->failed = false;
-		pool->why[0] = '\0';
+		pool->told = (struct osd_pool_told){.heard = false};
+		pool->recycling = false;
+		osd_pool_judge(pool);
 	}
 }
 

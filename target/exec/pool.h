@@ -28,6 +28,7 @@ struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT "default"
 #define OSD_POOLS_MAX	 16
+#define OSD_POOLS_EVER	 256 /* with those that are gone */
 #define OSD_POOL_WHY_MAX 240
 
 struct osd_pool_config {
@@ -75,6 +76,9 @@ enum osd_status osd_pool_change_parse(char *words, char message[256],
 /* What a key of such words has now; false: there is no such key. */
 bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
 			   char value[OSD_POOL_VALUE_MAX]);
+/* What is different, "key before -> after" each, as a text. */
+void osd_pool_config_diff(const struct osd_pool_config *before,
+			  const struct osd_pool_config *after, char *text, size_t size);
 const char *osd_pool_mode_name(enum osd_pool_mode mode);
 
 /* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
@@ -91,7 +95,8 @@ struct osd_pool {
 	struct osd_exec *exec; /* constant */
 	struct osd_pool_config config;
 	enum osd_pool_mode mode;
-	bool gone; /* not configured; jobs of an earlier run still name it */
+	bool gone;    /* not configured; jobs of an earlier run still name it */
+	bool leaving; /* not configured any more: gone once its jobs have ended */
 	struct osd_sandbox_limits usual; /* of sandboxes forked ahead */
 	unsigned alive_max;		 /* at work, waiting, and just ending */
 	struct osd_fair_queue queue;
@@ -101,8 +106,15 @@ struct osd_pool {
 	unsigned busy;		 /* slots at work */
 	uint64_t used_usec;	 /* when a job last took or left a sandbox, or the pool was changed */
 	struct osd_run *started; /* handed over, waiting for a proxy to serve them (start.c) */
-	bool serving;		 /* iosd-sandboxd makes sandboxes for it */
-	bool failed;		 /* and cannot, see why */
+	struct osd_pool_told {	 /* by iosd-sandboxd, on the present connection */
+		bool heard;
+		enum osd_pool_state state;
+		char set[OSD_JOB_SET_MAX + 1];
+		char why[OSD_POOL_WHY_MAX];
+	} told;
+	bool recycling; /* iosd-sandboxd was asked for another zygote */
+	bool serving;	/* iosd-sandboxd makes sandboxes for it */
+	bool failed;	/* and cannot, see why */
 	char why[OSD_POOL_WHY_MAX];
 	char lacking[OSD_POOL_WHY_MAX]; /* why the last sandbox asked for did not come up; "": it did */
 	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
@@ -130,6 +142,14 @@ void osd_pool_occupy(struct osd_pool *pool);
 void osd_pool_vacate(struct osd_pool *pool);
 /* After its config has changed, or at first. */
 void osd_pool_settle(struct osd_pool *pool);
+/* What follows from what it is configured as and what iosd-sandboxd has told of it. */
+void osd_pool_judge(struct osd_pool *pool);
+/* It is not configured any more: gone once its jobs have ended. */
+void osd_pool_leave(struct osd_pool *pool);
+/* One that is not configured yet.  NULL: no memory, or too many have come and gone. */
+struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name);
+/* Of any kind; NULL: there is none. */
+struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name);
 /* Whether it, or the target, has not that many places left. */
 bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
 /* Places in the pool's queue for so many jobs; OSD_E_BUSY when it, the target or the principal has no
@@ -145,6 +165,8 @@ bool osd_pool_may_run(const struct osd_exec *exec, const struct osd_pool *pool);
 size_t osd_pools_places(const struct osd_exec *exec);
 /* What iosd-sandboxd says of a pool; none of a name we do not know. */
 void osd_pool_news(struct osd_exec *exec, const struct osd_pool_news *news);
+/* Its sandboxes come from another zygote from now on. */
+void osd_pool_rotated(struct osd_exec *exec, const void *name, size_t length);
 /* The connection is gone. */
 void osd_pools_unserved(struct osd_exec *exec);
 /* All proxies look around. */

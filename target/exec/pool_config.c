@@ -5,6 +5,8 @@
  *   budget=BYTES                        at most once
  *   name=NAME;max=2;memory=268435456    a pool a line, keys in any order
  *
+ * iosd-sandboxd reads packages= and preload= in it (sandbox/pools.c).
+ *
  * Pure but for the reading of the file. */
 #include <errno.h>
 #include <inttypes.h>
@@ -193,6 +195,8 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 		return set_word(config->name, sizeof(config->name), value);
 	if (!live && strcmp(key, "set") == 0)
 		return set_word(config->set, sizeof(config->set), value);
+	if (!live && (strcmp(key, "packages") == 0 || strcmp(key, "preload") == 0))
+		return true; /* iosd-sandboxd's, which reads the same file */
 	return false;
 }
 
@@ -404,6 +408,36 @@ enum osd_status osd_pool_change_parse(char *words, char message[256],
 	if (status == OSD_OK)
 		*change = next;
 	return status;
+}
+
+static void put_diff(char *text, size_t size, const char *key, const char *before,
+		     const char *after)
+{
+	size_t used = strlen(text);
+
+	if (strcmp(before, after) != 0)
+		snprintf(text + used, size - used, "%s%s %s -> %s", used ? ", " : "", key, before,
+			 after);
+}
+
+void osd_pool_config_diff(const struct osd_pool_config *before,
+			  const struct osd_pool_config *after, char *text, size_t size)
+{
+	const struct osd_pool_change from = {.config = *before}, to = {.config = *after};
+
+	text[0] = '\0';
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers); i++) {
+		size_t at = numbers[i].offset;
+		char old[24], new[24];
+
+		snprintf(old, sizeof(old), "%" PRIu64,
+			 *(const uint64_t *)((const char *)&from + at));
+		snprintf(new, sizeof(new), "%" PRIu64, *(const uint64_t *)((const char *)&to + at));
+		put_diff(text, size, numbers[i].key, old, new);
+	}
+	put_diff(text, size, "set", before->set[0] ? before->set : "none",
+		 after->set[0] ? after->set : "none");
+	put_diff(text, size, "reuse", osd_reuse_name(before->reuse), osd_reuse_name(after->reuse));
 }
 
 void osd_pool_table_release(struct osd_pool_table *table)

@@ -318,7 +318,7 @@ static bool may_run_another(const struct osd_run *run)
 		.peak_first_bytes = sandbox->peak_first_bytes,
 	};
 
-	return !sandbox->dead && osd_reuse_keeps(sandbox->pool->config.reuse, &facts);
+	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->pool->config.reuse, &facts);
 }
 
 /* The proxy is done with it: the output thread may still look at it for a moment. */

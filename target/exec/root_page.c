@@ -35,6 +35,8 @@ static const char *state_of(const struct osd_pool *pool)
 {
 	if (pool->gone)
 		return "gone";
+	if (pool->leaving)
+		return "leaving";
 	return pool->serving ? "serving" : pool->failed ? "failed" : "starting";
 }
 

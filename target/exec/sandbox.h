@@ -72,6 +72,7 @@ struct osd_sandbox {
 	/* Reuse (sandbox_keep.c). */
 	unsigned jobs;             /* run so far, the present one included */
 	char *principal;           /* kept for; owned; NULL: pristine */
+	bool stale;                /* TAKEN: not for another job, its pool was recycled */
 	bool ready_again;          /* KEPT, and has said READY after its last job */
 	uint32_t calls_seen;       /* call line when its last job ended */
 	uint64_t peak_first_bytes; /* before its first job */
@@ -101,6 +102,8 @@ void osd_pool_release(struct osd_exec *exec);
 void osd_pool_connect(struct osd_exec *exec, uint64_t now_usec, uint64_t *deadline);
 /* The pools may keep more sandboxes than iosd-sandboxd was asked for: asks again. */
 void osd_service_resize(struct osd_exec *exec);
+/* Asks how all pools are, whatever was told of them. */
+void osd_service_ask(struct osd_exec *exec);
 /* Closes the connection; every sandbox is dead with it. */
 void osd_service_lost(struct osd_exec *exec);
 /* Reads what iosd-sandboxd has sent. */
@@ -112,6 +115,8 @@ void osd_pool_trim(struct osd_exec *exec, struct osd_pool *pool, uint64_t now_us
 /* The same once the pool has been idle for as long as its config says; lowers *deadline to then. */
 void osd_pool_rest(struct osd_exec *exec, struct osd_pool *pool, uint64_t now_usec,
 		   uint64_t *deadline);
+/* None that is there now gets another job: idle ones end, those at work when they have done it. */
+void osd_pool_replace(struct osd_exec *exec, const struct osd_pool *pool);
 /* Ends those that wait for another job of their principal (sandbox_keep.c). */
 void osd_pool_drop_kept(struct osd_exec *exec, const struct osd_pool *pool);
 /* How many of this pool wait for a job. */

@@ -132,6 +132,8 @@ static struct census count(const struct osd_exec *exec, const struct osd_pool *p
 		if (s->pool != pool)
 			continue;
 		census.alive++;
+		if (s->kill_sent)
+			continue;
 		census.useful += s->state <= OSD_SANDBOX_TAKEN && !s->dead;
 		census.taken += s->state == OSD_SANDBOX_TAKEN && !s->dead;
 		census.warming += s->state <= OSD_SANDBOX_WARMING;
@@ -219,10 +221,27 @@ void osd_pool_trim(struct osd_exec *exec, struct osd_pool *pool, uint64_t now)
 	}
 }
 
+void osd_pool_replace(struct osd_exec *exec, const struct osd_pool *pool)
+{
+	struct osd_sandbox *next;
+
+	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox && exec->pool.fd >= 0;
+	     sandbox = next) {
+		next = sandbox->next;
+		if (sandbox->pool != pool)
+			continue;
+		sandbox->stale = true;
+		if (sandbox->state != OSD_SANDBOX_TAKEN && sandbox->state != OSD_SANDBOX_ENDING)
+			osd_pool_kill(exec, sandbox);
+	}
+}
+
 void osd_pool_rest(struct osd_exec *exec, struct osd_pool *pool, uint64_t now, uint64_t *deadline)
 {
 	uint64_t idle_from = pool->used_usec + pool->config.idle_usec;
 
+	if (pool->leaving)
+		osd_pool_leave(pool);
 	if (!pool->serving || pool->busy > 0)
 		return;
 	if (now < idle_from)
@@ -382,7 +401,8 @@ void osd_pool_give_back(struct osd_exec *exec, struct osd_sandbox *sandbox, bool
 {
 	sandbox->job = NULL;
 	sandbox->wall_usec = OSD_NEVER;
-	used = used || sandbox->principal; /* a used one is not READY for just anybody */
+	/* A used one is not READY for just anybody. */
+	used = used || sandbox->principal || sandbox->stale;
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;

@@ -79,6 +79,12 @@ void osd_service_resize(struct osd_exec *exec)
 		hello(exec, exec->pool.alive_max);
 }
 
+void osd_service_ask(struct osd_exec *exec)
+{
+	if (exec->pool.welcomed)
+		hello(exec, OSD_MAX(exec->pool.allowed, exec->pool.alive_max));
+}
+
 /* Until we try to connect again; longer each time in vain. */
 static uint64_t retry_delay(struct osd_sandbox_pool *pool, bool welcomed)
 {
@@ -207,6 +213,9 @@ static bool dispatch(struct osd_exec *exec, const struct osd_sandboxd_message *m
 		return true;
 	case OSD_SANDBOXD_LIMITS_SET:
 		osd_pool_limits_set(exec, message->sandbox_id);
+		return true;
+	case OSD_SANDBOXD_ROTATED:
+		osd_pool_rotated(exec, message->body, message->body_bytes);
 		return true;
 	case OSD_SANDBOXD_POOL:
 		if (!osd_pool_news_decode(message->body, message->body_bytes, &news))

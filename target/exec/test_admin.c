@@ -242,6 +242,69 @@ static void test_modes(void)
 	stop();
 }
 
+/* ---- the file again -------------------------------------------------------------------------- */
+
+static enum osd_status reload(const char *pools, const char *expected)
+{
+	char changed[512];
+	enum osd_status status;
+
+	write_pools(pools);
+	status = osd_exec_pools_reload(exec, changed, sizeof(changed), message);
+	if (strcmp(changed, expected) != 0)
+		fprintf(stderr, "%s%s\n", changed, message);
+	CHECK(strcmp(changed, expected) == 0);
+	return status;
+}
+
+static struct osd_pool *configured(const char *name)
+{
+	return osd_pool_find_named(exec, name, strlen(name));
+}
+
+static void test_reload(void)
+{
+	struct osd_pool *b;
+
+	start("name=default;max=2\nname=b;max=3\n");
+	b = configured("b");
+	CHECK_EQ(set("default", "queue=7;mode=paused"), OSD_OK);
+	CHECK_EQ(reload("name=default;max=2;queue=7\nname=b;max=3\n", ""), OSD_OK);
+	CHECK_EQ(reload("name=default;max=4\nname=b;max=3;set=tools-1;packages=/a;preload=x,y\n"
+			"name=c;max=1\n",
+			"default: max 2 -> 4, spares 3 -> 5, queue 7 -> 10000\n"
+			"b: set none -> tools-1\nc: new\n"),
+		 OSD_OK);
+	CHECK(exec->pools->active == 4 && exec->pools->mode == OSD_POOL_PAUSED);
+	await_threads(configured("c"), 1);
+	/* Wrong, or beyond what can be: nothing changes. */
+	CHECK_EQ(reload("name=default;max=5\nname=b;maximum=3\n", ""), OSD_E_PARAM_FIELD);
+	CHECK(strstr(message, "line 2"));
+	occupy(b, 3);
+	CHECK_EQ(reload("name=default;max=62\n", ""), OSD_E_PARAM_FIELD);
+	CHECK(strstr(message, "65 slots together"));
+	CHECK(exec->pools->config.max == 4 && configured("b") == b && configured("c"));
+	/* One with a job leaves when that has ended; there are no others of it. */
+	CHECK_EQ(reload("name=default;max=4\n", "b: removed\nc: removed\n"), OSD_OK);
+	CHECK(!configured("b") && b->leaving && !b->gone && osd_pool_starts(exec->pools) == false);
+	CHECK_EQ(submit("b", "addr:a"), OSD_E_CDB_FIELD);
+	CHECK(osd_pool_find_any(exec, "c")->gone);
+	pthread_mutex_lock(&exec->lock);
+	while (b->busy > 0)
+		osd_pool_vacate(b);
+	pthread_mutex_unlock(&exec->lock);
+	await_threads(b, 0); /* the monitor has seen it */
+	CHECK(b->gone && !b->leaving);
+	CHECK_EQ(reload("budget=4294967296\nname=default;max=4;memory_max=268435456\n"
+			"name=b;max=1;memory_max=268435456\n",
+			"budget: 0 -> 4294967296\n"
+			"default: memory_max 18446744073709551615 -> 268435456\nb: new\n"),
+		 OSD_OK);
+	CHECK(configured("b") == b && !b->gone && b->active == 1);
+	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
+	stop();
+}
+
 int main(void)
 {
 	int fd = mkstemp(pools_file);
@@ -253,6 +316,7 @@ int main(void)
 	test_busy_slots_count();
 	test_jobs_keep_their_memory();
 	test_modes();
+	test_reload();
 	unlink(pools_file);
 	return 0;
 }

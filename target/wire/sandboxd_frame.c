@@ -12,6 +12,8 @@ static bool type_known(uint16_t type)
 	case OSD_SANDBOXD_SPAWN:
 	case OSD_SANDBOXD_LIMITS:
 	case OSD_SANDBOXD_KILL:
+	case OSD_SANDBOXD_ROTATE:
+	case OSD_SANDBOXD_FORGET:
 	case OSD_SANDBOXD_JOB:
 	case OSD_SANDBOXD_WELCOME:
 	case OSD_SANDBOXD_SPAWNED:
@@ -19,6 +21,7 @@ static bool type_known(uint16_t type)
 	case OSD_SANDBOXD_REFUSED:
 	case OSD_SANDBOXD_LIMITS_SET:
 	case OSD_SANDBOXD_POOL:
+	case OSD_SANDBOXD_ROTATED:
 		return true;
 	}
 	return false;

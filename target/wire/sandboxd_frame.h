@@ -22,6 +22,8 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_SPAWN = 2,  /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
 	OSD_SANDBOXD_LIMITS = 3, /* body: struct osd_sandbox_limits, for a sandbox that has not got its job yet */
 	OSD_SANDBOXD_KILL = 4,
+	OSD_SANDBOXD_ROTATE = 6, /* body: a pool's name: make its sandboxes from another zygote */
+	OSD_SANDBOXD_FORGET = 7, /* body: a pool's name: no sandbox of it is needed until the next SPAWN */
 	OSD_SANDBOXD_JOB = 5, /* body: be64 partition, be64 object of the job it works for, for the log */
 	/* iosd-sandboxd -> target */
 	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
@@ -30,6 +32,7 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_EXITED = 19,  /* body: struct osd_sandbox_exit */
 	OSD_SANDBOXD_REFUSED = 20, /* SPAWN or LIMITS failed; body: text */
 	OSD_SANDBOXD_LIMITS_SET = 21,
+	OSD_SANDBOXD_ROTATED = 23, /* body: a pool's name: ROTATE is done */
 	OSD_SANDBOXD_POOL = 22, /* after WELCOME, and at each change; body: struct osd_pool_news */
 };
 

@@ -154,7 +154,7 @@ static void test_sandboxd(void)
 	CHECK(!osd_sandboxd_decode(bytes, length + 1, &message));
 	CHECK(!osd_sandboxd_decode(bytes, 15, &message));
 	CHECK(!osd_sandbox_limits_decode(body, 19, &limits));
-	bytes[3] = 6; /* no such type */
+	bytes[3] = 15; /* no such type */
 	CHECK(!osd_sandboxd_decode(bytes, length, &message));
 }
 

@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
 
-HELLO, SPAWN, LIMITS, KILL, JOB = 1, 2, 3, 4, 5
-WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL = 17, 18, 19, 20, 21, 22
+HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET = 1, 2, 3, 4, 5, 6, 7
+WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL, ROTATED = 17, 18, 19, 20, 21, 22, 23
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
 SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
@@ -377,6 +377,16 @@ class Sandbox:
         for fd in (self.pidfd, self.stdout, self.stderr):
             os.close(fd)
         self.job.close()
+
+
+def gone(pids: list[int]) -> bool:
+    """Wait until none of these is a living process."""
+    deadline = time.monotonic() + DEADLINE_S
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        os.sched_yield()
+    return True
 
 
 def alive(pid: int) -> bool:

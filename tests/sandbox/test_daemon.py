@@ -28,22 +28,12 @@ from proxy import (
     WELCOME,
     Daemon,
     Limits,
-    alive,
     control_groups,
+    gone,
 )
 
-LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
 PATIENCE_S = 20.0
-
-
-def gone(pids: list[int]) -> bool:
-    """Wait until none of these is a living process."""
-    deadline = time.monotonic() + PATIENCE_S
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        os.sched_yield()
-    return True
+LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
 
 
 def children(pid: int) -> list[int]:

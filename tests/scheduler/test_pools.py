@@ -58,13 +58,10 @@ def test_what_is_told(file: Path) -> None:
         f"threads=1;threads_max=16;output={64 * MIB};output_max={1024 * MIB}"
     )
     assert tools.package_set is not None
-    assert f";set={tools.package_set.id};wall=90000000;" in tools.line()
+    assert ";wall=90000000;" in tools.line()
     assert f";memory={300 * MIB};memory_max={512 * MIB};" in tools.line()
-    assert default.options() == ["--pool", "default"]
-    assert tools.options() == [
-        *("--pool", "tools", "--packages", str(tools.package_set.folder)),
-        *("--package-set", tools.package_set.id, "--preload", "greeting"),
-    ]
+    where = f";set={tools.package_set.id};packages={tools.package_set.folder};preload=greeting;"
+    assert where in tools.line()
 
 
 def test_later_words_win(file: Path) -> None:

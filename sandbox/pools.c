@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* pools.c -- which pools this daemon makes sandboxes for: those of the command line, or of a file that
+ * is read again at SIGHUP.  The file is the one the target reads (target/exec/pool_config.c), a pool
+ * a line:
+ *
+ *   name=NAME;packages=/FOLDER;set=ID;preload=NAMES;...
+ *
+ * of which everything but these four keys is the target's business.  Sandboxes that run are not
+ * disturbed: a pool with another package set gets a zygote of its own from then on, and the zygote of
+ * one that is not in the file any more goes with its last sandbox. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "daemon.h"
+
+#define FILE_MAX (64u << 10)
+
+struct osd_zygotes *osd_pool_find(struct osd_daemon *daemon, const char *name, size_t length)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		struct osd_zygotes *pool = &daemon->pools[i];
+
+		if (pool->name && strlen(pool->name) == length && !memcmp(pool->name, name, length))
+			return pool;
+	}
+	return NULL;
+}
+
+static struct osd_zygotes *find_free(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		if (!daemon->pools[i].name)
+			return &daemon->pools[i];
+	}
+	return NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : !a && !b;
+}
+
+static char *copy(const char *text, bool *failed)
+{
+	char *made = text ? strdup(text) : NULL;
+
+	*failed |= text && !made;
+	return made;
+}
+
+static void clear(struct osd_zygotes *pool)
+{
+	free(pool->name);
+	free(pool->packages);
+	free(pool->set);
+	free(pool->preload);
+	pool->name = pool->packages = pool->set = pool->preload = NULL;
+	pool->leaving = pool->wanted = pool->rotate = false;
+	pool->failed = 0;
+	pool->retry_usec = 0;
+	pool->why[0] = '\0';
+	pool->state = OSD_POOL_STARTING;
+}
+
+bool osd_pool_add(struct osd_daemon *daemon, const struct osd_pool_words *words)
+{
+	struct osd_zygotes *pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	bool failed = false;
+	char *strings[] = {copy(words->name, &failed), copy(words->packages, &failed),
+			   copy(words->set, &failed), copy(words->preload, &failed)};
+
+	if (!pool)
+		pool = find_free(daemon);
+	if (!pool || failed) {
+		for (size_t i = 0; i < OSD_ARRAY_SIZE(strings); i++)
+			free(strings[i]);
+		return false;
+	}
+	clear(pool);
+	pool->name = strings[0];
+	pool->packages = strings[1];
+	pool->set = strings[2];
+	pool->preload = strings[3];
+	return true;
+}
+
+void osd_pools_release(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++)
+		clear(&daemon->pools[i]);
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+void osd_pool_leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
+{
+	if (!pool->leaving || pool->wanted)
+		return;
+	osd_zygotes_retire(daemon, pool);
+	for (unsigned i = 0; i < OSD_ZYGOTES; i++) {
+		if (pool->zygotes[i].pid)
+			return; /* its end comes back here */
+	}
+	osd_info("pool %s is gone", pool->name);
+	clear(pool);
+}
+
+void osd_pools_unwanted(struct osd_daemon *daemon)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		daemon->pools[i].wanted = false;
+		osd_pool_leave(daemon, &daemon->pools[i]);
+	}
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* What the daemon makes of a line; words borrow from it.  NULL, or what is wrong. */
+static const char *parse_line(char *line, struct osd_pool_words *words)
+{
+	char *rest = NULL;
+
+	for (char *word = strtok_r(line, ";", &rest); word; word = strtok_r(NULL, ";", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			return "a word without a value";
+		*value++ = '\0';
+		if (strcmp(word, "name") == 0)
+			words->name = value;
+		else if (strcmp(word, "packages") == 0)
+			words->packages = value;
+		else if (strcmp(word, "set") == 0)
+			words->set = value;
+		else if (strcmp(word, "preload") == 0)
+			words->preload = value;
+	}
+	return osd_pool_words_check(words);
+}
+
+const char *osd_pool_words_check(const struct osd_pool_words *words)
+{
+	if (!words->name || strlen(words->name) - 1 >= POOL_NAME_MAX)
+		return "a pool needs a name of up to 64 bytes";
+	if (words->packages && words->packages[0] != '/')
+		return "the folder of a package set is an absolute path";
+	if (words->set && strlen(words->set) - 1 >= SET_ID_MAX)
+		return "a package set's id has up to 64 bytes";
+	return NULL;
+}
+
+struct wanted {
+	struct osd_pool_words pools[OSD_POOLS_CONFIGURED];
+	size_t count;
+};
+
+static const struct osd_pool_words *find_wanted(const struct wanted *wanted, const char *name)
+{
+	for (size_t i = 0; i < wanted->count; i++) {
+		if (strcmp(wanted->pools[i].name, name) == 0)
+			return &wanted->pools[i];
+	}
+	return NULL;
+}
+
+static const char *parse(char *text, struct wanted *wanted)
+{
+	const char *wrong = NULL;
+	char *line;
+
+	while (!wrong && (line = strsep(&text, "\n"))) {
+		struct osd_pool_words words = {0};
+
+		if (!*line || strncmp(line, "budget=", 7) == 0)
+			continue;
+		wrong = parse_line(line, &words);
+		if (!wrong && find_wanted(wanted, words.name))
+			wrong = "two pools of one name";
+		if (!wrong && wanted->count == OSD_POOLS_CONFIGURED)
+			wrong = "too many pools";
+		if (!wrong)
+			wanted->pools[wanted->count++] = words;
+	}
+	if (!wrong && !find_wanted(wanted, "default")) {
+		if (wanted->count == OSD_POOLS_CONFIGURED)
+			return "too many pools";
+		wanted->pools[wanted->count++] = (struct osd_pool_words){.name = "default"};
+	}
+	return wrong;
+}
+
+/* Before anything is changed: those that leave keep their places until they are gone. */
+static const char *check_room(struct osd_daemon *daemon, const struct wanted *wanted)
+{
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++)
+		used += daemon->pools[i].name != NULL;
+	for (size_t i = 0; i < wanted->count; i++) {
+		const char *name = wanted->pools[i].name;
+
+		used += !osd_pool_find(daemon, name, strlen(name));
+	}
+	return used > OSD_POOLS_MAX ? "too many pools that were removed still have sandboxes" : NULL;
+}
+
+static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
+{
+	struct osd_zygotes *pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	bool wanted = pool && pool->wanted;
+
+	if (pool && same(pool->packages, words->packages) && same(pool->set, words->set) &&
+	    same(pool->preload, words->preload)) {
+		pool->leaving = false;
+		return true;
+	}
+	if (!osd_pool_add(daemon, words))
+		return false;
+	if (pool)
+		osd_zygotes_retire(daemon, pool);
+	pool = osd_pool_find(daemon, words->name, strlen(words->name));
+	pool->wanted = wanted;
+	osd_target_tell_pool(daemon, pool);
+	return true;
+}
+
+static const char *take_all(struct osd_daemon *daemon, const struct wanted *wanted)
+{
+	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
+		struct osd_zygotes *pool = &daemon->pools[i];
+
+		pool->leaving = pool->name && !find_wanted(wanted, pool->name);
+		osd_pool_leave(daemon, pool);
+	}
+	for (size_t i = 0; i < wanted->count; i++) {
+		if (!take(daemon, &wanted->pools[i]))
+			return "no memory; some of its pools are as before";
+	}
+	return NULL;
+}
+
+bool osd_pools_load(struct osd_daemon *daemon)
+{
+	OSD_CLEANUP_FREE char *text = calloc(1, FILE_MAX + 1);
+	FILE *file = fopen(daemon->pools_file, "re");
+	struct wanted wanted = {.count = 0};
+	const char *wrong = file ? NULL : strerror(errno);
+	size_t length = 0;
+
+	if (file && text)
+		length = fread(text, 1, FILE_MAX, file);
+	if (file)
+		fclose(file);
+	if (!text || length == FILE_MAX)
+		wrong = text ? "it is too long" : "no memory";
+	if (!wrong)
+		wrong = parse(text, &wanted);
+	if (!wrong)
+		wrong = check_room(daemon, &wanted);
+	if (!wrong)
+		wrong = take_all(daemon, &wanted);
+	if (wrong)
+		osd_error("pools of '%s': %s", daemon->pools_file, wrong);
+	return !wrong;
+}
