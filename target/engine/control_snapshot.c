@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "engine/control_impl.h"
 #include "engine/engine.h"
 #include "engine/figures.h"
@@ -74,17 +75,39 @@ static void write_store(struct osd_objects *objects, struct osd_json *json)
 	osd_json_number(json, "objects", stats.object_count);
 	osd_json_usec(json, "recovery", (uint64_t)(stats.recovery_seconds * 1e6));
 	osd_json_close(json, '}');
+}
+
+static void write_transactions(const struct osd_objects_figures *figures, struct osd_json *json)
+{
 	osd_json_open(json, "transactions", '{');
-	osd_json_number(json, "count", stats.commits + stats.aborts);
+	osd_json_histogram(json, "seconds", figures->transactions);
 	osd_json_open(json, "aborted", '{');
-	osd_json_number(json, "deadlock", stats.retries);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(figures->aborted); i++)
+		osd_json_number(json, figures->aborted[i].why, figures->aborted[i].count);
 	osd_json_close(json, '}');
 	osd_json_close(json, '}');
+}
+
+static void write_tiers(const struct osd_objects_figures *figures, struct osd_json *json)
+{
+	osd_json_open(json, "heads", '[');
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(figures->tiers) && figures->tiers[i].tier; i++) {
+		osd_json_open(json, NULL, '{');
+		osd_json_text(json, "tier", figures->tiers[i].tier);
+		osd_json_number(json, "reads", figures->tiers[i].reads);
+		osd_json_number(json, "writes", figures->tiers[i].writes);
+		osd_json_number(json, "errors", figures->tiers[i].errors);
+		osd_json_close(json, '}');
+	}
+	osd_json_close(json, ']');
 }
 
 void osd_control_write_snapshot(struct osd_control *control, const struct osd_control_peer *peer,
 				struct osd_json *json)
 {
+	struct osd_objects_figures figures;
+
+	osd_objects_figures(control->targets.objects, &figures);
 	write_target(control, json);
 	write_manager(control, peer, json);
 	osd_json_bool(json, "shedding", control->shedding);
@@ -93,5 +116,7 @@ void osd_control_write_snapshot(struct osd_control *control, const struct osd_co
 	write_workers(control->targets.engine, json);
 	osd_figures_write(control->targets.figures, json);
 	write_store(control->targets.objects, json);
+	write_transactions(&figures, json);
+	write_tiers(&figures, json);
 	osd_exec_write_figures(control->targets.exec, json);
 }

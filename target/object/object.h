@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/histogram.h"
 #include "base/status.h"
 #include "wire/osd2.h"
 
@@ -470,6 +471,20 @@ struct osd_objects_stats {
 	uint64_t commits, aborts, retries, checkpoints;
 	double recovery_seconds;
 };
+
+/* What a control socket shows of the store, since it was opened; borrowed until it is closed. */
+struct osd_objects_figures {
+	const struct osd_histogram *transactions; /* those that were to change something */
+	struct {
+		const char *why;
+		uint64_t count;
+	} aborted[4];
+	struct {
+		const char *tier;
+		uint64_t reads, writes, errors; /* calls of the file system */
+	} tiers[2]; /* a NULL tier: there is none */
+};
+void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures *ret_figures);
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats);
 
 #endif

@@ -343,3 +343,27 @@ void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *re
 		.recovery_seconds = objects->recovery_seconds,
 	};
 }
+
+void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures *ret_figures)
+{
+	static const char *const reasons[OSD_KV_ABORTS] = {
+		[OSD_KV_ABORTED_DEADLOCK] = "deadlock",
+		[OSD_KV_ABORTED_NO_SPACE] = "no_space",
+		[OSD_KV_ABORTED_FAILURE] = "failure",
+		[OSD_KV_ABORTED_CALLER] = "caller",
+	};
+	struct osd_data *const stores[] = {objects->tier.head, objects->tier.tail};
+
+	*ret_figures =
+		(struct osd_objects_figures){.transactions = &objects->kv->figures.seconds};
+	for (size_t i = 0; i < OSD_KV_ABORTS; i++) {
+		ret_figures->aborted[i].why = reasons[i];
+		ret_figures->aborted[i].count = atomic_load(&objects->kv->figures.aborted[i]);
+	}
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(stores) && stores[i]; i++) {
+		ret_figures->tiers[i].tier = i == 0 && stores[1] ? "ssd" : "main";
+		ret_figures->tiers[i].reads = atomic_load(&stores[i]->figures.reads);
+		ret_figures->tiers[i].writes = atomic_load(&stores[i]->figures.writes);
+		ret_figures->tiers[i].errors = atomic_load(&stores[i]->figures.errors);
+	}
+}

@@ -174,7 +174,7 @@ enum osd_status osd_fault_kv_wrap(struct osd_kv *inner, struct osd_fault_plan *p
 		osd_kv_close(inner);
 		return OSD_E_NO_MEMORY;
 	}
-	*fault = (struct fault_kv){{&kv_ops}, inner, plan};
+	*fault = (struct fault_kv){{.ops = &kv_ops}, inner, plan};
 	*ret_kv = &fault->base;
 	return OSD_OK;
 }
@@ -399,7 +399,7 @@ enum osd_status osd_fault_data_wrap(struct osd_data *inner, struct osd_fault_pla
 		osd_data_close(inner);
 		return OSD_E_NO_MEMORY;
 	}
-	*fault = (struct fault_data){{&data_ops}, inner, plan};
+	*fault = (struct fault_data){{.ops = &data_ops}, inner, plan};
 	*ret_data = &fault->base;
 	return OSD_OK;
 }

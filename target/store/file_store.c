@@ -497,7 +497,7 @@ enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data)
 
 	if (!data)
 		return OSD_E_NO_MEMORY;
-	*data = (struct file_data){{&file_ops}, directory_fd, try_clone(directory_fd)};
+	*data = (struct file_data){{.ops = &file_ops}, directory_fd, try_clone(directory_fd)};
 	*ret_data = &data->base;
 	return OSD_OK;
 }

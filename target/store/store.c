@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
+
 void osd_kv_close(struct osd_kv *kv)
 {
 	if (kv)
@@ -14,18 +16,66 @@ void osd_kv_close(struct osd_kv *kv)
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 			     struct osd_kv_txn **ret_txn)
 {
-	return kv->ops->begin(kv, access, ret_txn);
+	enum osd_status status = kv->ops->begin(kv, access, ret_txn);
+
+	if (status == OSD_OK) {
+		(*ret_txn)->began_usec = access == OSD_KV_CHANGE ? osd_monotonic_usec() : 0;
+		(*ret_txn)->failed = OSD_OK;
+	}
+	return status;
+}
+
+static enum osd_kv_abort abort_kind(enum osd_status failed)
+{
+	switch (failed) {
+	case OSD_OK:
+		return OSD_KV_ABORTED_CALLER;
+	case OSD_E_RETRY:
+		return OSD_KV_ABORTED_DEADLOCK;
+	case OSD_E_NO_SPACE:
+		return OSD_KV_ABORTED_NO_SPACE;
+	default:
+		return OSD_KV_ABORTED_FAILURE;
+	}
+}
+
+static void note_end(struct osd_kv *kv, uint64_t began_usec, bool committed, enum osd_status failed)
+{
+	if (!began_usec)
+		return;
+	osd_histogram_add(&kv->figures.seconds, osd_monotonic_usec() - began_usec);
+	if (!committed)
+		atomic_fetch_add_explicit(&kv->figures.aborted[abort_kind(failed)], 1,
+					  memory_order_relaxed);
+}
+
+/* Returns the status; txn NULL is fine. */
+static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
+{
+	if (txn && status != OSD_OK && status != OSD_E_NO_OBJECT && status != OSD_E_EXISTS)
+		txn->failed = status;
+	return status;
 }
 
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how)
 {
-	return txn->kv->ops->commit(txn, how);
+	struct osd_kv *kv = txn->kv;
+	uint64_t began_usec = txn->began_usec;
+	enum osd_status status = kv->ops->commit(txn, how);
+
+	note_end(kv, began_usec, status == OSD_OK, status);
+	return status;
 }
 
 void osd_kv_abort(struct osd_kv_txn *txn)
 {
-	if (txn)
-		txn->kv->ops->abort(txn);
+	struct osd_kv_txn ended;
+
+	if (!txn)
+		return;
+	ended = *txn;
+	ended.kv->ops->abort(txn);
+	note_end(ended.kv, ended.began_usec, false, ended.failed);
 }
 
 enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -35,7 +85,8 @@ enum osd_status osd_kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_k
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
 	assert(!txn || txn->kv == kv);
 	assert(txn || !(flags & OSD_KV_RMW));
-	return kv->ops->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
+	return note_call(txn,
+			 kv->ops->get(kv, txn, table, key, flags, buffer, capacity, ret_length));
 }
 
 enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
@@ -44,13 +95,13 @@ enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, stru
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
 	if (value.length > UINT32_MAX / 2)
 		return OSD_E_NO_SPACE;
-	return txn->kv->ops->put(txn, table, key, value, flags);
+	return note_call(txn, txn->kv->ops->put(txn, table, key, value, flags));
 }
 
 enum osd_status osd_kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key)
 {
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
-	return txn->kv->ops->remove(txn, table, key);
+	return note_call(txn, txn->kv->ops->remove(txn, table, key));
 }
 
 enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
@@ -59,7 +110,7 @@ enum osd_status osd_kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_
 {
 	assert(table < OSD_KV_TABLES && prefix_length <= from.length);
 	assert(!txn || txn->kv == kv);
-	return kv->ops->scan(kv, txn, table, from, prefix_length, fn, arg);
+	return note_call(txn, kv->ops->scan(kv, txn, table, from, prefix_length, fn, arg));
 }
 
 enum osd_status osd_kv_flush(struct osd_kv *kv)
@@ -101,12 +152,25 @@ static bool in_range(uint64_t offset, uint64_t length)
 	return offset <= INT64_MAX && length <= INT64_MAX - offset;
 }
 
+/* A read that would have to wait, and may not, was none. */
+static enum osd_status note_data(struct osd_data *data, _Atomic uint64_t *count,
+				 enum osd_status status)
+{
+	if (status == OSD_E_RETRY)
+		return status;
+	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	if (status != OSD_OK)
+		atomic_fetch_add_explicit(&data->figures.errors, 1, memory_order_relaxed);
+	return status;
+}
+
 enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read)
 {
 	if (!in_range(offset, length))
 		return OSD_E_BEYOND_END;
-	return file->data->ops->read(file, offset, buffer, length, flags, ret_read);
+	return note_data(file->data, &file->data->figures.reads,
+			 file->data->ops->read(file, offset, buffer, length, flags, ret_read));
 }
 
 enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
@@ -114,7 +178,8 @@ enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, cons
 {
 	if (!in_range(offset, length))
 		return OSD_E_NO_SPACE;
-	return file->data->ops->write(file, offset, bytes, length);
+	return note_data(file->data, &file->data->figures.writes,
+			 file->data->ops->write(file, offset, bytes, length));
 }
 
 enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size)

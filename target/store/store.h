@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "base/status.h"
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -63,15 +64,34 @@ struct osd_kv_stats {
 	uint64_t lockers, locks, locked_objects, transactions;
 };
 
+/* Why a transaction that was to change something came to nothing. */
+enum osd_kv_abort {
+	OSD_KV_ABORTED_DEADLOCK,
+	OSD_KV_ABORTED_NO_SPACE,
+	OSD_KV_ABORTED_FAILURE,
+	OSD_KV_ABORTED_CALLER, /* nothing failed here: whoever began it thought better of it */
+	OSD_KV_ABORTS
+};
+
+/* Of transactions that were to change something, counted by the wrappers below; any thread. */
+struct osd_kv_figures {
+	struct osd_histogram seconds; /* from begin to end, either way */
+	_Atomic uint64_t aborted[OSD_KV_ABORTS];
+};
+
 /* Returns false to end the scan.  Must not call the store. */
 typedef bool osd_kv_scan_fn(void *arg, struct osd_bytes key, struct osd_bytes value);
 
 struct osd_kv {
 	const struct osd_kv_ops *ops;
+	struct osd_kv_figures figures;
 };
 
 struct osd_kv_txn {
 	struct osd_kv *kv;
+	/* The wrappers': what is counted of it. */
+	uint64_t began_usec; /* 0: it changes nothing */
+	enum osd_status failed; /* the last that did; OSD_OK: nothing */
 };
 
 struct osd_kv_ops {
@@ -154,8 +174,14 @@ struct osd_data_stat {
 	uint64_t modified_ms; /* since 1970 */
 };
 
+/* Calls, not bytes; counted by the wrappers below. */
+struct osd_data_figures {
+	_Atomic uint64_t reads, writes, errors;
+};
+
 struct osd_data {
 	const struct osd_data_ops *ops;
+	struct osd_data_figures figures;
 };
 
 struct osd_data_file {

@@ -61,6 +61,13 @@ def test_commands(harness: Harness, path: Path) -> None:
         assert len(now["counts"]) == len(BOUNDS) + 1
         assert total(now) - total(was) == count
         assert (now["sum"] > was["sum"]) == (count > 0)
+    transactions = after["transactions"]
+    done = total(transactions["seconds"]) - total(before["transactions"]["seconds"])
+    assert done >= 1
+    assert transactions["seconds"]["sum"] > 0
+    (was,), (now,) = before["heads"], after["heads"]
+    assert (now["tier"], now["writes"] - was["writes"], now["errors"]) == ("main", 5, 0)
+    assert now["reads"] - was["reads"] == 3
     assert after["store"]["objects"] == 1
     assert after["store"]["used_bytes"] == 500
 
@@ -76,6 +83,8 @@ def fields(value: object, at: str = "") -> Iterator[str]:
     """Paths of all there is, as docs/control.md writes them."""
     if isinstance(value, dict) and at in MAPS:
         yield at + "{}"
+    elif isinstance(value, dict) and "counts" in value:
+        yield at
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from fields(inner, f"{at}.{key}" if at else key)
