@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "confine.h"
 #include "fd_message.h"
 #include "layers.h"
@@ -120,6 +121,14 @@ static int start_management(struct sandbox *s, struct osd_step *step)
 	return osd_manage_start(s->shm, step);
 }
 
+/* The management thread keeps the usual ones: it must get through to a script that loops. */
+static int take_long_turns(struct sandbox *s, struct osd_step *step)
+{
+	(void)s, (void)step;
+	osd_thread_turns(OSD_TURNS_LONG);
+	return 0;
+}
+
 static int install_filter(struct sandbox *s, struct osd_step *step)
 {
 	return osd_seccomp_install(&s->confinement->filter, step);
@@ -148,6 +157,7 @@ static const struct {
 	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
 	{enter_landlock, OSD_LAYER_LANDLOCK},
 	{start_management, 0},
+	{take_long_turns, 0},
 	{install_filter, OSD_LAYER_SECCOMP}, /* TSYNC: the management thread too */
 	{dry_run, 0},
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* control.c -- see control.h: the thread of the control socket, the manager's lease, and what is pushed
  * to who watches.  It waits in epoll alone; nothing a peer does or leaves undone keeps it. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "engine/control_impl.h"
 #include "exec/figures.h"
@@ -200,19 +200,6 @@ void osd_control_free(struct osd_control *control)
 	free(control);
 }
 
-/* With all signals blocked: they are the host's business. */
-static bool start_thread(struct osd_control *control)
-{
-	sigset_t all, old;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&control->thread, NULL, osd_control_main, control);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return error == 0;
-}
-
 enum osd_status osd_control_start(struct osd_control *control, const char *path,
 				  const struct osd_control_targets *targets, char message[256])
 {
@@ -222,7 +209,8 @@ enum osd_status osd_control_start(struct osd_control *control, const char *path,
 	status = osd_control_listen(control, path, message);
 	if (status != OSD_OK)
 		return status;
-	control->started = start_thread(control);
+	control->started =
+		osd_thread_start(&control->thread, "iosd-control", osd_control_main, control);
 	if (control->started)
 		return OSD_OK;
 	osd_control_unlisten(control);

@@ -9,12 +9,12 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "command/dispatch.h"
 #include "engine/control.h"
@@ -190,6 +190,7 @@ static void *worker_main(void *argument)
 	struct worker *worker = argument;
 	struct osd_engine *engine = worker->engine;
 
+	osd_thread_turns(OSD_TURNS_SHORT);
 	pthread_mutex_lock(&engine->lock);
 	while (worker->index < engine->wanted) {
 		if (!engine->head) {
@@ -212,19 +213,6 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* With all signals blocked: they are the host's business. */
-static bool start_thread(pthread_t *thread, void *(*main)(void *argument), void *argument)
-{
-	sigset_t all, old;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, NULL, main, argument);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return !error;
-}
-
 static bool start_worker(struct osd_engine *engine, unsigned index)
 {
 	struct worker *worker = &engine->workers[index];
@@ -233,7 +221,7 @@ static bool start_worker(struct osd_engine *engine, unsigned index)
 	worker->engine = engine;
 	worker->index = index;
 	worker->state = WORKER_RUNNING;
-	started = start_thread(&worker->thread, worker_main, worker);
+	started = osd_thread_start(&worker->thread, "iosd-worker", worker_main, worker);
 	if (!started)
 		worker->state = WORKER_FREE;
 	return started;
@@ -325,6 +313,7 @@ static void *urgent_main(void *argument)
 {
 	struct osd_engine *engine = argument;
 
+	osd_thread_turns(OSD_TURNS_SHORT);
 	pthread_mutex_lock(&engine->lock);
 	while (engine->urgent_head || !engine->stop_urgent) {
 		struct osd_request *request = engine->urgent_head;
@@ -356,8 +345,8 @@ static void *background_main(void *argument)
 static bool start_others(struct osd_engine *engine)
 {
 	engine->background_runs =
-		start_thread(&engine->background, background_main, engine);
-	engine->urgent_runs = start_thread(&engine->urgent, urgent_main, engine);
+		osd_thread_start(&engine->background, "iosd-background", background_main, engine);
+	engine->urgent_runs = osd_thread_start(&engine->urgent, "iosd-urgent", urgent_main, engine);
 	return engine->background_runs && engine->urgent_runs;
 }
 

@@ -3,7 +3,6 @@
  * (submit.c), running (proxy.c), ends (job_end.c). */
 #include "exec/exec.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
@@ -71,29 +71,17 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 	return OSD_OK;
 }
 
-bool osd_exec_start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all, old;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return error == 0;
-}
-
 static enum osd_status start_threads(struct osd_exec *exec)
 {
 	enum osd_status status = OSD_OK;
 
-	if (!osd_exec_start_thread(&exec->monitor_thread, osd_monitor_main, exec))
+	if (!osd_thread_start(&exec->monitor_thread, "iosd-monitor", osd_monitor_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->monitor_started = true;
-	if (!osd_exec_start_thread(&exec->output_thread, osd_output_main, exec))
+	if (!osd_thread_start(&exec->output_thread, "iosd-output", osd_output_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->output_started = true;
-	if (!osd_exec_start_thread(&exec->after.thread, osd_after_main, exec))
+	if (!osd_thread_start(&exec->after.thread, "iosd-after", osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
 	pthread_mutex_lock(&exec->lock);

@@ -304,9 +304,7 @@ struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 /* admin.c; exec->lock held.  The pool is as that says from now on. */
 void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change);
 
-/* Threads; start after open has set up everything they use.  Signals are the host's business: they
- * have all blocked. */
-bool osd_exec_start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg);
+/* Threads; start after open has set up everything they use. */
 /* proxy_threads.c.  exec->lock held, once there are threads: so many of this pool, at least; those
  * it does not need go by themselves.  OSD_E_NO_MEMORY. */
 enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +22,9 @@
 #define SWEEP_USEC     UINT64_C(60000000)
 #define SWEEP_LEAST    UINT64_C(200000) /* between two sweeps */
 #define EVENTS_AT_ONCE 32
+/* After a look at the pipes: a script that prints line by line is not served line by line, which
+ * would take a processor. */
+#define PAUSE_NSEC     1000000
 
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 		     struct osd_object_id surrogate, uint64_t stdout_limit)
@@ -263,6 +267,7 @@ static bool serve_pipes(struct osd_exec *exec, uint64_t sandbox_id)
 struct busy {
 	uint64_t ids[OSD_EXEC_SLOTS_MAX];
 	size_t count;
+	bool served; /* pipes were looked at, whatever they had */
 };
 
 static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy)
@@ -270,6 +275,7 @@ static void serve_and_note(struct osd_exec *exec, uint64_t id, struct busy *busy
 	for (size_t i = 0; i < busy->count; i++)
 		if (busy->ids[i] == id)
 			return;
+	busy->served = true;
 	if (serve_pipes(exec, id) && busy->count < OSD_ARRAY_SIZE(busy->ids))
 		busy->ids[busy->count++] = id;
 }
@@ -325,6 +331,7 @@ static bool sweep_due(struct osd_exec *exec, int *ret_wait_msec)
 void *osd_output_main(void *arg)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
+	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 	struct busy busy = {.count = 0}, before;
 	struct osd_exec *exec = arg;
 	bool stopping = false, sweep;
@@ -336,6 +343,7 @@ void *osd_output_main(void *arg)
 
 		before = busy;
 		busy.count = 0;
+		busy.served = false;
 		for (size_t i = 0; i < before.count; i++)
 			serve_and_note(exec, before.ids[i], &busy);
 		for (int i = 0; i < count; i++) {
@@ -352,6 +360,8 @@ void *osd_output_main(void *arg)
 		pthread_mutex_unlock(&exec->lock);
 		if (sweep && !stopping)
 			osd_exec_sweep(exec);
+		if (busy.served && !stopping)
+			nanosleep(&pause, NULL);
 	}
 	return NULL;
 }

@@ -3,6 +3,7 @@
  * it has fewer and they have nothing to do.  What they do: proxy.c. */
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
@@ -64,7 +65,7 @@ enum osd_status osd_proxies_start(struct osd_pool *pool, unsigned count)
 		if (!proxy)
 			return OSD_E_NO_MEMORY;
 		proxy->pool = pool;
-		if (!osd_exec_start_thread(&proxy->thread, run, proxy)) {
+		if (!osd_thread_start(&proxy->thread, "iosd-proxy", run, proxy)) {
 			free(proxy);
 			return OSD_E_NO_MEMORY;
 		}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "base/util.h"
 #include "object/value_index.h"
 
@@ -118,12 +119,12 @@ static enum osd_status wrap_faults(struct osd_objects *objects,
 
 static enum osd_status start_threads(struct osd_objects *objects)
 {
-	objects->maintenance_runs =
-		pthread_create(&objects->maintenance, NULL, osd_maintenance_main, objects) == 0;
+	objects->maintenance_runs = osd_thread_start(&objects->maintenance, "iosd-upkeep",
+						     osd_maintenance_main, objects);
 	objects->reaper_runs =
-		pthread_create(&objects->reaper, NULL, osd_reaper_main, objects) == 0;
+		osd_thread_start(&objects->reaper, "iosd-reaper", osd_reaper_main, objects);
 	objects->indexer_runs =
-		pthread_create(&objects->indexer, NULL, osd_indexer_main, objects) == 0;
+		osd_thread_start(&objects->indexer, "iosd-indexer", osd_indexer_main, objects);
 	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs
 		       ? OSD_OK
 		       : OSD_E_NO_MEMORY;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* thread.c -- see thread.h. */
+#include "base/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHORT_TURN_NSEC 100000	 /* the least the kernel takes */
+#define LONG_TURN_NSEC	10000000 /* more than anybody's usual one */
+
+/* What sched_setattr(2) takes; the C library of Debian 12 does not declare it. */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		return false;
+	pthread_setname_np(*thread, name);
+	return true;
+}
+
+void osd_thread_turns(enum osd_turns turns)
+{
+	static const uint64_t runtime[] = {
+		[OSD_TURNS_USUAL] = 0,
+		[OSD_TURNS_SHORT] = SHORT_TURN_NSEC,
+		[OSD_TURNS_LONG] = LONG_TURN_NSEC,
+	};
+	struct scheduling now = {0};
+
+	/* Whoever runs us may have chosen another policy or priority: those stay. */
+	if (syscall(SYS_sched_getattr, 0, &now, sizeof(now), 0) != 0 || now.policy != SCHED_OTHER)
+		return;
+	now.size = sizeof(now);
+	now.runtime = runtime[turns];
+	syscall(SYS_sched_setattr, 0, &now, 0);
+}

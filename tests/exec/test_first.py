@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ordinary commands first, whatever jobs do (reliability 33): not times, which depend on the machine, but
+what makes them: who gets a processor before whom, and how often a script makes the target's threads run.
+`python -m bench --only sandboxes` has the ratio.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from pyosd.job_status import JobState
+from pyosd.jobs import Job
+from tests.exec.conftest import WAIT_S, ended
+from tests.processes import descendants
+from tests.serving import Serving
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}
+ATTR = struct.Struct("IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
+GROUPS = Path("/sys/fs/cgroup")
+T = TypeVar("T")
+
+
+def turn_of(thread: int) -> int:
+    """How long the kernel lets a thread run at a time, in ns; 0: it does not know (before 6.12)."""
+    buffer = ctypes.create_string_buffer(ATTR.size)
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = SCHED_GETATTR[platform.machine()]
+    if libc.syscall(number, thread, buffer, ATTR.size, 0) != 0:
+        raise OSError(ctypes.get_errno(), "sched_getattr")
+    return int(ATTR.unpack(buffer.raw)[5])
+
+
+def threads_of(pid: int) -> list[int]:
+    return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def by_name(pid: int) -> dict[str, list[int]]:
+    found = defaultdict(list)
+    for thread in threads_of(pid):
+        name = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
+        found[name if thread != pid else "master"].append(thread)
+    return found
+
+
+def looping(serving: Serving) -> int | None:
+    """The sandbox that has computed for longer than it takes to start one."""
+    for pid in descendants(serving.pids["iosd-sandboxd"]):
+        user = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+        if len(threads_of(pid)) == 2 and user > 20:
+            return pid
+    return None
+
+
+def until(what: Callable[[], T | None]) -> T:
+    """What is found once there is something."""
+    deadline = time.monotonic() + WAIT_S
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
+    """Those ordinary commands wait for take the shortest, scripts the longest; who brings a script its
+    kill does not wait for it."""
+    job = submit("print('up')\nwhile True: pass")
+    until(lambda: job.status().stdout_length)
+    usual = turn_of(0)
+    threads = by_name(serving.pids["tgtd"])
+    script, management = threads_of(until(lambda: looping(serving)))
+    assert threads["iosd-proxy"] and threads["iosd-worker"] and threads["iosd-urgent"]
+    for name in ("master", "iosd-worker", "iosd-urgent"):
+        assert {turn_of(each) for each in threads[name]} == {100_000 if usual else 0}, name
+    for name in ("iosd-proxy", "iosd-output", "iosd-monitor", "iosd-background"):
+        assert {turn_of(each) for each in threads[name]} == {usual}, name
+    assert turn_of(script) == (10_000_000 if usual else 0) >= usual
+    assert turn_of(management) == usual
+    job.kill()
+
+
+def test_weight(serving: Serving) -> None:
+    """Where there are control groups, all sandboxes together weigh less than one ordinary process."""
+    own = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
+    weights = [
+        int(file.read_text()) / usual
+        for name, usual in (("cpu.shares", 1024), ("cpu.weight", 100))
+        for file in GROUPS.glob(f"**/{own}/{name}")
+    ]
+    assert weights == [0.5] or serving.isolation != "full"
+
+
+def test_flood_of_lines(serving: Serving, submit: Callable[..., Job]) -> None:
+    """A script that writes line by line does not wake the target line by line."""
+    lines = 50_000
+    (output,) = by_name(serving.pids["tgtd"])["iosd-output"]
+
+    def wakes() -> int:
+        status = Path(f"/proc/{serving.pids['tgtd']}/task/{output}/status").read_text()
+        return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
+
+    before = wakes()
+    job = submit(f"for _ in range({lines}): print('x', flush=True)")
+    status = ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
+    assert status.stdout_length == 2 * lines
+    assert 0 < wakes() - before < lines / 15
