@@ -12,9 +12,6 @@
 #include "exec/story.h"
 
 #define SWEEP_AT_ONCE 64
-#define GENERATION_LEAP                                                                            \
-	(UINT64_C(1) << 32) /* beyond every change the last run did not write down */
-
 struct found {
 	struct osd_exec *exec;
 	struct osd_job_record *records;
@@ -23,6 +20,13 @@ struct found {
 	uint64_t last_sequence;
 	bool no_memory;
 };
+
+/* Beyond every change that earlier runs have shown and not written down. */
+static void leap(const struct osd_exec *exec, struct osd_job_record *record)
+{
+	record->generation =
+		OSD_MAX(record->generation + 1, osd_objects_openings(exec->objects) << 32);
+}
 
 static void drop_arrays(struct found *found)
 {
@@ -44,7 +48,7 @@ static bool note_array(struct found *found, const struct osd_job_record *record)
 		osd_job_unref(head);
 		return false;
 	}
-	head->record.generation += GENERATION_LEAP;
+	leap(found->exec, &head->record);
 	head->array->next_found = found->arrays;
 	found->arrays = head->array;
 	return true;
@@ -257,7 +261,7 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 /* A job that is no head. */
 static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record *record)
 {
-	record->generation += GENERATION_LEAP;
+	leap(exec, record);
 	if ((record->state == OSD_STATE_QUEUED || record->state == OSD_STATE_HELD) &&
 	    !is_orphan(exec, record))
 		return readmit(exec, record);

@@ -130,7 +130,7 @@ static enum osd_status policy_tag(struct osd_txn *txn, uint64_t *ret_tag)
 /* Never 0, which in a capability means that it does not matter. */
 static uint64_t boot_epoch(const struct osd_objects *objects)
 {
-	return (atomic_load(&objects->next_generation) >> 32) % UINT16_MAX + 1;
+	return osd_objects_openings(objects) % UINT16_MAX + 1;
 }
 
 /* Values that are numbers. */

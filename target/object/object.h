@@ -66,6 +66,8 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 				 struct osd_objects **ret_objects);
 /* Checkpoints and closes; NULL is fine. */
 void osd_objects_close(struct osd_objects *objects);
+/* How many times this store has been opened, this time included. */
+uint64_t osd_objects_openings(const struct osd_objects *objects);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);

@@ -327,6 +327,11 @@ uint8_t osd_objects_isolation(struct osd_objects *objects)
 
 /* ---- figures ----------------------------------------------------------------------------- */
 
+uint64_t osd_objects_openings(const struct osd_objects *objects)
+{
+	return atomic_load(&objects->next_generation) >> 32;
+}
+
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats)
 {
 	struct osd_kv_stats kv;

@@ -428,6 +428,22 @@ def test_a_long_array_expires(make_harness: MakeHarness) -> None:
     until(lambda: harness.osd.list_objects(zone.partition_id) == [])
 
 
+def test_generation_never_falls(make_harness: MakeHarness) -> None:
+    """Nor over restarts, though what members do is not written into their array's record."""
+    harness = make_harness()
+    array = submit(harness.osd, ref(harness.osd.create_partition()), range(9))
+    seen = [array.status().generation]
+    for at in range(8):
+        array[at].cancel()
+        seen.append(array.status().generation)
+        if at % 4 > 1:
+            harness.kill()
+            harness.restart()
+            array = JobArray(harness.osd, array.id)
+            seen.append(array.status().generation)
+    assert seen == sorted(set(seen))
+
+
 # ---- with sandboxes ----
 
 
