@@ -15,7 +15,7 @@ from typing import Any
 
 from scheduler.events import Mode
 from scheduler.link import LOST, STANDBY, LinkLost, NoAnswer
-from scheduler.live import check_words, show_value
+from scheduler.live import check_words, note_of, show_value
 from scheduler.managed import Target, frame_of
 from scheduler.messages import ErrorCode, FrameError, TargetError, Type
 from scheduler.reload import Differences, ask_supervisor, compare
@@ -66,6 +66,7 @@ class Changes:
             await self._tell(target, request, wish)
             settings = target.settings
             was, now = difference(settings, wish)
+            was |= sizes_now(target, wish, was)
             put = [
                 Override(wish.kind, wish.name, key, value, request.who, request.why, time.time())
                 for key, value in wish.values.items()
@@ -82,6 +83,7 @@ class Changes:
             target.explain(pool, request.who, request.why, now)
             await self.keep([log], put, drop)
         answer = {"target": target.name, wish.kind: wish.name, "was": was, "is": now}
+        answer["note"] = note_of(was, now)
         return {key: value for key, value in answer.items() if key != WORKERS}
 
     async def _tell(self, target: Target, request: Request, wish: _Wish) -> None:
@@ -137,7 +139,7 @@ class Changes:
             raise Refusal("bad-params", "pool.scale: a size that is set does not follow the load")
         values: dict[str, Any] = checked(given)
         if active is not None:
-            values |= {"scale.auto": "false", "active": str(active)}
+            values |= {"scale.auto": "false", "active": active}
         elif auto is not None:
             values["scale.auto"] = str(auto).lower()
         drop = ("active",) if auto else ()
@@ -158,7 +160,8 @@ class Changes:
             await self.ask(target, request, Type.RECYCLE, {"name": name})
             log = Change(target.name, request.method, request.who, request.why, None, None, name)
             await self.keep([log], [], [])
-        return {"target": target.name, "pool": name, "was": {}, "is": {}}
+        note = "idle sandboxes are replaced now, others after their job"
+        return {"target": target.name, "pool": name, "was": {}, "is": {}, "note": note}
 
     async def pool_reset(self, target: Target, request: Request) -> dict[str, Any]:
         """pool.reset: what was set of a pool is as configured again; `keys` of it, or all."""
@@ -186,6 +189,17 @@ class Changes:
         before = {key: each.value for key, each in target.settings.of(PRINCIPAL, name).items()}
         share = SHARE | before | given
         return await self._change(target, request, _Wish(PRINCIPAL, name, share, share))
+
+    async def principal_reset(self, target: Target, request: Request) -> dict[str, Any]:
+        """principal.reset: as any other principal again."""
+        name = request.params["principal"]
+        mine = target.settings.of(PRINCIPAL, name)
+        return await self._change(target, request, _Wish(PRINCIPAL, name, {}, SHARE, [*mine]))
+
+    async def workers_reset(self, target: Target, request: Request) -> dict[str, Any]:
+        """workers.reset: as configured again."""
+        mine = target.settings.of(WORKERS)
+        return await self._change(target, request, _Wish(WORKERS, "", {}, {}, [*mine]))
 
     async def workers_set(self, target: Target, request: Request) -> dict[str, Any]:
         """workers.set: count, or auto, min, max."""
@@ -247,6 +261,16 @@ async def config_reload(target: Target, request: Request) -> dict[str, Any]:
         raise Refusal("bad-value", str(error)) from None
     except (OSError, ValueError) as error:
         raise Refusal("failed", f"the supervisor of '{target.name}': {error}") from None
+
+
+def sizes_now(target: Target, wish: _Wish, was: Mapping[str, Any]) -> dict[str, str]:
+    """What a size was that the load had made."""
+    load = target.load
+    if load is None:
+        return {}
+    active = {pool.name: pool.active for pool in load.pools}.get(wish.name)
+    found = {"active": active, "count": load.workers.count}
+    return {key: str(found[key]) for key in was if key in found and was[key] is None}
 
 
 def check_pool(target: Target, name: str) -> None:

@@ -80,6 +80,7 @@ def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
             admin.target = place["name"]
         with admin.connect() as manager:
             rows = manager.ask("config.show", target=admin.target_name)["settings"]
+            rows = [row | {"value": as_written(row["key"], row["value"])} for row in rows]
             return rows, f"the resource manager at {manager.access.url}"
     except ManagerError as error:
         if place is None:
@@ -89,6 +90,16 @@ def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
         if place.get("manager"):
             admin.say(f"without what was set while it serves: {error}")
         return place["settings"], f"the supervisor, process {place['pid']}"
+
+
+def as_written(name: str, value: Any) -> Any:
+    """A value, which the manager has as a text, as it would stand in a file."""
+    try:
+        key = key_of(name)
+        shown = key.show(key.convert(value)) if value != "" else []
+    except (KeyError, ValueError):  # not of the file: principals, how many slots are to work
+        return value
+    return [*shown] if isinstance(shown, tuple) else shown
 
 
 def origin_of(row: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from scheduler.pools import LIMIT_KEYS, LIMITS, POOL_KEYS, SCALE_KEYS
 from scheduler.schema import ConfigError, Key, Setting, known
 
-__all__ = ["LIVE_KEYS", "check_words", "frame_words", "show_value"]
+__all__ = ["LIVE_KEYS", "check_words", "frame_words", "note_of", "show_value"]
 
 # Of a pool: these come with a process that serves it, and need another one: a reload makes it.
 FIXED = ("engine", "packages", "preload")
@@ -59,3 +59,29 @@ def show_value(name: str, value: Any) -> str:
     """A converted value as it would be written: "512MiB"."""
     shown = LIVE_KEYS[name].show(value)
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
+
+
+NOTES = {
+    "running": "jobs start again",
+    "paused": "jobs that run go on, others wait",
+    "draining": "jobs it has run to their end, others are refused (BUSY)",
+}
+
+
+def note_of(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """When a change takes effect, for people; "" at once."""
+    found: dict[str, None] = {}
+    for key, value in now.items():
+        before = was.get(key)
+        if value == before:
+            continue
+        if key == "mode":
+            found[NOTES.get(str(value), "")] = None
+        elif key.startswith(("limits.", "maximum.")) or key in ("queue", "reuse"):
+            found["for jobs that come from now on"] = None
+        elif key in ("max", "active") and str(value).isdigit() and str(before).isdigit():
+            grows = int(str(value)) > int(str(before))
+            found[
+                "takes effect as jobs arrive" if grows else "jobs that run go on to their end"
+            ] = None
+    return "; ".join(filter(None, found))

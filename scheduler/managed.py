@@ -9,6 +9,7 @@ the target is sent under `lock`, one after the other.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import time
@@ -40,6 +41,8 @@ __all__ = ["POLICY", "Policy", "Target"]
 LOG = logging.getLogger("iosd.target")
 
 POLICY, OURSELVES = "policy", "iosd-manager"
+FRESH_S = 0.05
+REFRESH_S = 0.5
 WATCH_LEAST_S = 0.02
 USAGE_PAGES_MOST = 1000
 
@@ -259,6 +262,16 @@ class Target:
         self.log(Change(self.name, "restored", OURSELVES, why, None, now, pool))
 
     # ---- what others ask ----
+
+    async def refresh(self) -> None:
+        """A reading that is not older than FRESH_S, for people; the policy keeps its own pace."""
+        if self.link.role == LOST or time.time() - self.at < FRESH_S:
+            return
+        with contextlib.suppress(LinkLost, NoAnswer, FrameError, TargetError, TimeoutError):
+            async with asyncio.timeout(REFRESH_S):
+                fields = await self.link.request(Type.SNAPSHOT)
+            self.load = load_of(fields, pressure_of())
+            self.snapshot, self.at = fields, time.time()
 
     def status(self) -> dict[str, Any]:
         """As `status` answers it."""

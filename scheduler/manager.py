@@ -238,6 +238,7 @@ class Manager:
         changes = Changes(self._keep)
 
         async def status(request: Request) -> Any:
+            await asyncio.gather(*(each.refresh() for each in self.targets.values()))
             found = self.status()
             found["manager"] |= {"you": request.client.name, "role": request.client.role}
             return found
@@ -308,6 +309,13 @@ class Manager:
                 (TARGET, Key("principal", name, None, ""), *shares),
                 "principal",
             ),
+            change(
+                "principal.reset",
+                of(changes.principal_reset),
+                (TARGET, Key("principal", name, None, "")),
+                "principal",
+            ),
+            change("workers.reset", of(changes.workers_reset), (TARGET,)),
             change(
                 "workers.set",
                 of(changes.workers_set),

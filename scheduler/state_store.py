@@ -237,7 +237,8 @@ class StateStore:
                     (*key, json.dumps(each.value), each.by, each.why, each.at),
                 )
             for line in changes:
-                was, now = (part and json.dumps(part) for part in (line.was, line.now))
+                parts = line.was, line.now
+                was, now = (None if part is None else json.dumps(part) for part in parts)
                 row = (line.target, line.at, line.pool, line.what, line.by, line.why, was, now)
                 database.execute(
                     "INSERT INTO changes (target, at, pool, what, by, why, was, now) "

@@ -93,7 +93,6 @@ class Serving:
             self.stop(check=False)
             raise
         self.url: str = ready["url"]
-        self.description: dict[str, Any] = ready
 
     def __enter__(self) -> Serving:
         return self
@@ -172,9 +171,11 @@ class Serving:
 
 
 @contextlib.contextmanager
-def shared(*words: str, environment: dict[str, str] | None = None) -> Iterator[Serving]:
+def shared(
+    *words: str, environment: dict[str, str] | None = None, manager: bool = False
+) -> Iterator[Serving]:
     """A Serving for many tests, none of which takes it for a process left behind."""
-    with Serving(*words, environment=environment) as served:
+    with Serving(*words, environment=environment, manager=manager) as served:
         long_lived.add(served.process.pid)
         yield served
     long_lived.discard(served.process.pid)

@@ -266,11 +266,19 @@ def keys_rm(admin: Admin, name: str) -> None:
 @click.option("--auto", is_flag=True, help="Follow the load again, between min and max.")
 @click.option("--min", "least", type=click.IntRange(1, 64), help="At least.")
 @click.option("--max", "most", type=click.IntRange(1, 64), help="At most.")
+@click.option("--reset", is_flag=True, help="As configured again, whatever was set.")
 @click.pass_obj
 def workers(
-    admin: Admin, count: int | None, auto: bool, least: int | None, most: int | None
+    admin: Admin, count: int | None, auto: bool, least: int | None, most: int | None, reset: bool
 ) -> None:
     """Have N threads run ordinary commands, or let them follow the load again."""
+    if reset:
+        if any((count, auto, least, most)):
+            raise click.UsageError("--reset goes alone")
+        with admin.connect() as client:
+            result = client.ask("workers.reset", target=admin.target_name, why=admin.why)
+        admin.show_change("workers", result)
+        return
     if count is not None and (auto or least is not None or most is not None):
         raise click.UsageError("either N, or --auto, --min, --max")
     if count is None and not auto and least is None and most is None:

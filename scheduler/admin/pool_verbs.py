@@ -155,24 +155,26 @@ def scale(
     admin.show_change(f"pool {name}", result)
 
 
-def pool_now(manager: Manager, admin: Admin, name: str) -> Mapping[str, Any]:
-    """One pool of `status`."""
-    targets = manager.ask("status").get("targets", [])
-    wanted = admin.target_name
-    for target in targets:
-        if wanted in (None, target["name"]):
+def pool_now(manager: Manager, admin: Admin, name: str) -> tuple[int, Mapping[str, Any]]:
+    """One pool of `status`, and when it was so, in milliseconds since 1970."""
+    for target in manager.ask("status").get("targets", []):
+        if admin.target_name in (None, target["name"]):
             for pool in target.get("pools", []):
                 if pool["name"] == name:
-                    return dict(pool)
+                    return int(target["at"]), pool
     raise ManagerError("no-such-pool", f"no pool '{name}' now")
 
 
 def wait_idle(manager: Manager, admin: Admin, name: str, longest: float | None) -> bool:
-    """Until a pool has neither jobs that wait nor such that run; False: the time ran out."""
+    """Until a pool has neither jobs that wait nor such that run; False: the time ran out.
+
+    The manager's reading may be of before the pool was told to drain: a later one decides.
+    """
     end = None if longest is None else time.monotonic() + longest
+    first, _ = pool_now(manager, admin, name)
     while True:
-        pool = pool_now(manager, admin, name)
-        if not pool["busy"] and not pool["queued"]:
+        at, pool = pool_now(manager, admin, name)
+        if at > first and not pool["busy"] and not pool["queued"]:
             return True
         if end is not None and time.monotonic() > end:
             admin.say(f"pool {name}: {pool['busy']} running, {pool['queued']} queued still")
@@ -307,26 +309,31 @@ def usage(admin: Admin, sort: str) -> None:
 @click.option("--weight", type=click.IntRange(1, 1000), help="Share of the slots; others have 1.")
 @click.option("--queue", type=click.IntRange(0), help="Jobs waiting; 0: the configured number.")
 @click.option("--at-once", type=click.IntRange(0), help="Jobs running; 0: no cap.")
+@click.option("--reset", is_flag=True, help="As any other principal again.")
 @click.pass_obj
 def share(
-    admin: Admin, principal: str, weight: int | None, queue: int | None, at_once: int | None
+    admin: Admin,
+    principal: str,
+    weight: int | None,
+    queue: int | None,
+    at_once: int | None,
+    reset: bool,
 ) -> None:
     """Say what a principal may have: of the slots, of the queue, at once.
 
     PRINCIPAL as 'osd pool usage' names it.  While others wait too, a principal of weight 3 gets three times
     the slots of one of weight 1.
     """
-    if weight is None and queue is None and at_once is None:
-        raise click.UsageError("say --weight, --queue or --at-once")
+    given: Fields = {"weight": weight, "queue": queue, "at_once": at_once}
+    if reset == any(value is not None for value in given.values()):
+        raise click.UsageError("say --weight, --queue or --at-once, or --reset alone")
     with admin.connect() as manager:
         result = manager.ask(
-            "principal.set",
+            "principal.reset" if reset else "principal.set",
             target=admin.target_name,
             principal=principal,
-            weight=weight,
-            queue=queue,
-            at_once=at_once,
             why=admin.why,
+            **given,
         )
     admin.show_change(f"principal {principal}", result)
 

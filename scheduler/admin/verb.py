@@ -115,9 +115,11 @@ def target_name(text: str | None) -> str | None:
     return found[1] if found else text
 
 
-def text_of(value: object) -> str:
+def text_of(key: str, value: object) -> str:
     """A value of a change."""
-    return "not set" if value is None else str(value)
+    if value is None:
+        return "as the load needs" if key in ("active", "count") else "not set"
+    return str(value)
 
 
 def differences(was: object, now: object) -> str:
@@ -125,12 +127,12 @@ def differences(was: object, now: object) -> str:
     if not isinstance(was, Mapping) or not isinstance(now, Mapping):
         return "done"
     words = [
-        f"{key} {text_of(was.get(key))} -> {text_of(value)}"
+        f"{key} {text_of(key, was.get(key))} -> {text_of(key, value)}"
         if was.get(key) != value
-        else f"{key} is {text_of(value)} already"
+        else f"{key} is {text_of(key, value)} already"
         for key, value in now.items()
     ]
-    return ", ".join(words) or "nothing is different"
+    return ", ".join(words) or "done"
 
 
 def seconds(value: float | None) -> str:

@@ -11,6 +11,7 @@
 #include "exec/admin.h"
 
 #define WORDS_MAX      4096
+#define CHANGED_MAX    16384
 #define POOL_NAME_SIZE 65
 
 /* ---- what was, what is ----------------------------------------------------------------------- */
@@ -75,13 +76,14 @@ static void log_change(const struct osd_control_request *request, const char *wh
 		 by ? " for " : "", by_text, why ? ": " : "", why_text);
 }
 
-/* was, is NULL: there is nothing to compare. */
+/* what: of the log; NULL: that has it. */
 static void answer_changed(struct osd_control_request *request, const char *what,
 			   const struct words *was, const struct words *is)
 {
 	struct osd_json json = osd_control_begin(request->control);
 
-	log_change(request, what, was->text, is->text);
+	if (what)
+		log_change(request, what, was->text, is->text);
 	put_words(&json, "was", was);
 	put_words(&json, "is", is);
 	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
@@ -164,6 +166,49 @@ void osd_control_do_pool(struct osd_control_request *request)
 	snprintf(what, sizeof(what), "pool %s", name);
 	if (pool_words(request, &is, name))
 		answer_changed(request, what, &was, &is);
+}
+
+void osd_control_do_recycle(struct osd_control_request *request)
+{
+	char name[POOL_NAME_SIZE], what[POOL_NAME_SIZE + 5], message[OSD_ADMIN_MESSAGE_MAX];
+	const struct words none = {.used = 0};
+	enum osd_status status;
+
+	if (!osd_control_text_of(request, "name", name, sizeof(name)))
+		return;
+	status = osd_exec_pool_recycle(request->control->targets.exec, name, message);
+	if (status != OSD_OK) {
+		fail_as(request, status, message);
+		return;
+	}
+	snprintf(what, sizeof(what), "pool %s", name);
+	log_change(request, what, "its sandboxes", "new ones");
+	answer_changed(request, NULL, &none, &none);
+}
+
+void osd_control_do_reload(struct osd_control_request *request)
+{
+	char changed[CHANGED_MAX], message[OSD_ADMIN_MESSAGE_MAX];
+	enum osd_status status = osd_exec_pools_reload(request->control->targets.exec, changed,
+						       sizeof(changed), message);
+	struct osd_json json;
+
+	if (status != OSD_OK) {
+		fail_as(request, status, message);
+		return;
+	}
+	log_change(request, "pools", "the file", "read again");
+	json = osd_control_begin(request->control);
+	osd_json_open(&json, "changed", '[');
+	for (const char *at = changed; *at;) {
+		size_t length = strcspn(at, "\n");
+
+		osd_info("control: pool %.*s", (int)length, at);
+		osd_json_text_n(&json, NULL, at, length);
+		at += length + (at[length] == '\n');
+	}
+	osd_json_close(&json, ']');
+	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
 }
 
 void osd_control_do_shed(struct osd_control_request *request)

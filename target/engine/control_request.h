@@ -43,6 +43,8 @@ void osd_control_fail(struct osd_control_request *request, const char *code, con
 /* control_changes.c */
 void osd_control_do_workers(struct osd_control_request *request);
 void osd_control_do_pool(struct osd_control_request *request);
+void osd_control_do_recycle(struct osd_control_request *request);
 void osd_control_do_shed(struct osd_control_request *request);
+void osd_control_do_reload(struct osd_control_request *request);
 
 #endif

@@ -213,11 +213,11 @@ static const struct osd_control_row rows[] = {
 	{OSD_CONTROL_WATCH, "WATCH", "interval_ms", false, answer_watch},
 	{OSD_CONTROL_WORKERS, "WORKERS", "count", true, osd_control_do_workers},
 	{OSD_CONTROL_POOL, "POOL", NULL, true, osd_control_do_pool},
-	{OSD_CONTROL_RECYCLE, "RECYCLE", "name", true, answer_not_yet},
+	{OSD_CONTROL_RECYCLE, "RECYCLE", "name", true, osd_control_do_recycle},
 	{OSD_CONTROL_PRINCIPAL, "PRINCIPAL", "name weight queue at_once", true, answer_not_yet},
 	{OSD_CONTROL_USAGE, "USAGE", "after", false, answer_not_yet},
 	{OSD_CONTROL_SHED, "SHED", "on", true, osd_control_do_shed},
-	{OSD_CONTROL_RELOAD, "RELOAD", "", true, answer_not_yet},
+	{OSD_CONTROL_RELOAD, "RELOAD", "", true, osd_control_do_reload},
 };
 
 static const struct osd_control_row *find_row(uint16_t type)

@@ -9,6 +9,7 @@ import sys
 from pyosd.cli import pool, top
 from pyosd.pool_status import decode_pool
 from scheduler.admin.verb import differences, target_name
+from scheduler.live import note_of
 from tests.cli.test_output import on_terminal_of
 
 PROGRAM = """
@@ -98,7 +99,16 @@ def test_a_change_in_words() -> None:
     assert differences({"max": "4", "min": "1"}, {"max": "6", "min": "1"}) == (
         "max 4 -> 6, min is 1 already"
     )
-    assert differences({"active": "3"}, {"active": None}) == "active 3 -> not set"
-    assert differences({}, {}) == "nothing is different" and differences(None, None) == "done"
+    assert differences({"active": "3"}, {"active": None}) == "active 3 -> as the load needs"
+    assert differences({}, {}) == "done" and differences(None, None) == "done"
+    for was, now, note in (
+        ({"max": "4"}, {"max": "6"}, "takes effect as jobs arrive"),
+        ({"max": "4"}, {"max": "4"}, ""),
+        ({"active": "4"}, {"active": "2"}, "jobs that run go on to their end"),
+        ({"active": "4"}, {"active": None}, ""),
+        ({"limits.mem": "1GiB"}, {"limits.mem": "2GiB"}, "for jobs that come from now on"),
+        ({"mode": "running"}, {"mode": "paused"}, "jobs that run go on, others wait"),
+    ):
+        assert note_of(was, now) == note
     assert target_name("iscsi://host:3260/iqn.2026-11.iosd:target/1") == "iqn.2026-11.iosd:target"
     assert (target_name("lab"), target_name(None)) == ("lab", None)

@@ -31,7 +31,6 @@ ROOT = Client("local", ADMIN)
 BASE = {
     "pools.default.max": Setting("4", "/etc/iosd/iosd.toml"),
     "pools.default.limits.mem": Setting("256MiB", "default"),
-    "manager.workers.min": Setting("1", "default"),
     "manager.workers.max": Setting("6", "default"),
     "manager.scale.interval": Setting("20ms", "default"),
 }
@@ -173,6 +172,7 @@ async def test_administrators_change_pools(folder: Path) -> None:
             "pool": "default",
             "was": {"max": "4", "limits.mem": "256MiB", "scale.cooldown": None},
             "is": values,
+            "note": "takes effect as jobs arrive; for jobs that come from now on",
         }
         words = {"name": "default", "max": "6", "memory": str(512 << 20)}
         assert told(target) == [words]
@@ -219,7 +219,7 @@ async def test_workers_and_principals(folder: Path) -> None:
         await ready(desk)
         found = await desk.ask("workers.set", count=3)
         assert (found["was"], found["is"]) == (
-            {"count": None, "auto": None},
+            {"count": "2", "auto": None},
             {"count": "3", "auto": "false"},
         )
         assert told(target, Type.WORKERS) == [{"count": "3"}]

@@ -250,12 +250,6 @@ function draw() {
 
 // ---- history --------------------------------------------------------------------------------------
 
-// The present as a row of history has it: where the curves end.
-function present() {
-  const {workers, pressure, pools = []} = state.target;
-  return {at: state.at, workers, pressure, pools: Object.fromEntries(pools.map((pool) => [pool.name, pool]))};
-}
-
 async function drawHistory() {
   const name = state?.target.name;
   if (!name) return;
@@ -263,7 +257,6 @@ async function drawHistory() {
   if (!answer.ok) return;
   const {loads, step} = await answer.json();
   const to = Date.now(), range = {from: to - span * 1000, to, step: loads[0]?.step ?? step, span};
-  if (state.at && !state.stale) loads.push(present());
   const line = (name, look, value) => ({name, look, points: loads.map((load) => [load.at, value(load)])});
   const pools = [...new Set(loads.flatMap((load) => Object.keys(load.pools ?? {})))].slice(0, 8);
   const charts = pools.flatMap((pool) => {
@@ -364,10 +357,10 @@ function listen() {
   stream?.close();
   stream = new EventSource(`/api/events?${new URLSearchParams(target ? {target} : {})}`);
   stream.addEventListener("message", (event) => {
-    const before = state;
+    const first = !state || state.target.name !== JSON.parse(event.data).target.name;
     state = JSON.parse(event.data);
     draw();
-    if (before?.target.name !== state.target.name || before.stale !== state.stale) drawHistory();
+    if (first) drawHistory();
   });
   stream.addEventListener("error", () => notice("The manager does not answer; trying again. Figures are the last ones."));
 }
