@@ -105,6 +105,7 @@ struct osd_exec {
 	bool shedding;		       /* new jobs are refused (admin.h) */
 	uint64_t refused[OSD_REFUSAL_COUNT];
 	uint64_t retried[OSD_JOB_REASON_COUNT]; /* by row of the reason */
+	struct osd_call_figures calls;		/* not under lock */
 
 	struct osd_job_table table;
 	struct osd_job *delayed;

@@ -56,6 +56,38 @@ void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		osd_histogram_add(&figures->cancel, osd_monotonic_usec() - job->end_asked_usec);
 }
 
+void osd_figures_called(struct osd_exec *exec, uint16_t op, enum osd_answer_code code)
+{
+	atomic_fetch_add_explicit(&exec->calls.counts[op][code], 1, memory_order_relaxed);
+}
+
+static enum osd_call_kind kind_of(uint16_t op)
+{
+	switch (op) {
+	case OSD_CALL_READ:
+	case OSD_CALL_WRITE:
+	case OSD_CALL_APPEND:
+	case OSD_CALL_TRUNCATE:
+	case OSD_CALL_CLEAR:
+	case OSD_CALL_PUNCH:
+	case OSD_CALL_FLUSH:
+		return OSD_CALL_KIND_DATA;
+	case OSD_CALL_GETATTR:
+	case OSD_CALL_SETATTR:
+		return OSD_CALL_KIND_ATTRIBUTES;
+	case OSD_CALL_LIST:
+	case OSD_CALL_QUERY:
+		return OSD_CALL_KIND_LIST;
+	default:
+		return OSD_CALL_KIND_OTHER;
+	}
+}
+
+void osd_figures_call_took(struct osd_exec *exec, uint16_t op, uint64_t usec)
+{
+	osd_histogram_add(&exec->calls.seconds[kind_of(op)], usec);
+}
+
 void osd_figures_warm(const struct osd_sandbox *sandbox)
 {
 	struct osd_pool_figures *figures = &sandbox->pool->figures;

@@ -8,6 +8,7 @@
 
 #include "base/histogram.h"
 #include "exec/job.h"
+#include "wire/proxy_frame.h"
 
 struct osd_exec;
 struct osd_job;
@@ -55,6 +56,34 @@ struct osd_pool_figures {
 	uint64_t recycled[OSD_RECYCLED_COUNT];
 	uint64_t warm_usec; /* from asking for a sandbox to its READY; lately */
 };
+
+/* Scripts' calls, which need the same things and so are measured together. */
+#define OSD_CALL_KINDS(X)                                                                          \
+	X(DATA, "data")                                                                            \
+	X(ATTRIBUTES, "attributes")                                                                \
+	X(LIST, "list")                                                                            \
+	X(OTHER, "other")
+
+enum osd_call_kind {
+#define X(symbol, name) OSD_CALL_KIND_##symbol,
+	OSD_CALL_KINDS(X)
+#undef X
+		OSD_CALL_KIND_COUNT
+};
+
+#define X(number, symbol) [number] = 0,
+enum { OSD_CALL_OPS = sizeof((char[]){OSD_CALLS(X)}), OSD_ANSWER_CODES = OSD_ANSWER_CONFLICT + 1 };
+#undef X
+#define OSD_CALLS_PER_TIMED 8
+
+/* Of all sessions; any thread, no lock. */
+struct osd_call_figures {
+	_Atomic uint64_t counts[OSD_CALL_OPS][OSD_ANSWER_CODES];
+	struct osd_histogram seconds[OSD_CALL_KIND_COUNT]; /* of one call in OSD_CALLS_PER_TIMED */
+};
+
+void osd_figures_called(struct osd_exec *exec, uint16_t op, enum osd_answer_code code);
+void osd_figures_call_took(struct osd_exec *exec, uint16_t op, uint64_t usec);
 
 /* exec->lock held in these. */
 

@@ -220,12 +220,66 @@ static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 	osd_json_close(json, '}');
 }
 
+static const char *op_name(unsigned op)
+{
+	switch ((enum osd_call_op)op) {
+#define X(number, symbol)                                                                          \
+	case OSD_CALL_##symbol:                                                                    \
+		return #symbol;
+		OSD_CALLS(X)
+#undef X
+	}
+	return NULL;
+}
+
+static void write_calls(const struct osd_call_figures *calls, struct osd_json *json)
+{
+	static const char *const codes[OSD_ANSWER_CODES] = {
+		[OSD_ANSWER_OK] = "ok",
+		[OSD_ANSWER_NOT_FOUND] = "not_found",
+		[OSD_ANSWER_EXISTS] = "exists",
+		[OSD_ANSWER_PERMISSION] = "permission",
+		[OSD_ANSWER_NO_SPACE] = "no_space",
+		[OSD_ANSWER_INVALID] = "invalid",
+		[OSD_ANSWER_IO] = "io",
+		[OSD_ANSWER_NOT_EMPTY] = "not_empty",
+		[OSD_ANSWER_CONFLICT] = "conflict",
+	};
+	static const char *const kinds[] = {
+#define X(symbol, name) name,
+		OSD_CALL_KINDS(X)
+#undef X
+	};
+
+	osd_json_open(json, "proxy_calls", '[');
+	for (unsigned op = 0; op < OSD_CALL_OPS; op++) {
+		for (unsigned code = 0; code < OSD_ANSWER_CODES; code++) {
+			uint64_t count = atomic_load_explicit(&calls->counts[op][code],
+							      memory_order_relaxed);
+
+			if (!count)
+				continue;
+			osd_json_open(json, NULL, '{');
+			osd_json_text(json, "command", op_name(op));
+			osd_json_text(json, "status", codes[code]);
+			osd_json_number(json, "count", count);
+			osd_json_close(json, '}');
+		}
+	}
+	osd_json_close(json, ']');
+	osd_json_open(json, "proxy_call_seconds", '{');
+	for (unsigned kind = 0; kind < OSD_CALL_KIND_COUNT; kind++)
+		osd_json_histogram(json, kinds[kind], &calls->seconds[kind]);
+	osd_json_close(json, '}');
+}
+
 void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 {
 	struct osd_pool *pool;
 	struct view view;
 
 	write_all_jobs(exec, json);
+	write_calls(&exec->calls, json);
 	osd_json_open(json, "pools", '[');
 	pthread_mutex_lock(&exec->lock);
 	for (pool = exec->pools; pool; pool = pool->next) {

@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "exec/exec.h"
+#include "exec/figures.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
 
@@ -425,6 +426,9 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 		status = row->run(&op);
 	if (session->fault)
 		return fault(session, session->fault);
+	session->last_op = op.call.op;
+	if (session->exec)
+		osd_figures_called(session->exec, op.call.op, answer_code(status));
 	if (answer_code(status) != OSD_ANSWER_OK)
 		explain(&op, status);
 	osd_answer_encode(&op.answer, answer_frame);

@@ -48,6 +48,8 @@ struct osd_session {
 	/* Read by others while the session runs. */
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
 
+	uint16_t last_op; /* the call that was served last */
+
 	/* Results. */
 	enum osd_session_phase phase;
 	uint16_t fault;		/* why the session was ended: enum osd_job_reason; 0: it was not */

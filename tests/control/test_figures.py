@@ -23,7 +23,7 @@ from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run, until
 BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][2:-1], 60.0]
 
 
-MAPS = {"command_seconds", "jobs.refused", "transactions.aborted"}
+MAPS = {"command_seconds", "proxy_call_seconds", "jobs.refused", "transactions.aborted"}
 MAPS |= {
     f"pools[].{each}" for each in ("seconds", "sandboxes", "sandbox_exits", "sandbox_recycled")
 }
@@ -154,6 +154,32 @@ def test_jobs(target: Target, path: Path) -> None:
     assert reading["jobs"]["held"] == 1
     assert reading["jobs"]["accepted"] == 5
     assert reading["jobs"]["service"] is True
+
+
+CALLS = """
+import osd
+made = osd.zone.create_many(1)[0]
+for _ in range(20):
+    made.data.write(b"x" * 9)
+try:
+    made.setattr([(1, 1, b"")])
+except osd.Invalid:
+    pass
+"""
+
+
+def test_calls(target: Target, path: Path) -> None:
+    with Peer(path) as peer:
+        assert peer.snapshot()["proxy_calls"] == []
+        status = run(target, CALLS).wait(DEADLINE_S)
+        reading = peer.snapshot()
+    found = {(each["command"], each["status"]): each["count"] for each in reading["proxy_calls"]}
+    assert found["CREATE", "ok"] == 1
+    assert found["WRITE", "ok"] == 20
+    assert found["SETATTR", "invalid"] == 1
+    assert found["FINISH", "ok"] == 1
+    assert sum(found.values()) == status.calls
+    assert 2 <= total(reading["proxy_call_seconds"]["data"]) <= 3
 
 
 def test_array_counts_its_members(target: Target, path: Path) -> None:
