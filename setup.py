@@ -123,7 +123,7 @@ setup(
             *("numpy>=1.26", "pandas>=2.1"),  # objects are files to them, which tests try
         ],
         # Only to measure against; `make bench` installs it, nothing else needs it.
-        "bench": ["dask[distributed]>=2024.5"],
+        "bench": ["dask[distributed]>=2024.5", "matplotlib>=3.8"],
         # To draw what `make soak` measured, which installs it.
         "soak": ["matplotlib>=3.8"],
     },

@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import calls, instructions, jobs, near_data, rivals, sandboxes, scale, scripts, wire
+from bench import (
+    calls,
+    instructions,
+    jobs,
+    near_data,
+    nfs,
+    rivals,
+    sandboxes,
+    saturation,
+    scale,
+    scripts,
+    wire,
+)
 from bench.stats import Row, format_table, write_report
 from bench.target import bench_target
 
@@ -23,6 +35,7 @@ GROUPS = (
     "rivals",
     "scale",
     "near-data",
+    "manager",
     "instructions",
 )
 HOSTILE_SLOTS = 5  # one for each hostile script
@@ -90,8 +103,8 @@ def _on_reusing_target(plan: Plan) -> Iterator[Row]:
             yield scale.restart_row(target, 100_000 // part, 10_000 // part, repeats)
 
 
-def measure(plan: Plan) -> Iterator[Row]:
-    """All rows of the plan, as they are measured."""
+def measure(plan: Plan, folder: Path) -> Iterator[Row]:
+    """All rows of the plan, as they are measured; plots go into folder."""
     if plan.wants("wire", "jobs", "calls", "scripts", "rivals", "scale"):
         yield from _on_usual_target(plan)
     if plan.wants("sandboxes"):
@@ -100,6 +113,10 @@ def measure(plan: Plan) -> Iterator[Row]:
         yield from _on_reusing_target(plan)
     if plan.wants("near-data"):
         yield near_data.row(3 if plan.quick else 5)
+    if plan.wants("manager"):
+        folder.mkdir(parents=True, exist_ok=True)
+        yield from nfs.rows(10 if plan.quick else 100, folder)
+        yield from saturation.rows(0.5 if plan.quick else 5.0, folder)
     if plan.wants("instructions"):
         yield from instructions.rows()
 
@@ -114,7 +131,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     found: list[Row] = []
-    for row in measure(plan_of(options.only, options.quick, options.full)):
+    for row in measure(plan_of(options.only, options.quick, options.full), options.output.parent):
         found.append(row)
         print(f"{row.id} measured" if row.ratio else f"{row.id}: {row.reason}", file=sys.stderr)
     write_report(found, options.output)
