@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "engine/control_impl.h"
+#include "exec/admin.h"
 #include "exec/figures.h"
 
 #define SOON_USEC      UINT64_C(20000)	  /* so often while jobs wait */
@@ -30,6 +31,11 @@ void osd_control_release(struct osd_control *control, struct osd_control_peer *p
 	control->manager = NULL;
 	peer->role = OSD_CONTROL_STANDBY;
 	osd_warning("control: no resource manager any more: %s %s", peer->who, why);
+	if (!control->shedding)
+		return;
+	control->shedding = false;
+	osd_exec_shed(control->targets.exec, false);
+	osd_info("control: jobs are taken again: nobody is there to say when");
 }
 
 static uint64_t lease_end(const struct osd_control *control)

@@ -255,6 +255,15 @@ def test_shed(harness: Harness, path: Path) -> None:
         assert peer.snapshot()["shedding"] is False
 
 
+def test_shedding_ends_with_its_manager(harness: Harness, path: Path) -> None:
+    """Nobody would end it."""
+    with Peer(path) as tool:
+        with Peer(path, "manager") as manager:
+            manager.ask(Type.SHED, on=True)
+            assert tool.snapshot()["shedding"] is True
+        wait_for(lambda: tool.snapshot()["shedding"] is False, "it still sheds")
+
+
 def test_watch(harness: Harness, path: Path) -> None:
     with Peer(path) as peer:
         peer.ask(Type.WATCH, interval_ms=50)

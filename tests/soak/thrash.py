@@ -10,6 +10,7 @@ everything acknowledged is there, nothing is left of what was killed, and the ta
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import signal
 import sys
@@ -19,11 +20,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyosd
 from pyosd.errors import OSDError, TargetBusy, Unreachable
 from pyosd.job_status import JobState
 from pyosd.types import ObjectRef, TaskManagement, ref
+from scheduler.admin.client import Manager, ManagerError
 from tests.fault.test_crash_target import cgroups_of
 from tests.jobs.history_clients import Client as JobClient
 from tests.jobs.history_clients import Notebook, verdict
@@ -32,6 +35,7 @@ from tests.serving import Serving, missing, sandboxes_missing
 from tests.soak.faults import BROKEN, Disk, cut_from_sandboxd, kill_sandbox, send_signal
 
 JOB_CLIENTS, DATA_CLIENTS = 4, 2
+SLOTS = 3
 MEAN_S, LEAST_S, MOST_S = 1.0, 0.2, 5.0
 CLEAN_S = 30.0
 BY_THE_DISK = frozenset({(JobState.FAILED, 501), (JobState.FAILED, 502)})
@@ -108,6 +112,7 @@ class Thrasher:
     def __init__(self, serving: Serving, disk: Disk, jobs: list[JobClient], seed: int) -> None:
         self.serving, self.disk, self.jobs = serving, disk, jobs
         self.rng = random.Random(seed)
+        self.manager = Administrator(serving)
         self.done: Counter[str] = Counter()
         self.faults: dict[str, Callable[[], None]] = {
             "sandbox killed": lambda: void(kill_sandbox(serving)),
@@ -117,6 +122,10 @@ class Thrasher:
             "sandboxd stopped": self.stop_sandboxd,
             "disk broken": self.break_disk,
             "disk full": self.fill_disk,
+            "manager killed": lambda: self.kill("iosd-manager"),
+            "manager stopped": self.stop_manager,
+            "bounds changed": self.change_bounds,
+            "configuration read again": self.reload,
             "unit reset": self.reset,
             "client killed": self.kill_client,
         }
@@ -144,6 +153,19 @@ class Thrasher:
         time.sleep(self.rng.uniform(0.1, 1.0))
         send_signal(self.serving, "iosd-sandboxd", signal.SIGCONT)
 
+    def stop_manager(self) -> None:
+        """For longer than the target waits for it, perhaps."""
+        send_signal(self.serving, "iosd-manager", signal.SIGSTOP)
+        time.sleep(self.rng.uniform(0.1, 4.0))
+        send_signal(self.serving, "iosd-manager", signal.SIGCONT)
+
+    def change_bounds(self) -> None:
+        least = self.rng.randint(0, 3)
+        self.manager.change_pool({"min": least, "max": self.rng.randint(max(1, least), SLOTS)})
+
+    def reload(self) -> None:
+        self.serving.process.send_signal(signal.SIGHUP)
+
     def break_disk(self) -> None:
         self.disk.breaks(BROKEN)
         time.sleep(self.rng.uniform(0.05, 0.5))
@@ -163,6 +185,45 @@ class Thrasher:
         session = self.rng.choice(self.jobs).session
         if session is not None:
             session.transport.drop()  # type: ignore[attr-defined]
+
+
+class Administrator:
+    """Who changes the pool, and remembers what was acknowledged."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.url: str = serving.event("managed", CLEAN_S)["manager"]["url"]
+        self.acknowledged: dict[str, str] = {}
+        self.unknown = 0
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Raises: ManagerError."""
+        with Manager.find(self.url) as manager:
+            return manager.ask(method, **params)
+
+    def change_pool(self, values: dict[str, int]) -> None:
+        """It may be refused while the target or the manager is away."""
+        try:
+            found = self.ask("pool.set", pool="default", values=values, why="thrash")
+        except ManagerError as error:
+            # Said to be done or not, or to be done and not kept.
+            if error.code in ("unknown", "unreachable", "failed"):
+                self.acknowledged, self.unknown = {}, self.unknown + 1
+        else:
+            self.acknowledged = dict(found["is"])
+
+    def wrong(self) -> list[str]:
+        """What of it does not hold, once everything is up again."""
+        deadline = time.monotonic() + CLEAN_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ManagerError, KeyError, IndexError):
+                target = self.ask("status")["targets"][0]
+                pool = target["pools"][0]
+                holds = {key: str(pool[key]) for key in self.acknowledged}
+                within = pool["min"] <= pool["active"] <= pool["max"]
+                if target["role"] == "manager" and within and holds == self.acknowledged:
+                    return []
+            time.sleep(0.1)
+        return [f"not managed as was acknowledged: {self.acknowledged}: {self.ask('status')}"]
 
 
 def void(_: object) -> None:
@@ -244,13 +305,14 @@ class World:
 def thrash(seconds: float, seed: int) -> tuple[list[str], str]:
     """The whole of it.  Returns: what is wrong, and what was done."""
     with tempfile.TemporaryDirectory(prefix="iosd-thrash-") as folder, Disk() as disk:
-        arguments = ("--isolation", "best", "--slots", "3")
-        with Serving(*arguments, data=disk.data, environment=disk.environment()) as serving:
+        arguments = ("--isolation", "best", "--slots", str(SLOTS))
+        environment = disk.environment()
+        with Serving(*arguments, data=disk.data, environment=environment, manager=True) as serving:
             world = World(serving, seed, Path(folder))
             thrasher = Thrasher(serving, disk, world.jobs, seed)
             wrong = world.work(lambda stop: thrasher.run(seconds, stop))
             begin = time.monotonic()
-            wrong += world.clean()
+            wrong += world.clean() + thrasher.manager.wrong()
             took = time.monotonic() - begin
             if took > CLEAN_S:
                 wrong.append(f"clean only after {took:.0f} s")
