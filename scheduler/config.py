@@ -11,6 +11,7 @@ pools.d, iosd.toml, default.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 from scheduler import logs
 from scheduler.packages import DEFAULT_SETS
 from scheduler.pools import DEFAULT, POOL_KEYS, SCALE_KEYS, TABLES, Pool, check_pools, make_pool
+from scheduler.resources import default_workers
 from scheduler.schema import (
     ConfigError,
     Key,
@@ -27,6 +29,7 @@ from scheduler.schema import (
     check,
     choice,
     count,
+    duration,
     flag,
     size,
     text,
@@ -81,10 +84,12 @@ MANAGER_KEYS = (
     Key("keys", text, None, "folder of keys [keys in state]"),
     Key("http", text, None, "ADDRESS:PORT of metrics and console [none]"),
 )
+LEAST, MOST = default_workers(os.cpu_count() or 1)
 WORKERS_KEYS = (
     Key("auto", flag, True, "follow the load"),
-    Key("min", count(1, 64), 1, "threads that run commands, at least"),
-    Key("max", count(1, 64), 8, "at most"),
+    Key("min", count(1, 64), LEAST, "threads that run commands, at least"),
+    Key("max", count(1, 64), MOST, "at most [four a processor]"),
+    Key("patience", duration(0.001, 60), 50_000, "a command waits so long before jobs give way"),
 )
 MANAGER_TABLES = {"workers": WORKERS_KEYS, "scale": SCALE_KEYS}
 KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
@@ -245,8 +250,13 @@ def _manager_of(table: object, where: str) -> dict[str, Setting]:
     for part, keys in MANAGER_TABLES.items():
         inner = check(table.get(part, {}), keys, where, f"manager, {part}")
         found |= {f"{part}.{key}": setting for key, setting in inner.items()}
-    if found["workers.min"].value > found["workers.max"].value:
+    least, most = found["workers.min"], found["workers.max"]
+    if least.value > most.value and "default" not in (least.origin, most.origin):
         raise ConfigError(f"{where}: [manager, workers] min is above max")
+    if least.origin == "default":
+        found["workers.min"] = Setting(min(least.value, most.value), "default")
+    if most.origin == "default":
+        found["workers.max"] = Setting(max(least.value, most.value), "default")
     return found
 
 

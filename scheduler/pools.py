@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.packages import PackagesError, PackageSet, find
+from scheduler.resources import SLOTS_MOST, default_slots
 from scheduler.schema import (
     ConfigError,
     Key,
@@ -45,14 +46,18 @@ __all__ = [
 DEFAULT = "default"
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 POOLS_MOST = 16
-SLOTS_MOST = 64
 SANDBOXES_MOST = 320  # of iosd-sandboxd
 MIB = 1 << 20
 DAY_S = 86400.0
 
 POOL_KEYS = (
     Key("engine", choice("python"), "python", "what runs the scripts"),
-    Key("max", count(1, SLOTS_MOST), None, "jobs at a time [as many as processors, at least 2]"),
+    Key(
+        "max",
+        count(1, SLOTS_MOST),
+        None,
+        "jobs at a time [a processor each, at least 2, if memory allows]",
+    ),
     Key("min", count(0, SLOTS_MOST), None, "sandboxes kept warm however idle [1]"),
     Key("warm_spare", count(0, 2 * SLOTS_MOST), None, "sandboxes kept warm beyond [max + 1]"),
     Key("idle_timeout", duration(0.001, DAY_S), 300_000_000, "then only min are kept warm"),
@@ -124,11 +129,6 @@ class Pool:
         return ";".join(f"{key}={value}" for key, value in words.items())
 
 
-def default_slots() -> int:
-    """Where nothing is said: a job a processor."""
-    return min(SLOTS_MOST, max(2, os.cpu_count() or 1))
-
-
 def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: Path) -> Pool:
     """A pool from what files and flags say of it, the later ones winning.
 
@@ -179,6 +179,11 @@ def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[s
     return settings
 
 
+def host_memory() -> int:
+    """Bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _complete(name: str, settings: dict[str, Setting]) -> None:
     """Fill in what follows from the rest; refuse what contradicts it."""
 
@@ -186,7 +191,8 @@ def _complete(name: str, settings: dict[str, Setting]) -> None:
         if settings[key].value is None:
             settings[key] = Setting(value, "default")
 
-    default("max", default_slots())
+    each = settings["maximum.mem"].value or settings["limits.mem"].value or LIMITS["mem"][1]
+    default("max", default_slots(os.cpu_count() or 1, host_memory(), each))
     default("min", 1)
     default("warm_spare", settings["max"].value + 1)
     if settings["min"].value > settings["max"].value:

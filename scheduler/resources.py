@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "IDLE_SANDBOX",
+    "SLOTS_MOST",
     "Claim",
     "default_slots",
     "default_workers",
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 WORKERS_MOST = SLOTS_MOST = 64
-"""The target's own bounds (target/engine/config.c, scheduler/pools.py)."""
+"""The target's own bounds: threads for commands, slots of all pools (target/engine, target/exec)."""
 IDLE_SANDBOX = 1 << 20
 """Bytes a warm sandbox costs that has no job (docs/benchmarks.md, sandbox_memory)."""
 SPARE_SHARE = 8

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from scheduler.admin import places
 from scheduler.config import in_force, key_of, load, pool_of
 from scheduler.events import Bounds, Scale
+from scheduler.resources import default_workers
 from scheduler.schema import Setting
 from scheduler.state_store import Override
 
@@ -93,18 +94,29 @@ class Settings:
 
     def bounds(self) -> Bounds:
         """What the policy may do."""
-        least = self._value("manager.workers.min", 1)
-        most = self._value("manager.workers.max", 8)
+        least, most = default_workers(os.cpu_count() or 1)
+        least = self._value("manager.workers.min", least)
+        most = self._value("manager.workers.max", most)
         auto = self._value("manager.workers.auto", True)
         standard = self._scale("manager.scale.", Scale())
         pools = self.pools() | set(self.names(POOL))
         return Bounds(
             workers=(min(least, most), most),
             workers_scale=Scale(**vars(standard) | {"auto": auto}),
-            pools={name: self._scale(f"pools.{name}.scale.", standard) for name in pools},
+            pools={name: self._of_pool(name, standard) for name in pools},
             memory=self._value("target.memory_budget", None),
             cores=os.cpu_count() or 1,
+            patience=self._value("manager.workers.patience", 50_000) / 1e6,
         )
+
+    def _of_pool(self, name: str, standard: Scale) -> Scale:
+        """How it follows its load; a number of spares that somebody has said is the least."""
+        scale, key = self._scale(f"pools.{name}.scale.", standard), f"pools.{name}.warm_spare"
+        base = self.base.get(key)
+        if key not in self.overrides and (base is None or base.origin == "default"):
+            return scale
+        least = self._value(key, scale.spares[0])
+        return replace(scale, spares=(least, max(least, scale.spares[1])))
 
     def _value(self, name: str, default: Any) -> Any:
         """Converted."""

@@ -31,6 +31,7 @@ ROOT = Client("local", ADMIN)
 BASE = {
     "pools.default.max": Setting("4", "/etc/iosd/iosd.toml"),
     "pools.default.limits.mem": Setting("256MiB", "default"),
+    "manager.workers.min": Setting("1", "default"),
     "manager.workers.max": Setting("6", "default"),
     "manager.scale.interval": Setting("20ms", "default"),
 }

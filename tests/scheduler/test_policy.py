@@ -201,7 +201,7 @@ def test_memory_is_shared_and_never_exceeded() -> None:
     greedy = replace(POOL, name="greedy", max=16, active=15, busy=15, queued=99, oldest=1.0)
     other = replace(POOL, name="other", max=16, active=1, busy=1, queued=9, oldest=0.1)
     story = Story(greedy, other, bounds=replace(BOUNDS, memory=4 * GIB))
-    story.read(0.02)
+    story.reads(2)
     assert (story.active("greedy"), story.active("other")) == (8, 1), (
         "others wait for what is at work"
     )
