@@ -145,6 +145,7 @@ setup(
             "pool.usage=scheduler.admin.pool_verbs:usage",
             "pool.share=scheduler.admin.pool_verbs:share",
             "pool.history=scheduler.admin.pool_verbs:history",
+            "pool.simulate=scheduler.simulate_command:simulate",
             "manager=scheduler.admin.manager_verbs:manager",
             "target.workers=scheduler.admin.manager_verbs:workers",
             "target.serve=scheduler.commands:serve",

@@ -8,7 +8,7 @@ they stand in a file.  Pure but for reading the configuration.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,13 @@ __all__ = ["POOL", "PRINCIPAL", "WORKERS", "Settings", "configured", "place_of",
 POOL, PRINCIPAL, WORKERS = "pool", "principal", "workers"
 TABLE = {POOL: "pools.{name}.{key}", PRINCIPAL: "principals.{name}.{key}"}
 TABLE |= {WORKERS: "manager.workers.{key}"}
+PoolFlags = Sequence[tuple[str, str, Mapping[str, Any]]]  # as config.load takes them
 MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
 
 
-def configured(path: Path | None) -> dict[str, Setting]:
-    """What a file says, or the system's where it is there.  Raises: ConfigError."""
-    found = in_force(load(path), {})
+def configured(path: Path | None, flags: PoolFlags = ()) -> dict[str, Setting]:
+    """What a file, or the system's where it is there, and flags of pools say.  Raises: ConfigError."""
+    found = in_force(load(path, flags), {})
     return {name: Setting(_text(each.value), each.origin) for name, each in found.items()}
 
 

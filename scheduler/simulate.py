@@ -14,6 +14,7 @@ import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from scheduler.events import (
     Bounds,
@@ -40,6 +41,7 @@ __all__ = [
     "exponential",
     "fluid_wait",
     "run",
+    "turns",
 ]
 
 TICK = 0.01
@@ -174,6 +176,11 @@ class SimulatedPool:
             self.risen[number + max(1, round(self.warm / TICK))] += more
         elif more < 0:
             self.ready -= min(self.ready, -more)
+
+    def mean_wait(self, now: float) -> float:
+        """Seconds, of all that came; those that still wait among them."""
+        late = sum((now - at) * count for at, count in self.waiting)
+        return (self.waited + late) / self.arrived if self.arrived else 0.0
 
     def load(self, now: float) -> PoolLoad:
         oldest = now - self.waiting[0][0] if self.waiting else 0.0
@@ -323,6 +330,13 @@ def run(target: Target, bounds: Bounds, seconds: float, policy: Policy | None = 
         for decision in decisions:
             target.do(decision)
     return record
+
+
+def turns(sizes: Sequence[tuple[float, int]], length: float = 60.0) -> int:
+    """Changes of direction of (time, size) within so many seconds, at most."""
+    moves = [(at, new > old) for (_, old), (at, new) in pairwise(sizes) if old != new]
+    times = [at for (_, old), (at, new) in pairwise(moves) if old != new]
+    return max((sum(1 for at in times if end - length < at <= end) for end in times), default=0)
 
 
 def fluid_wait(trace: Trace, slots: int, work: float, seconds: float) -> float:

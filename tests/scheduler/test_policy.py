@@ -92,6 +92,10 @@ def test_jobs_that_wait_get_slots_at_once() -> None:
     assert "1 of 1 at work" in found[0][0].why
 
 
+def test_one_job_that_waits_gets_a_slot() -> None:
+    assert actives(Story().read(busy=4, queued=1, oldest=0.01)) == [5]
+
+
 def test_idle_slots_go_late_and_in_steps() -> None:
     story = Story(replace(POOL, active=8))
     found = {
@@ -155,8 +159,36 @@ def test_looks_before_a_gap_do_not_count() -> None:
     story.reads(8, busy=8)
     for _ in range(10):  # two looks that agree, then the manager was stopped
         assert not actives(story.reads(2, busy=0))
-        story.read(60.0, busy=0)
-        story.read(busy=8)
+        assert not actives(story.read(60.0, busy=0))
+        assert not actives(story.read(busy=8))
+
+
+def test_it_falls_to_the_most_that_was_at_work_meanwhile() -> None:
+    story = Story(replace(POOL, active=8))
+    story.reads(8, busy=8)
+    found = [
+        story.read(after, busy=busy) for after, busy in [(1.0, 0), (0.3, 6), (0.7, 0), (1.0, 0)]
+    ]
+    assert [actives(each) for each in found] == [[], [], [], [6]]
+
+
+def test_a_reading_that_a_decision_has_overtaken_is_not_taken_for_the_opposite() -> None:
+    policy = Policy()
+    load = Load(100.0, IDLE, (replace(POOL, busy=4, queued=9, oldest=0.01),))
+    assert actives(policy.step(load, BOUNDS)) == [8]
+    late = replace(load, at=100.02, pools=(replace(POOL, busy=4, queued=2, oldest=0.01),))
+    assert not actives(policy.step(late, BOUNDS)), "6 would be smaller than what was decided"
+
+
+def test_what_a_target_does_not_do_is_asked_for_less_and_less_often() -> None:
+    policy = Policy()
+    load = Load(100.0, IDLE, (replace(POOL, busy=4, queued=9, oldest=0.01),))
+    times = [
+        second
+        for second in range(100)
+        if actives(policy.step(replace(load, at=100.0 + second), BOUNDS))
+    ]
+    assert times == [0, 1, 3, 7, 15, 31, 63, 95]
 
 
 def test_workers_follow_commands_that_wait() -> None:
@@ -189,12 +221,39 @@ def test_commands_that_wait_make_jobs_give_way_then_be_refused() -> None:
     ]
     assert next(at for at, each in story.said if isinstance(each, Shed)) - 108 >= 20
     assert story.active() == 8, "recovered"
+    spares = story.read(0.02, queued=9, ready=0, arrived=10_000, workers=WorkerLoad(8, 0, 0))
+    assert any(isinstance(each, SetSpares) for each in spares), "and spares are forked again"
 
 
 def test_busy_processors_alone_are_no_reason_to_give_way() -> None:
     story = Story(replace(POOL, active=8, busy=8))
     assert not actives(story.reads(20, pressure=Pressure(1.0, 0.0, 1.0)))
     assert actives(story.reads(3, pressure=Pressure(0.0, 0.3, 0.0)))[0] == 4
+
+
+def spares(story: Story) -> int:
+    return story.load.pools[0].spares
+
+
+def test_spares_are_what_comes_while_one_comes_up_and_what_chance_adds() -> None:
+    even, uneven = (Story(replace(POOL, max=64, warm_seconds=0.2)) for _ in range(2))
+    found = [even.read(arrived=100 * second) for second in range(1, 4)]
+    first = [each.spares for found in found for each in found if isinstance(each, SetSpares)]
+    assert first == [30], "100 a second x 0.2 s, twice the root of that, and one; at once"
+    for second in range(60):
+        even.read(arrived=400 + 100 * second)
+        uneven.read(arrived=400 + 1000 * (second // 10))
+    assert 28 <= spares(even) <= 31
+    assert spares(uneven) > 1.3 * spares(even), "bursts"
+
+
+def test_spares_for_jobs_that_wait_are_what_slots_can_take() -> None:
+    story = Story(replace(POOL, active=8, warm_seconds=0.1))
+    story.reads(3, busy=8, queued=500, oldest=3.0)
+    assert spares(story) == 1, "nobody knows yet how long jobs work"
+    story.read(busy=8, ended=80, started=88, run_seconds=8.0)
+    assert spares(story) == 15, "80 slots a second become free; 0.1 s each"
+    assert "80.0 jobs a second need one" in story.said[-1][1].why
 
 
 def test_memory_is_shared_and_never_exceeded() -> None:

@@ -247,3 +247,20 @@ def test_not_even_for_a_load_that_knows_it(nervous: Scale, commands: bool) -> No
         assert most_turns(moves) <= TURNS_MOST, what
         longest = max(longest, most_turns(moves))
     assert longest >= 4, "the load did not try hard enough"
+
+
+def test_not_even_when_commands_suffer_after_it_has_turned_often() -> None:
+    """Then jobs are refused instead."""
+    target, policy = host(0, None), Policy()
+    nervous = Scale(interval=0.02, wait_count=1, cooldown=0.0)
+    bounds = Bounds(workers=(1, 8), pools=dict.fromkeys(NAMES, nervous))
+    shed = False
+    for tick in range(200):
+        a = target.load.pools[0].active
+        suffer = 24 <= tick < 32 or tick >= 75
+        jobs = 20 if tick >= 24 or a < 8 else 0
+        now = Stretch(1, 0.5, (jobs, 0), come=1, commands=9 if suffer else 0, age=900)
+        target.tell(policy.step(target.read(now, False), bounds))
+        shed = shed or target.load.shedding
+    assert most_turns(target.moves["active of a"]) == TURNS_MOST
+    assert shed

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -19,30 +18,21 @@ from scheduler.simulate import (
     exponential,
     fluid_wait,
     run,
+    turns,
 )
 from scheduler.traces import (
     Trace,
-    burst,
-    diurnal,
     nfs,
-    saw_tooth,
     square,
     steady,
     table,
 )
+from tests.harness import SOURCE
+from tools.managerdoc import CASES, Case, simulated
 
-MINUTE, TURNS_MOST = 60.0, 6
+TURNS_MOST = 6
 GIB = 1 << 30
 FIXED = Scale(auto=False)
-
-
-def most_turns(sizes: list[tuple[float, int]]) -> int:
-    """Changes of direction within a minute, at most."""
-    moves = [
-        (at, after > before) for (_, before), (at, after) in pairwise(sizes) if before != after
-    ]
-    times = [at for (_, before), (at, after) in pairwise(moves) if before != after]
-    return max((sum(1 for at in times if end - MINUTE < at <= end) for end in times), default=0)
 
 
 def check(record: Record, bounds: Bounds) -> None:
@@ -63,55 +53,27 @@ def check(record: Record, bounds: Bounds) -> None:
                 assert bounds.workers[0] <= each.count <= bounds.workers[1]
         if bounds.memory is not None:
             assert sum(held[name] * pools[name].memory_per_slot for name in held) <= bounds.memory
-    turns = {
-        "workers": most_turns(record.sizes(SetWorkers)),
-        "shed": most_turns(record.sizes(Shed)),
+    turned = {
+        "workers": turns(record.sizes(SetWorkers)),
+        "shed": turns(record.sizes(Shed)),
     }
     for pool in first.pools:
         sizes = [(first.at, pool.active), *record.sizes(SetActive, pool.name)]
-        turns[pool.name] = most_turns(sizes)
-        turns[f"{pool.name}'s spares"] = most_turns(record.sizes(SetSpares, pool.name))
-    assert max(turns.values()) <= TURNS_MOST, turns
+        turned[pool.name] = turns(sizes)
+        turned[f"{pool.name}'s spares"] = turns(record.sizes(SetSpares, pool.name))
+    assert max(turned.values()) <= TURNS_MOST, turned
 
 
-def mean_wait(target: Target, name: str = "default") -> float:
-    """Of all that came, those that still wait among them."""
-    pool = target.pools[name]
-    late = sum((target.now - at) * count for at, count in pool.waiting)
-    return (pool.waited + late) / pool.arrived
-
-
-@dataclass(frozen=True)
-class Case:
-    trace: Trace
-    slots: int = 64
-    work: float = 0.2
-    seconds: float = 120.0
-
-
-OVERLOADS = {
-    "square": Case(square(16, 480, 20)),
-    "square, fast": Case(square(16, 480, 6)),
-    "square, slow": Case(square(0, 480, 120, 0.3), seconds=240),
-    "saw-tooth": Case(saw_tooth(0, 480, 40)),
-    "burst": Case(burst(8, 3200, 30), seconds=60),
-    "day": Case(diurnal(240, 0.9, 120)),
-    "10,000 a second, 1,000 sandboxes": Case(square(2000, 16000, 20), 1000, 0.1, 40),
-}
-
-
-@pytest.mark.parametrize("case", OVERLOADS.values(), ids=OVERLOADS.keys())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_waiting_is_the_fluids(case: Case) -> None:
     """Where slots are what is short, the policy costs a fifth at most over having all of them always."""
-    pool = SimulatedPool(
-        "default", 1, case.slots, case.trace, exponential(case.work), active=1, even=True
-    )
-    target = Target([pool], cores=case.slots)
-    scale = Scale(spares=(1, 2 * case.slots))
-    bounds = Bounds(pools={"default": scale}, sandboxes=5 * case.slots)
-    check(run(target, bounds, case.seconds), bounds)
-    wait, fluid = mean_wait(target), fluid_wait(case.trace, case.slots, case.work, case.seconds)
+    found = simulated(case)
+    check(found.record, found.bounds)
+    wait = found.pool.mean_wait(found.target.now)
+    fluid = fluid_wait(case.trace, case.slots, case.work, case.seconds)
     assert 0.8 * fluid <= wait <= 1.2 * fluid, f"{wait:.3f} s; the fluid's is {fluid:.3f} s"
+    page = (SOURCE / "docs" / "manager.md").read_text()
+    assert found.row() in page.splitlines(), "run: python -m tools.managerdoc"
 
 
 def test_the_simulator_waits_as_erlang_says() -> None:
@@ -125,7 +87,7 @@ def test_the_simulator_waits_as_erlang_says() -> None:
     terms = [offered**k / math.factorial(k) for k in range(servers)]
     last = offered**servers / math.factorial(servers) * servers / (servers - offered)
     erlang = last / (sum(terms) + last) / (servers / work - rate)
-    assert mean_wait(target) == pytest.approx(erlang, rel=0.2)
+    assert pool.mean_wait(target.now) == pytest.approx(erlang, rel=0.2)
     assert pool.run_seconds / pool.started == pytest.approx(work, rel=0.03)
 
 
@@ -134,7 +96,7 @@ def test_a_steady_load_settles() -> None:
     target, bounds = Target([pool]), Bounds()
     record = run(target, bounds, 240.0)
     check(record, bounds)
-    assert mean_wait(target) < 0.02
+    assert pool.mean_wait(target.now) < 0.02
     late = [size for at, size in record.sizes(SetActive, "default") if at > 60]
     falls = sum(1 for before, after in pairwise(late) if after < before)
     assert falls <= 5, f"does not settle: {late}"
@@ -220,7 +182,7 @@ def test_the_papers_nfs_commands() -> None:
     check(record, bounds)
     assert target.commands.late == 0 and not record.sizes(Shed)
     assert target.commands.waited / target.commands.came < 0.001
-    assert mean_wait(target) < 0.1
+    assert pool.mean_wait(target.now) < 0.1
 
 
 def test_memory_goes_where_jobs_wait() -> None:

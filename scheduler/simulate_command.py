@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd pool simulate`: what the resource manager would do with a load that was measured, or is feared."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, pool_flags
+from scheduler.config import DEFAULT_FILE
+from scheduler.events import Bounds, SetActive, SetSpares
+from scheduler.schema import ConfigError, Setting, duration
+from scheduler.settings import Settings, configured
+from scheduler.simulate import (
+    Record,
+    SimulatedPool,
+    Target,
+    constant,
+    exponential,
+    fluid_wait,
+    run,
+    turns,
+)
+from scheduler.traces import Trace, table
+
+__all__ = ["simulate"]
+
+SECONDS_MOST, JOBS_MOST = 86_400.0, 10_000_000
+MICROSECOND = 1e-6
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as in the configuration."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return float(duration(0.0001, SECONDS_MOST)(value)) * MICROSECOND
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}", param, ctx)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A moment of the simulation; waited: seconds that the first in the queue has."""
+
+    time: float
+    came: int
+    active: int
+    busy: int
+    spares: int
+    queued: int
+    waited: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of the whole: waits in seconds; best_wait is the mean that no manager could better."""
+
+    jobs: int
+    mean_wait: float
+    longest_wait: float
+    best_wait: float
+    most_active: int
+    most_turns: int
+
+
+def read_trace(source: TextIO) -> list[tuple[float, float]]:
+    """Rows of a CSV of time,jobs, a heading allowed: jobs that come from then to the next row.
+
+    Raises:
+        ValueError: says what is wrong, with the line.
+    """
+    rows: list[tuple[float, float]] = []
+    for number, words in enumerate(csv.reader(source), 1):
+        if not words or words[0].lstrip().startswith("#"):
+            continue
+        try:
+            at, jobs = (float(word) for word in words)
+            if not math.isfinite(at):
+                raise ValueError
+        except ValueError:
+            if number == 1:
+                continue
+            raise ValueError(f"line {number}: '{','.join(words)}' is not TIME,JOBS") from None
+        if not 0 <= jobs <= JOBS_MOST or not (not rows or at > rows[-1][0]):
+            raise ValueError(f"line {number}: times must rise, jobs be 0 to {JOBS_MOST}")
+        rows.append((at, jobs))
+    if len(rows) < 2:
+        raise ValueError("there must be two rows at least: the last says only when it ends")
+    if rows[-1][0] - rows[0][0] > SECONDS_MOST or sum(jobs for _, jobs in rows) > JOBS_MOST:
+        raise ValueError(f"more than a day, or than {JOBS_MOST} jobs: take a part of it")
+    return rows
+
+
+def rates(rows: Sequence[tuple[float, float]]) -> Trace:
+    """Jobs a second, from time 0 on."""
+    start = rows[0][0]
+    steps = [(at - start, jobs / (end - at)) for (at, jobs), (end, _) in pairwise(rows)]
+    return table([*steps, (rows[-1][0] - start, 0.0)])
+
+
+def rows_of(record: Record, seconds: float, count: int) -> list[Row]:
+    """About so many moments, evenly spread; `came` since the one before."""
+    found: list[Row] = []
+    arrived = 0
+    for load, _ in record.steps:
+        if load.at + 1e-9 < len(found) * seconds / count:
+            continue
+        pool = load.pools[0]
+        came, arrived = pool.arrived - arrived, pool.arrived
+        found.append(
+            Row(load.at, came, pool.active, pool.busy, pool.spares, pool.queued, pool.oldest)
+        )
+    return found
+
+
+def print_table(rows: Iterable[Row], summary: Summary) -> None:
+    """For people."""
+    click.echo("   TIME     CAME   ACTIVE     BUSY   SPARES   QUEUED   WAITED")
+    for row in rows:
+        numbers = (row.came, row.active, row.busy, row.spares, row.queued)
+        texts = "".join(f"{number:9}" for number in numbers)
+        click.echo(f"{row.time:6.0f}s{texts}{row.waited:8.2f}s")
+    click.echo(
+        f"{summary.jobs} jobs waited {summary.mean_wait:.3f} s on average, {summary.longest_wait:.2f} s "
+        f"at most;\nwith {summary.most_active} slots all the time it would have been "
+        f"{summary.best_wait:.3f} s at best.\n"
+        f"The size turned round {summary.most_turns} times within a minute at most."
+    )
+
+
+def print_reasons(record: Record) -> None:
+    """Every decision."""
+    for load, decisions in record.steps:
+        for each in decisions:
+            if isinstance(each, SetActive | SetSpares):
+                size = each.active if isinstance(each, SetActive) else each.spares
+                what = "active" if isinstance(each, SetActive) else "spares"
+                click.echo(f"{load.at:8.2f}s  {what} {size}: {each.why}")
+
+
+def plot(path: Path, record: Record, title: str) -> None:
+    """Slots, jobs that wait, and for how long.  Raises: ImportError: no matplotlib."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    loads = [load for load, _ in record.steps]
+    page, axes = pyplot.subplots(3, 1, figsize=(8, 6), sharex=True, layout="constrained")
+    times = [load.at for load in loads]
+    pools = [load.pools[0] for load in loads]
+    axes[0].step(times, [pool.active for pool in pools], where="post", label="active")
+    axes[0].step(times, [pool.busy for pool in pools], where="post", label="at work", linewidth=0.7)
+    axes[0].step(
+        times, [pool.spares for pool in pools], where="post", label="spares", linewidth=0.7
+    )
+    axes[0].set_ylabel("slots, sandboxes")
+    axes[0].legend(fontsize=8)
+    axes[1].plot(times, [pool.queued for pool in pools], linewidth=0.8)
+    axes[1].set_ylabel("jobs that wait")
+    axes[2].plot(times, [pool.oldest for pool in pools], linewidth=0.8)
+    axes[2].set_ylabel("wait of the first, s")
+    axes[2].set_xlabel("seconds")
+    for axis in axes:
+        axis.set_ylim(bottom=0)
+    page.suptitle(title, fontsize=10)
+    page.savefig(path, dpi=80)
+    pyplot.close(page)
+
+
+def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setting], Bounds]:
+    """The pool's name, all settings, and what follows for the policy.  Raises: ConfigError."""
+    flags = pool_flags((words,), None, None)
+    found = configured(path, flags)
+    return flags[0][1], found, Settings(found, ()).bounds()
+
+
+@click.command()
+@click.argument("trace", type=click.File())
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"Configuration.  [{DEFAULT_FILE}, if it is there]",
+)
+@click.option(
+    "--pool",
+    "words",
+    default="default",
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Pool of it, and what to try instead.  [default]",
+)
+@click.option("--work", type=Duration(), default="1s", help="What a job works on average.  [1s]")
+@click.option(
+    "--alike", is_flag=True, help="Every job works so long.  [most are shorter, some longer]"
+)
+@click.option(
+    "--warm", type=Duration(), default="50ms", help="What a sandbox takes to come up.  [50ms]"
+)
+@click.option("--rows", type=click.IntRange(1, 10_000), default=20, help="Of the table.  [20]")
+@click.option("--why", is_flag=True, help="Every decision with its reason, instead.")
+@click.option(
+    "--plot",
+    "image",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Draw it as well; needs matplotlib.",
+)
+@click.option("--seed", type=int, default=1, help="Of what is by chance.  [1]")
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", help="[table]"
+)
+def simulate(
+    trace: TextIO, config: Path | None, words: str, work: float, alike: bool, warm: float, rows: int,
+    why: bool, image: Path | None, seed: int, output: str,
+) -> None:  # fmt: skip
+    """Show how the resource manager would have a pool follow a load.
+
+    TRACE is a CSV of time,jobs: seconds, and how many jobs come from then to the next row's time; -
+    is standard input.  Nothing is asked of a target; jobs, sandboxes and commands are numbers.
+    """
+    try:
+        measured = read_trace(trace)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{trace.name}: {error}") from None
+    try:
+        name, settings, bounds = pool_and_bounds(config, words)
+    except ConfigError as error:
+        click.echo(f"osd: {error}", err=True)
+        sys.exit(EXIT_CONFIG)
+    low, high = (int(settings[f"pools.{name}.{key}"].value) for key in ("min", "max"))
+    load, seconds = rates(measured), measured[-1][0] - measured[0][0]
+    pool = SimulatedPool(name, low, high, load, constant(work) if alike else exponential(work),
+                         warm, active=max(1, low))  # fmt: skip
+    target = Target([pool], cores=bounds.cores, seed=seed)
+    record = run(target, bounds, seconds)
+    sizes = [(0.0, max(1, low)), *record.sizes(SetActive, name)]
+    summary = Summary(
+        pool.arrived, pool.mean_wait(target.now),
+        max(pool.waited_most, target.now - pool.waiting[0][0] if pool.waiting else 0.0),
+        fluid_wait(load, high, work, seconds), high, turns(sizes),
+    )  # fmt: skip
+    tell(record, rows_of(record, seconds, rows), summary, output, why)
+    if image is not None:
+        try:
+            plot(
+                image, record, f"{trace.name}: pool {name}, {low} to {high} slots, {work:g} s a job"
+            )
+        except ImportError:
+            click.echo("osd: no plot: matplotlib is not installed", err=True)
+            sys.exit(EXIT_FAILED)
+
+
+def tell(record: Record, rows: list[Row], summary: Summary, output: str, why: bool) -> None:
+    """What came of it, in the format asked for."""
+    if output == "json":
+        shown = {"schema": "iosd.simulation/1", "rows": [asdict(row) for row in rows]}
+        click.echo(json.dumps(shown | {"summary": asdict(summary)}))
+    elif output == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(asdict(rows[0]))
+        writer.writerows(asdict(row).values() for row in rows)
+    elif why:
+        print_reasons(record)
+    else:
+        print_table(rows, summary)
