@@ -139,7 +139,7 @@ class Changes:
             raise Refusal("bad-params", "pool.scale: a size that is set does not follow the load")
         values: dict[str, Any] = checked(given)
         if active is not None:
-            values |= {"scale.auto": "false", "active": active}
+            values |= {"scale.auto": "false", "active": str(active)}
         elif auto is not None:
             values["scale.auto"] = str(auto).lower()
         drop = ("active",) if auto else ()

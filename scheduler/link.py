@@ -171,6 +171,7 @@ class Link:
             if interval != watching:
                 await self.request(Type.WATCH, interval_ms=interval)
                 watching = interval
+                self.hear(await self.request(Type.SNAPSHOT))  # the first is worth not waiting for
             await asyncio.sleep(self.timing.hello)
 
     async def _hello(self) -> None:

@@ -66,8 +66,7 @@ class ManagerService:
         self.state = Path(settings["state"].value or target.state)
         self.keys = Path(settings["keys"].value or self.state / "keys")
         own = dict(settings) | {"state": Setting(str(self.state), "default")}
-        self.socket = folder / "manager.sock"
-        self.url = f"ipc://{self.socket}"
+        self.url = f"ipc://{folder / 'manager.sock'}"
         self.place = places.own_path(places.MANAGER)
         # It begins as we are, so that it finds its modules wherever they lie, and becomes `uid` then.
         command = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs", "--"]
@@ -94,15 +93,16 @@ class ManagerService:
                 path.mkdir(mode=0o700, parents=True)
             self.place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             self.place.touch(mode=0o644)
+            os.truncate(self.place, 0)  # what one said that was killed
             if self.uid is not None:
                 for path in (*new, self.place):
                     os.chown(path, self.uid, group_of(self.uid))
         except OSError as error:
             raise ServiceFailed(f"{NAME} has no place: {error}") from None
-        self.socket.unlink(missing_ok=True)  # of one that was killed
 
     async def _ready(self) -> None:
-        while not self.socket.exists():
+        """Once it has said where it is, it answers."""
+        while not self.place.stat().st_size:
             await asyncio.sleep(0.02)
 
     @staticmethod

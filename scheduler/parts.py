@@ -100,6 +100,10 @@ def manager_options(
     for key in ("state", "keys"):
         if manager[key].value is not None:
             options += [f"--{key}", manager[key].value]
+    if manager["http"].value is not None:
+        options += ["--http", manager["http"].value]
+    for name in manager["http_names"].value:
+        options += ["--http-name", name]
     return options
 
 

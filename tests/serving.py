@@ -93,6 +93,7 @@ class Serving:
             self.stop(check=False)
             raise
         self.url: str = ready["url"]
+        self.description: dict[str, Any] = ready
 
     def __enter__(self) -> Serving:
         return self

@@ -36,7 +36,8 @@ struct row {
 
 struct osd_figures {
 	struct osd_histogram seconds[CLASS_COUNT];
-	size_t row_count;  /* of the table of commands */
+	const struct osd_command_def *first; /* the table of commands */
+	size_t row_count;
 	struct row rows[]; /* in its order; one more for what is in no row */
 };
 
@@ -73,6 +74,7 @@ struct osd_figures *osd_figures_create(void)
 	figures = calloc(1, sizeof(*figures) + (count + 1) * sizeof(struct row));
 	if (!figures)
 		return NULL;
+	figures->first = osd_command_at(0);
 	figures->row_count = count;
 	for (size_t i = 0; i < count; i++)
 		figures->rows[i].class = class_of(osd_command_at(i)->service_action);
@@ -88,7 +90,7 @@ void osd_figures_free(struct osd_figures *figures)
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
 		      uint64_t now_ns)
 {
-	size_t at = request->def ? (size_t)(request->def - osd_command_at(0)) : figures->row_count;
+	size_t at = request->def ? (size_t)(request->def - figures->first) : figures->row_count;
 	struct row *row = &figures->rows[at];
 
 	atomic_fetch_add_explicit(&row->counts[request->fault.status], 1, memory_order_relaxed);

@@ -468,7 +468,8 @@ void osd_pool_kill(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	sandbox->kill_usec = OSD_NEVER;
 	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
 	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY) {
-		osd_figures_recycled(sandbox, OSD_RECYCLED_IDLE);
+		osd_figures_recycled(sandbox, sandbox->stale ? OSD_RECYCLED_ASKED
+							 : OSD_RECYCLED_IDLE);
 		sandbox->state = OSD_SANDBOX_ENDING;
 	}
 	osd_service_send(exec, OSD_SANDBOXD_KILL, sandbox->id, NULL, 0);

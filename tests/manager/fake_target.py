@@ -127,6 +127,8 @@ class FakeTarget:
         elif kind == Type.WATCH:
             peer.interval = int(keys["interval_ms"]) / 1000
             await self.answer(peer, frame, Type.OK)
+        elif kind == Type.SNAPSHOT:
+            await self.answer(peer, frame, Type.SNAPSHOT_IS, **self.snapshot())
         elif kind == Type.USAGE:
             await self.answer(peer, frame, Type.USAGE_IS, **self.usage(keys.get("after", "")))
         elif self.manager is not peer:

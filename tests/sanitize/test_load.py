@@ -5,11 +5,13 @@ end, is reported by the harness and fails the test."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -17,6 +19,8 @@ from pyosd import jobs
 from pyosd.commands import Commands
 from pyosd.errors import OSDError
 from pyosd.types import AttributeValue, ObjectRef, ref
+from scheduler.messages import Type
+from tests.control.peer import Peer
 from tests.harness_transport import HarnessTransport
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.sanitize.builds import ADDRESS, THREAD, Build, made
@@ -151,6 +155,19 @@ def one_job(target: Target, chance: random.Random) -> None:
             jobs.list_jobs(osd, zone.partition_id)
 
 
+def watch(control: Path, over: Event) -> int:
+    """A manager that never lets go: readings every 20 ms, sizes that change; how many readings came."""
+    with Peer(control, "manager") as peer:
+        peer.ask(Type.WATCH, interval_ms=20)
+        for count in itertools.count(1):
+            peer.push()
+            peer.ask(Type.POOL, name="default", active=1 + count % 2, spares=count % 3)
+            peer.ask(Type.WORKERS, count=1 + count % 5)
+            if over.is_set():
+                return count
+    raise AssertionError
+
+
 def waits_to_the_end(target: Target) -> None:
     """EXEC that waits for a job which somebody else ends."""
     try:
@@ -165,12 +182,17 @@ def test_jobs_at_once(build: Build, tmp_path: Path) -> None:
     """Jobs of all fates, then FORMAT OSD while one waits for its EXEC, then the end of the target while
     another does."""
     skip_without_sandboxes()
-    log = tmp_path / "log"
+    log, control, over = tmp_path / "log", tmp_path / "control", Event()
     with log.open("wb") as stderr:
-        target = Target(tmp_path, program=made(build).command("osd_harness"), stderr=stderr)
-    with ThreadPoolExecutor(CLIENTS) as clients:
+        program = made(build).command("osd_harness")
+        target = Target(tmp_path, f";control={control}", program, stderr)
+    with ThreadPoolExecutor(CLIENTS + 1) as clients:
+        watching = clients.submit(watch, control, over)
         work = partial(one_job, target)
         running = [clients.submit(repeat, work, JOB_ROUNDS, seed) for seed in range(CLIENTS)]
+        wait(running)
+        over.set()
+        assert watching.result() > 10
     with ThreadPoolExecutor(1) as clients:
         running.append(clients.submit(waits_to_the_end, target))
         target.commands.format_osd()

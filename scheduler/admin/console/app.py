@@ -53,6 +53,8 @@ FILES = {
     "charts.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+# Read with the modules: the process may become a user who cannot look at where they lie.
+CONTENTS = {name: (resources.files(__package__) / "static" / name).read_bytes() for name in FILES}
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -122,8 +124,6 @@ class Console:
         self.live = Live(manager)
         self.streams = 0
         self.runner: web.AppRunner | None = None
-        folder = resources.files(__package__) / "static"
-        self.files = {name: (folder / name).read_bytes() for name in FILES}
 
     async def start(self, address: str) -> str:
         """Listen; returns the URL.
@@ -242,7 +242,7 @@ class Console:
     def _static(self, name: str) -> web.Response:
         if name not in FILES:
             raise web.HTTPNotFound
-        return web.Response(body=self.files[name], content_type=FILES[name], charset="utf-8")
+        return web.Response(body=CONTENTS[name], content_type=FILES[name], charset="utf-8")
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """State after state, as server-sent events."""

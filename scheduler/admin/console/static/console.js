@@ -250,6 +250,12 @@ function draw() {
 
 // ---- history --------------------------------------------------------------------------------------
 
+// The present as a row of history has it: where the curves end.
+function present() {
+  const {workers, pressure, pools = []} = state.target;
+  return {at: state.at, workers, pressure, pools: Object.fromEntries(pools.map((pool) => [pool.name, pool]))};
+}
+
 async function drawHistory() {
   const name = state?.target.name;
   if (!name) return;
@@ -257,6 +263,7 @@ async function drawHistory() {
   if (!answer.ok) return;
   const {loads, step} = await answer.json();
   const to = Date.now(), range = {from: to - span * 1000, to, step: loads[0]?.step ?? step, span};
+  if (state.at && !state.stale) loads.push(present());
   const line = (name, look, value) => ({name, look, points: loads.map((load) => [load.at, value(load)])});
   const pools = [...new Set(loads.flatMap((load) => Object.keys(load.pools ?? {})))].slice(0, 8);
   const charts = pools.flatMap((pool) => {
@@ -357,10 +364,10 @@ function listen() {
   stream?.close();
   stream = new EventSource(`/api/events?${new URLSearchParams(target ? {target} : {})}`);
   stream.addEventListener("message", (event) => {
-    const first = !state || state.target.name !== JSON.parse(event.data).target.name;
+    const before = state;
     state = JSON.parse(event.data);
     draw();
-    if (first) drawHistory();
+    if (before?.target.name !== state.target.name || before.stale !== state.stale) drawHistory();
   });
   stream.addEventListener("error", () => notice("The manager does not answer; trying again. Figures are the last ones."));
 }

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The console in a real browser: its figures are those of /metrics, it lives, and lets only those change
+something who may."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import ROUND_HALF_UP, Context, Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from scheduler.admin.console import Console, Sessions
+from tests.console.browser import Page
+from tests.console.conftest import Observed
+from tests.manager.fake_target import faked, pool
+from tests.manager.test_manager import managing, ready
+
+pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+FIGURES = """
+    const seen = [...document.querySelectorAll("[data-raw]")].filter((each) => each.offsetParent);
+    return {serial: document.documentElement.dataset.serial,
+            figures: seen.map((each) => ({...each.dataset, text: each.textContent}))};
+"""
+DEADLINE_S = 20.0
+MARKUP = '<img src="/nothing" onerror="window.hacked = 1">&amp;'
+
+
+# ---- what figures should say -----------------------------------------------------------------------
+
+
+def three(value: float) -> str:
+    """Three digits; halves go up, as JavaScript rounds."""
+    digits = Context(prec=3, rounding=ROUND_HALF_UP).create_decimal(Decimal(value))
+    return f"{float(digits):.15g}"
+
+
+def as_count(value: float) -> str:
+    return f"{value:,.0f}".replace(",", "\u202f") if value == int(value) else three(value)
+
+
+def as_seconds(value: float) -> str:
+    for least, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
+        if value >= least:
+            return f"{three(value / least)} {name}"
+    return f"{three(value * 1e6)} µs" if value else "0 s"
+
+
+def as_bytes(value: float) -> str:
+    names = ["B", "KiB", "MiB", "GiB", "TiB"]
+    step = next((step for step in range(5) if value < 1024 ** (step + 1)), 4)
+    return f"{three(value / 1024**step)} {names[step]}"
+
+
+def as_share(value: float) -> str:
+    return f"{three(value * 100)} %"
+
+
+def texts(metric: str, value: float) -> str:
+    """As a person should read a sample of this name."""
+    if metric.endswith("_seconds"):
+        return as_seconds(value)
+    return as_bytes(value) if metric.endswith("_bytes") else as_count(value)
+
+
+def samples_of(text: str) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def named(text: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    """The name and labels of a sample, read as Prometheus reads them."""
+    family = next(iter(text_string_to_metric_families(f"{text} 1\n")))
+    return family.samples[0].name, frozenset(family.samples[0].labels.items())
+
+
+def quantile(
+    samples: Samples, metric: str, labels: frozenset[tuple[str, str]], part: float
+) -> float:
+    """As Prometheus' histogram_quantile."""
+    steps = sorted(
+        (float(dict(found)["le"]), value)
+        for (name, found), value in samples.items()
+        if name == f"{metric}_bucket" and labels == {pair for pair in found if pair[0] != "le"}
+    )
+    rank, lower, below = part * steps[-1][1], 0.0, 0.0
+    for bound, count in steps:
+        if count >= rank:
+            if math.isinf(bound):
+                return lower
+            return lower + (bound - lower) * (rank - below) / (count - below)
+        lower, below = bound, count
+    raise AssertionError(steps)
+
+
+def check_figure(figure: dict[str, str], samples: Samples, state: dict[str, Any]) -> None:
+    """It is what was told at that moment, and is written so."""
+    raw, text = float(figure["raw"]), figure["text"]
+    if "status" in figure:
+        found: Any = state["target"]
+        for word in figure["status"].split("."):
+            found = found[int(word) if word.isdigit() else word]
+        share = figure["status"].startswith("pressure")
+        assert raw == found, figure
+        assert text == (as_share(found) if share else as_count(found)), figure
+    elif "sum" in figure:
+        wanted = set(json.loads(figure["labels"]).items())
+        rows = [v for (name, at), v in samples.items() if name == figure["sum"] and wanted <= at]
+        assert rows, figure
+        assert raw == sum(rows), figure
+        assert text == as_count(raw), figure
+    elif "quantile" in figure:
+        metric, labels = named(figure["metric"])
+        found = quantile(samples, metric, labels, float(figure["quantile"]))
+        assert math.isclose(raw, found, rel_tol=1e-9), figure
+        assert text == as_seconds(raw), figure
+    else:
+        metric, labels = named(figure["metric"])
+        assert raw == samples[metric, labels], figure
+        assert text == texts(metric, raw), figure
+
+
+def work(observed: Observed) -> None:
+    """Something of everything that a page shows of jobs."""
+    with observed.served.connect() as target:
+        zone = target.partition(target.create_partition())
+        for script in ("print(1)", "print(2)", "1 / 0"):
+            job = target.exec(script, zone=zone)
+            job.exception(timeout=30)
+        killed = target.exec("while True: pass", zone=zone, pool="second")
+        while killed.status().state.name not in ("RUNNING", "COMPLETING"):
+            time.sleep(0.01)
+        killed.kill()
+
+
+def completed(page: Page) -> int:
+    """Jobs that ended well, says the page."""
+    found = page.run(
+        "return document.querySelector('[data-metric*=\"COMPLETED\"]')?.dataset.raw ?? 0"
+    )
+    return int(found)
+
+
+# ---- looking ---------------------------------------------------------------------------------------
+
+
+def test_every_figure_equals_the_metrics_of_the_same_moment(page: Page, observed: Observed) -> None:
+    work(observed)
+    page.until(lambda: completed(page) >= 2, "jobs that ended")
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        body, headers = observed.get("metrics")
+        state, shown = observed.state(), page.run(FIGURES)
+        if headers["X-Iosd-Serial"] == shown["serial"] == state["serial"]:
+            break
+        assert time.monotonic() < deadline, "never the same reading"
+        time.sleep(0.05)
+    samples = samples_of(body.decode())
+    for figure in shown["figures"]:
+        check_figure(figure, samples, state)
+    names = {
+        figure.get("metric", figure.get("sum", "")).partition("{")[0] for figure in shown["figures"]
+    }
+    assert {
+        "iosd_workers",
+        "iosd_jobs",
+        "iosd_jobs_finished_total",
+        "iosd_queue_depth",
+        "iosd_queue_oldest_age_seconds",
+        "iosd_pool_target_size",
+        "iosd_sandboxes",
+        "iosd_job_run_seconds",
+        "iosd_job_run_seconds_count",
+        "iosd_osd_command_seconds",
+    } <= names
+    assert {"pools.0.max", "pools.1.min", "pools.0.ready"} <= {
+        figure.get("status") for figure in shown["figures"]
+    }
+    assert len(shown["figures"]) > 50
+
+
+def test_it_lives_without_being_loaded_again(page: Page, observed: Observed) -> None:
+    page.run("window.mine = true")
+    before = completed(page)
+    with observed.served.connect() as target:
+        zone = target.partition(target.create_partition())
+        target.exec("print(1)", zone=zone).result(timeout=30)
+    page.until(lambda: completed(page) > before, "another job that ended")
+    assert page.run("return window.mine === true")
+    page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
+
+
+def test_it_tells_when_the_target_has_gone_and_come_back(page: Page, observed: Observed) -> None:
+    observed.served.kill("tgtd")
+    page.until(
+        lambda: "no connection" in page.text("#notice") or "no connection" in page.text("#role")
+    )
+    observed.served.restarted()
+    page.until(lambda: page.text("#role") == "managing", "managing again")
+    page.until(lambda: page.text("#notice") == "", "no notice")
+
+
+# ---- changing --------------------------------------------------------------------------------------
+
+
+def mode(page: Page, name: str) -> str:
+    """Of a pool, by the word that stands there."""
+    return str(page.text(f'#pools tr[data-key="={name}"] .badge'))
+
+
+def test_without_login_nothing_changes(page: Page) -> None:
+    change = {
+        "method": "POST",
+        "body": json.dumps({"method": "pool.pause", "params": {"pool": "second"}}),
+    }
+    assert page.fetch("/api/change", **change) == 401
+    assert [error for error in page.errors() if "401" not in error] == []
+    assert page.run("return document.querySelectorAll('#pools button').length") == 0
+    assert mode(page, "second") == "running"
+
+
+def test_login_and_a_change(page: Page, observed: Observed) -> None:
+    page.click("#enter")
+    page.type("#token", "not-a-token-of-anybody")
+    page.click("#login .main")
+    page.until(lambda: "nobody" in page.text("#login .wrong"), "a refusal")
+    assert all("403" in error for error in page.errors())
+    page.type("#token", observed.token)
+    page.click("#login .main")
+    page.until(lambda: page.text("#who") == "admin", "a login")
+    assert page.run("return document.cookie") == ""  # for scripts there is none
+
+    why = f"upgrade {MARKUP}"
+    for method, word in (("pool.pause", "paused"), ("pool.resume", "running")):
+        page.click(f'#pools button[data-method="{method}"][data-pool="second"]')
+        page.type("#why", why)
+        page.click("#change-do")
+        page.until(lambda word=word: mode(page, "second") == word, word)  # type: ignore[misc]
+    row = page.until(
+        lambda: page.text("#changes tbody tr") if "resume" in page.text("#changes tbody tr") else ""
+    )
+    assert "admin (console)" in row
+    assert why in row
+    assert (
+        page.run("return document.querySelectorAll('main img').length + (window.hacked ?? 0)") == 0
+    )
+
+    page.click('#pools button[data-method="pool.scale"][data-pool="second"]')
+    page.type("#size", "99")
+    page.run("document.getElementById('size').removeAttribute('max')")
+    page.type("#why", "too many")
+    page.click("#change-do")
+    page.until(lambda: page.text("#change .wrong"), "what is wrong")
+    page.click("#change .cancel")
+    assert all("409" in error for error in page.errors())
+    page.click("#leave")
+    page.until(lambda: page.find("#enter").is_displayed(), "logged out")
+    page.until(lambda: page.run("return document.querySelectorAll('#pools button').length") == 0)
+
+
+# ---- whatever a target says ------------------------------------------------------------------------
+
+
+@contextmanager
+def hostile(folder: Path, name: str) -> Iterator[str]:
+    """A console over a target whose pool has this name."""
+    urls: list[str] = []
+    up, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with faked(folder) as target, managing(folder, target.path) as desk:
+            target.pools = [pool("default"), pool(name, queued=3, serving=False)]
+            await ready(desk)
+            console = Console(desk.manager, desk.requests.answer, Sessions(None))
+            urls.append(await console.start("127.0.0.1:0"))
+            up.set()
+            while not over.is_set():
+                await asyncio.sleep(0.02)
+            await console.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert up.wait(DEADLINE_S)
+        yield urls[0]
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_markup_of_a_target_is_text(browser: Page, tmp_path: Path) -> None:
+    with hostile(tmp_path, MARKUP) as url:
+        browser.open(url)
+        browser.until(lambda: MARKUP in browser.text("#pools"), "the pool's name")
+        assert browser.run("return document.querySelectorAll('main img').length") == 0
+        assert browser.run("return window.hacked ?? 0") == 0
+        assert not browser.errors()
+        browser.open("about:blank")
+
+
+# ---- how it looks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "width"), [("desktop", 1280), ("phone", 390)])
+def test_looks(
+    page: Page, name: str, width: int, scheme: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Fits, in the reader's colours; `--screenshots FOLDER` keeps the pictures for people to look at."""
+    folder = Path(request.config.getoption("--screenshots") or tmp_path)
+    page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
+    picture = page.look(width, scheme, name == "phone")
+    (folder / f"console-{name}-{scheme}.png").write_bytes(picture)
+    assert len(picture) > 20_000
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    bright = page.run(
+        "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+    )
+    assert (sum(bright[:3]) > 600) == (scheme == "light")
+    # What a colour says a sign and a word say, too; and every table has a name and headings.
+    assert page.run(
+        "return [...document.querySelectorAll('.badge')].every((b) => b.dataset.sign && b.textContent)"
+    )
+    assert page.run(
+        "return [...document.querySelectorAll('table')].every((t) => t.getAttribute('aria-labelledby')"
+        " && [...t.tHead.rows[0].cells].every((c) => c.scope === 'col'))"
+    )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The control socket of the module in tgtd, as `osd target serve` opens it (its manager: tests/manager)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd.errors import OSDError
+from pyosd.types import ref
+from scheduler.admin import places
+from scheduler.messages import Type
+from tests.control.peer import Peer
+from tests.control.test_figures import commands, total
+from tests.serving import Serving
+
+pytestmark = pytest.mark.tgtd
+
+
+@pytest.fixture
+def control(serving: Serving) -> Path:
+    served = {place["pid"]: place for place in places.running(places.TARGET)}
+    return Path(served[serving.process.pid]["control"])
+
+
+def test_commands(target: pyosd.Target, control: Path) -> None:
+    """Also of those that tgtd's own thread finishes at once."""
+    with Peer(control) as peer:
+        partition = target.create_partition()
+        obj = target.create(partition)
+        before = peer.snapshot()
+        for index in range(5):
+            target.write(obj, index * 100, b"x" * 100)
+        for _ in range(20):
+            assert len(target.read(obj, 0, 500)) == 500
+        for _ in range(2):
+            with pytest.raises(OSDError):
+                target.read(ref(partition, obj.object_id + 7), 0, 1)
+        after = peer.snapshot()
+        target.remove_partition(partition, contents=True)
+    old, new = commands(before), commands(after)
+    for key, count in ((("WRITE", "ok"), 5), (("READ", "ok"), 20), (("READ", "no_object"), 2)):
+        assert new[key] - old.get(key, 0) == count
+    for name, count in (("write", 5), ("read", 22)):
+        now, was = after["command_seconds"][name], before["command_seconds"][name]
+        assert total(now) - total(was) == count
+
+
+def test_workers_change_under_load(target: pyosd.Target, control: Path) -> None:
+    with Peer(control, "manager") as manager, Peer(control) as tool:
+        obj = target.create(target.create_partition())
+        for count in (1, 8, 3):
+            answer = manager.ask(Type.WORKERS, count=count, why="a test")
+            assert answer["is"] == {"count": str(count)}
+            assert tool.code(Type.WORKERS, count=4) == "managed"
+            target.write(obj, 0, b"x" * 4096)
+            assert tool.snapshot()["workers"]["count"] == count
+        manager.ask(Type.WORKERS, count=4)
+        target.remove_partition(obj.partition_id, contents=True)
+
+
+def test_target_goes_on_beside_one_that_does_not_read(target: pyosd.Target, control: Path) -> None:
+    with Peer(control) as deaf, Peer(control) as peer:
+        deaf.ask(Type.WATCH, interval_ms=20)
+        start = peer.snapshot()["target"]["monotonic"]
+        done = 0
+        while peer.snapshot()["target"]["monotonic"] < start + 0.3:
+            assert target.list_partitions() is not None
+            done += 1
+        assert done > 10
