@@ -144,7 +144,7 @@ class Keys:
         for path in sorted(self.authorized.glob("*.key"))[:CLIENTS_MOST]:
             try:
                 client, public = self._client(path)
-            except KeysError as error:
+            except (KeysError, OSError) as error:  # it may go while we look
                 wrong.append(str(error))
                 continue
             if public in found:

@@ -9,6 +9,7 @@ state store works in a thread of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
@@ -207,7 +208,8 @@ class Manager:
         self, target: str | None = None, since: int = 0, most: int = 100
     ) -> list[dict[str, Any]]:
         """The newest lines of the log of changes with an id above `since`, oldest first."""
-        await self._write()
+        with contextlib.suppress(sqlite3.Error):  # which is told where it is tried again
+            await self._write()
         found = await self.stored(self.store.changes, target, since, most)
         return [each.fields() for each in found]
 

@@ -73,6 +73,7 @@ class Server:
             (zmq.LINGER, 500),
         ):
             self.router.setsockopt(option, value)
+        self.reread = 0  # the folder of keys as it was
         self.free = asyncio.Semaphore(AT_ONCE)
         self.tasks: set[asyncio.Task[None]] = set()
         self.endpoints: list[str] = []
@@ -140,7 +141,7 @@ class Server:
         if len(frames) == 7 and frames[0] == b"1.0" and frames[2] == DOMAIN:
             address, mechanism, key = frames[3], frames[5], frames[6]
             public = z85.encode(key) if mechanism == b"CURVE" and len(key) == 32 else b""
-            if self.keys.who(public.decode("ascii")) is None and public:
+            if public and self.keys.who(public.decode("ascii")) is None:
                 self._reread()
             client = self.keys.who(public.decode("ascii"))
             if client is not None:
@@ -149,6 +150,14 @@ class Server:
         return [b"1.0", serial, b"400", b"not authorized", b"", b""]
 
     def _reread(self) -> None:
+        """Somebody may have put a file there; strangers do not have us read the same ones again."""
+        try:
+            changed = self.keys.authorized.stat().st_mtime_ns
+        except OSError:
+            changed = 0
+        if changed == self.reread:
+            return
+        self.reread = changed
         for wrong in self.keys.reload():
             self.bad.warning("%s", wrong)
 
