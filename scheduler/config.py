@@ -82,7 +82,9 @@ MANAGER_KEYS = (
     ),
     Key("state", text, None, "folder of what it keeps [manager beside the store]"),
     Key("keys", text, None, "folder of keys [keys in state]"),
-    Key("http", text, None, "ADDRESS:PORT of metrics and console [127.0.0.1:8470, if free]; or none"),
+    Key(
+        "http", text, None, "ADDRESS:PORT of metrics and console [127.0.0.1:8470, if free]; or none"
+    ),
     Key("http_names", texts, (), "names that browsers know that address by"),
 )
 LEAST, MOST = default_workers(os.cpu_count() or 1)

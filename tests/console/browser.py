@@ -19,6 +19,7 @@ __all__ = ["Page", "browsing", "missing"]
 
 T = TypeVar("T")
 DEADLINE_S = 20.0
+PHONE_MOST = 1800
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",  # the tests run as root, and the page is ours
@@ -104,7 +105,7 @@ class Page:
         ]
 
     def look(self, width: int, scheme: str, phone: bool) -> bytes:
-        """A picture of the whole page, as PNG."""
+        """A picture of the page, as PNG: the whole of it at a desk, a few screens of it on a phone."""
 
         def size(height: int) -> None:
             self.driver.execute_cdp_cmd(
@@ -115,7 +116,8 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         size(900)
-        size(int(self.run("return document.documentElement.scrollHeight")))
+        whole = int(self.run("return document.documentElement.scrollHeight"))
+        size(min(whole, PHONE_MOST) if phone else whole)
         return bytes(self.driver.get_screenshot_as_png())
 
 

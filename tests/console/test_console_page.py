@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from scheduler.admin.console import Console, Sessions
+from scheduler.admin.metrics import METRICS
 from tests.console.browser import Page
 from tests.console.conftest import Observed
 from tests.manager.fake_target import faked, pool
@@ -33,6 +35,15 @@ FIGURES = """
     return {serial: document.documentElement.dataset.serial,
             figures: seen.map((each) => ({...each.dataset, text: each.textContent}))};
 """
+# Nothing has been retried, decided or called yet; and what targets do not say.
+NOT_YET = {
+    "iosd_jobs_retried_total",
+    "iosd_scale_decisions_total",
+    "iosd_proxy_calls_total",
+    "iosd_proxy_call_seconds",
+    "iosd_pdu_rejected_total",
+    "iosd_head_bytes",
+}
 DEADLINE_S = 20.0
 MARKUP = '<img src="/nothing" onerror="window.hacked = 1">&amp;'
 
@@ -191,6 +202,8 @@ def test_every_figure_equals_the_metrics_of_the_same_moment(page: Page, observed
         figure.get("status") for figure in shown["figures"]
     }
     assert len(shown["figures"]) > 50
+    there = set(re.findall(r"^# TYPE (\w+) ", body.decode(), re.MULTILINE))
+    assert {metric.name for metric in METRICS} - there <= NOT_YET
 
 
 def test_it_lives_without_being_loaded_again(page: Page, observed: Observed) -> None:
@@ -315,15 +328,46 @@ def test_markup_of_a_target_is_text(browser: Page, tmp_path: Path) -> None:
 # ---- how it looks ----------------------------------------------------------------------------------
 
 
+PICTURE_S = 150.0  # of load, for curves to look at
+
+
+def show(page: Page, request: pytest.FixtureRequest) -> None:
+    """Something to look at: waves of jobs, once; then ten minutes of history."""
+    observed: Observed = request.getfixturevalue("observed")
+    if not completed(page) > 500:
+        until = time.monotonic() + PICTURE_S
+        with observed.served.connect() as target:
+            zone = target.partition(target.create_partition())
+            while (left := until - time.monotonic()) > 0:
+                wave = 1 + int(25 * (1 + math.sin(left / 8)))
+                jobs = [target.exec("sum(range(10**6))", zone=zone) for _ in range(wave)]
+                jobs.append(target.exec("import time; time.sleep(.3)", zone=zone, pool="second"))
+                for job in jobs:
+                    job.exception(timeout=60)
+        work(observed)
+    with observed.served.connect() as target:
+        zone = target.partition(target.create_partition())
+        for _ in range(40):
+            target.exec("sum(range(2 * 10**7))", zone=zone)
+    page.click('#spans button[data-span="600"]')
+    page.until(
+        lambda: page.run("return document.querySelector('#charts path.first').getAttribute('d')")
+    )
+    time.sleep(1.0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "width"), [("desktop", 1280), ("phone", 390)])
 def test_looks(
     page: Page, name: str, width: int, scheme: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Fits, in the reader's colours; `--screenshots FOLDER` keeps the pictures for people to look at."""
-    folder = Path(request.config.getoption("--screenshots") or tmp_path)
+    kept = request.config.getoption("--screenshots")
+    folder = Path(kept or tmp_path)
+    if kept:
+        show(page, request)
     page.until(lambda: page.run("return document.querySelectorAll('#charts figure').length") >= 4)
-    picture = page.look(width, scheme, name == "phone")
+    picture = page.look(width, scheme, phone=name == "phone")
     (folder / f"console-{name}-{scheme}.png").write_bytes(picture)
     assert len(picture) > 20_000
     assert page.run("return document.documentElement.scrollWidth") <= width

@@ -190,8 +190,9 @@ function drawLatencies() {
 }
 
 function drawRest() {
-  const tiers = rows(state, "iosd_head_bytes").map((row) => row.labels.tier);
-  fill($("tiers"), tiers.map((tier) => {
+  const tiers = new Set(["bytes", "reads_total", "writes_total", "errors_total"]
+    .flatMap((part) => rows(state, `iosd_head_${part}`).map((row) => row.labels.tier)));
+  fill($("tiers"), [...tiers].map((tier) => {
     const of = (metric, show) => figure(one(state, metric, {tier}), show);
     return {key: `=${tier}`, cells: [text(tier, {head: true}), right(of("iosd_head_bytes", bytes)),
       right(of("iosd_head_reads_total")), right(of("iosd_head_writes_total")), right(of("iosd_head_errors_total"))]};
