@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <linux/ioprio.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -121,11 +122,14 @@ static int start_management(struct sandbox *s, struct osd_step *step)
 	return osd_manage_start(s->shm, step);
 }
 
-/* The management thread keeps the usual ones: it must get through to a script that loops. */
-static int take_long_turns(struct sandbox *s, struct osd_step *step)
+/* Of processor and disk.  The management thread does not: it must get through to a script that loops. */
+static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 {
 	(void)s, (void)step;
 	osd_thread_turns(OSD_TURNS_LONG);
+	/* Not the idle class: others may wait for a page that a script is reading. */
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));
 	return 0;
 }
 
@@ -157,7 +161,7 @@ static const struct {
 	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
 	{enter_landlock, OSD_LAYER_LANDLOCK},
 	{start_management, 0},
-	{take_long_turns, 0},
+	{let_others_go_first, 0},
 	{install_filter, OSD_LAYER_SECCOMP}, /* TSYNC: the management thread too */
 	{dry_run, 0},
 };

@@ -31,8 +31,6 @@ static void init_locks(struct osd_exec *exec)
 	pthread_mutex_init(&exec->lock, NULL);
 	pthread_cond_init(&exec->after.work, NULL);
 	pthread_cond_init(&exec->changed, &monotonic);
-	pthread_mutex_init(&exec->gate_lock, NULL);
-	pthread_cond_init(&exec->gate_free, NULL);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -59,7 +57,8 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 {
 	exec->config = *config;
 	exec->objects = config->objects;
-	exec->gate_max = OSD_MAX(1u, processors() / 2);
+	osd_call_gate_init(&exec->gate, OSD_MAX(1u, processors() / 2), config->commands_queued,
+			   config->context);
 	if (!exec->config.queue_principal)
 		exec->config.queue_principal = osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
 	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
@@ -218,8 +217,7 @@ void osd_exec_close(struct osd_exec *exec)
 	pthread_mutex_destroy(&exec->lock);
 	pthread_cond_destroy(&exec->after.work);
 	pthread_cond_destroy(&exec->changed);
-	pthread_mutex_destroy(&exec->gate_lock);
-	pthread_cond_destroy(&exec->gate_free);
+	osd_call_gate_release(&exec->gate);
 	free((char *)exec->config.isolation);
 	free((char *)exec->config.sandboxd);
 	free((char *)exec->config.pools);

@@ -8,7 +8,7 @@
  * Lock order, outermost first: struct osd_output's lock > a transaction or a data call of object/ >
  * exec->lock.  So nothing of object/ is called while holding exec->lock; page providers, which run
  * inside transactions, may take it, and the leaves below it: errors_lock of struct osd_output and
- * gate_lock.  exec->lock guards everything below unless a comment says otherwise. */
+ * the gate's own (call_gate.h).  exec->lock guards everything below unless a comment says otherwise. */
 #ifndef OSD_EXEC_EXEC_IMPL_H
 #define OSD_EXEC_EXEC_IMPL_H
 
@@ -17,6 +17,7 @@
 
 #include "exec/after.h"
 #include "exec/array.h"
+#include "exec/call_gate.h"
 #include "exec/exec.h"
 #include "exec/fair_queue.h"
 #include "exec/job_record.h"
@@ -129,10 +130,7 @@ struct osd_exec {
 	struct osd_proxy_thread *proxies; /* proxy_threads.c */
 	bool monitor_started, output_started; /* by open, for close */
 
-	/* The gate of design D22; its own lock, a leaf. */
-	pthread_mutex_t gate_lock;
-	pthread_cond_t gate_free;
-	unsigned gate_calls, gate_max;
+	struct osd_call_gate gate;
 
 	struct osd_page_provider pages[4]; /* constant */
 	struct osd_ended ended[OSD_ENDED_KEPT]; /* by id (job_poll.c) */

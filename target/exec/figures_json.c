@@ -232,8 +232,9 @@ static const char *op_name(unsigned op)
 	return NULL;
 }
 
-static void write_calls(const struct osd_call_figures *calls, struct osd_json *json)
+static void write_calls(struct osd_exec *exec, struct osd_json *json)
 {
+	const struct osd_call_figures *calls = &exec->calls;
 	static const char *const codes[OSD_ANSWER_CODES] = {
 		[OSD_ANSWER_OK] = "ok",
 		[OSD_ANSWER_NOT_FOUND] = "not_found",
@@ -267,6 +268,7 @@ static void write_calls(const struct osd_call_figures *calls, struct osd_json *j
 		}
 	}
 	osd_json_close(json, ']');
+	osd_json_number(json, "proxy_calls_gave_way", atomic_load(&exec->gate.given));
 	osd_json_open(json, "proxy_call_seconds", '{');
 	for (unsigned kind = 0; kind < OSD_CALL_KIND_COUNT; kind++)
 		osd_json_histogram(json, kinds[kind], &calls->seconds[kind]);
@@ -279,7 +281,7 @@ void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 	struct view view;
 
 	write_all_jobs(exec, json);
-	write_calls(&exec->calls, json);
+	write_calls(exec, json);
 	osd_json_open(json, "pools", '[');
 	pthread_mutex_lock(&exec->lock);
 	for (pool = exec->pools; pool; pool = pool->next) {

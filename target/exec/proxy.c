@@ -16,8 +16,6 @@
 #include "exec/story.h"
 
 #define LIMITS_USEC	1000000 /* iosd-sandboxd's answer to LIMITS */
-#define YIELD_STEP_NSEC 50000
-#define YIELD_STEPS	20
 
 /* ---- what the session asks of its proxy ------------------------------------------------------ */
 
@@ -233,32 +231,6 @@ static enum handed_over take_over(struct osd_run *run)
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* At most half the processors work for scripts, and ordinary commands that wait go first (design
- * D22). */
-static void enter_gate(struct osd_exec *exec)
-{
-	const struct osd_exec_config *config = &exec->config;
-	struct timespec step = {.tv_nsec = YIELD_STEP_NSEC};
-
-	for (int i = 0;
-	     i < YIELD_STEPS && config->commands_queued && config->commands_queued(config->context);
-	     i++)
-		nanosleep(&step, NULL);
-	pthread_mutex_lock(&exec->gate_lock);
-	while (exec->gate_calls >= exec->gate_max)
-		pthread_cond_wait(&exec->gate_free, &exec->gate_lock);
-	exec->gate_calls++;
-	pthread_mutex_unlock(&exec->gate_lock);
-}
-
-static void leave_gate(struct osd_exec *exec)
-{
-	pthread_mutex_lock(&exec->gate_lock);
-	exec->gate_calls--;
-	pthread_cond_signal(&exec->gate_free);
-	pthread_mutex_unlock(&exec->gate_lock);
-}
-
 /* One call in some is timed: two looks at the clock are a hundredth of a short one. */
 static enum osd_served serve_one(struct osd_run *run, unsigned number)
 {
@@ -267,11 +239,11 @@ static enum osd_served serve_one(struct osd_run *run, unsigned number)
 	uint64_t start = timed ? osd_monotonic_usec() : 0;
 	enum osd_served served;
 
-	enter_gate(run->exec);
+	osd_call_gate_enter(&run->exec->gate);
 	served = osd_session_serve(
 		&run->session, shared + OSD_SHM_FRAME_AT, shared + OSD_SHM_BODY_AT,
 		shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, shared + OSD_SHM_BODY_AT);
-	leave_gate(run->exec);
+	osd_call_gate_leave(&run->exec->gate);
 	if (timed && served == OSD_SERVED)
 		osd_figures_call_took(run->exec, run->session.last_op,
 				      osd_monotonic_usec() - start);

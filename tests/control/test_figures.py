@@ -179,6 +179,7 @@ def test_calls(target: Target, path: Path) -> None:
     assert found["SETATTR", "invalid"] == 1
     assert found["FINISH", "ok"] == 1
     assert sum(found.values()) == status.calls
+    assert reading["proxy_calls_gave_way"] == 0  # there were no commands to give way to
     assert 2 <= total(reading["proxy_call_seconds"]["data"]) <= 3
 
 

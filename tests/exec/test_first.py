@@ -26,6 +26,8 @@ from tests.serving import Serving
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}
+IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
+LAST_OF_BEST_EFFORT = 2 << 13 | 7
 ATTR = struct.Struct("IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
 GROUPS = Path("/sys/fs/cgroup")
 T = TypeVar("T")
@@ -39,6 +41,11 @@ def turn_of(thread: int) -> int:
     if libc.syscall(number, thread, buffer, ATTR.size, 0) != 0:
         raise OSError(ctypes.get_errno(), "sched_getattr")
     return int(ATTR.unpack(buffer.raw)[5])
+
+
+def io_priority_of(thread: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    return int(libc.syscall(IOPRIO_GET[platform.machine()], 1, thread))
 
 
 def threads_of(pid: int) -> list[int]:
@@ -72,8 +79,8 @@ def until(what: Callable[[], T | None]) -> T:
 
 
 def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
-    """Those ordinary commands wait for take the shortest, scripts the longest; who brings a script its
-    kill does not wait for it."""
+    """Those ordinary commands wait for take the shortest, scripts the longest and read from disks last; who
+    brings a script its kill does not wait for it."""
     job = submit("print('up')\nwhile True: pass")
     until(lambda: job.status().stdout_length)
     usual = turn_of(0)
@@ -86,6 +93,8 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
         assert {turn_of(each) for each in threads[name]} == {usual}, name
     assert turn_of(script) == (10_000_000 if usual else 0) >= usual
     assert turn_of(management) == usual
+    assert io_priority_of(script) == LAST_OF_BEST_EFFORT
+    assert io_priority_of(threads["iosd-worker"][0]) != LAST_OF_BEST_EFFORT
     job.kill()
 
 
