@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "engine/control_request.h"
 #include "engine/engine.h"
 #include "exec/admin.h"
@@ -13,6 +14,7 @@
 #define WORDS_MAX      4096
 #define CHANGED_MAX    16384
 #define POOL_NAME_SIZE 65
+#define PRINCIPAL_SIZE 512
 
 /* ---- what was, what is ----------------------------------------------------------------------- */
 
@@ -209,6 +211,75 @@ void osd_control_do_reload(struct osd_control_request *request)
 	}
 	osd_json_close(&json, ']');
 	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
+}
+
+/* The keys that were asked for, as they are in share. */
+static struct words share_words(const struct osd_control_request *request,
+				const struct osd_principal_share *share)
+{
+	const struct {
+		const char *key;
+		unsigned value;
+	} rows[] = {
+		{"weight", share->weight}, {"queue", share->queue_max}, {"at_once", share->at_once}};
+	struct words words = {.used = 0};
+	char digits[16];
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
+		snprintf(digits, sizeof(digits), "%u", rows[i].value);
+		if (osd_control_find(request, rows[i].key))
+			add_word(&words, rows[i].key, strlen(rows[i].key), digits, strlen(digits));
+	}
+	return words;
+}
+
+/* False: it is answered. */
+static bool read_share(struct osd_control_request *request, struct osd_principal_share *share)
+{
+	struct {
+		const char *key;
+		unsigned *value;
+	} rows[] = {{"weight", &share->weight},
+		    {"queue", &share->queue_max},
+		    {"at_once", &share->at_once}};
+	bool any = false;
+	uint64_t value;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
+		if (!osd_control_find(request, rows[i].key))
+			continue;
+		if (!osd_control_number_of(request, rows[i].key, 0, UINT32_MAX, &value))
+			return false;
+		*rows[i].value = (unsigned)value;
+		any = true;
+	}
+	if (!any)
+		osd_control_fail(request, "bad-value", "nothing is to change");
+	return any;
+}
+
+void osd_control_do_principal(struct osd_control_request *request)
+{
+	struct osd_exec *exec = request->control->targets.exec;
+	char name[PRINCIPAL_SIZE], what[PRINCIPAL_SIZE + 10], message[OSD_ADMIN_MESSAGE_MAX];
+	struct osd_principal_share share;
+	struct words was, is;
+	enum osd_status status;
+
+	if (!osd_control_text_of(request, "name", name, sizeof(name)))
+		return;
+	osd_exec_principal_share(exec, name, &share);
+	was = share_words(request, &share);
+	if (!read_share(request, &share))
+		return;
+	status = osd_exec_principal_set(exec, name, &share, message);
+	if (status != OSD_OK) {
+		fail_as(request, status, message);
+		return;
+	}
+	is = share_words(request, &share);
+	snprintf(what, sizeof(what), "principal %s", name);
+	answer_changed(request, what, &was, &is);
 }
 
 void osd_control_do_shed(struct osd_control_request *request)

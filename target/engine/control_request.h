@@ -44,7 +44,11 @@ void osd_control_fail(struct osd_control_request *request, const char *code, con
 void osd_control_do_workers(struct osd_control_request *request);
 void osd_control_do_pool(struct osd_control_request *request);
 void osd_control_do_recycle(struct osd_control_request *request);
+void osd_control_do_principal(struct osd_control_request *request);
 void osd_control_do_shed(struct osd_control_request *request);
 void osd_control_do_reload(struct osd_control_request *request);
+
+/* control_usage.c */
+void osd_control_do_usage(struct osd_control_request *request);
 
 #endif

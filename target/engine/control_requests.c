@@ -200,11 +200,6 @@ static void answer_watch(struct osd_control_request *request)
 	answer_ok(request);
 }
 
-static void answer_not_yet(struct osd_control_request *request)
-{
-	osd_control_fail(request, "failed", "not supported yet");
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct osd_control_row rows[] = {
@@ -214,8 +209,8 @@ static const struct osd_control_row rows[] = {
 	{OSD_CONTROL_WORKERS, "WORKERS", "count", true, osd_control_do_workers},
 	{OSD_CONTROL_POOL, "POOL", NULL, true, osd_control_do_pool},
 	{OSD_CONTROL_RECYCLE, "RECYCLE", "name", true, osd_control_do_recycle},
-	{OSD_CONTROL_PRINCIPAL, "PRINCIPAL", "name weight queue at_once", true, answer_not_yet},
-	{OSD_CONTROL_USAGE, "USAGE", "after", false, answer_not_yet},
+	{OSD_CONTROL_PRINCIPAL, "PRINCIPAL", "name weight queue at_once", true, osd_control_do_principal},
+	{OSD_CONTROL_USAGE, "USAGE", "after", false, osd_control_do_usage},
 	{OSD_CONTROL_SHED, "SHED", "on", true, osd_control_do_shed},
 	{OSD_CONTROL_RELOAD, "RELOAD", "", true, osd_control_do_reload},
 };

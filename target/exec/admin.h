@@ -49,7 +49,10 @@ struct osd_principal_share {
 	unsigned queue_max; /* jobs waiting in a pool; 0: the configured default */
 	unsigned at_once;   /* jobs running in a pool; 0: no cap */
 };
-/* In all pools. */
+/* What was set of it; of one of whom nothing was: weight 1, zeroed. */
+void osd_exec_principal_share(struct osd_exec *exec, const char *name,
+			      struct osd_principal_share *ret_share);
+/* In all pools.  OSD_E_PARAM_FIELD; OSD_E_NO_MEMORY. */
 enum osd_status osd_exec_principal_set(struct osd_exec *exec, const char *name,
 				       const struct osd_principal_share *share,
 				       char message[OSD_ADMIN_MESSAGE_MAX]);

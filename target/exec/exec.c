@@ -139,6 +139,7 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	if (!exec)
 		return OSD_E_NO_MEMORY;
 	exec->monitor_usec = OSD_NEVER;
+	exec->opened_usec = osd_monotonic_usec();
 	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
 		exec->output_wake = -1;
 	init_locks(exec);
@@ -210,6 +211,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_after_release(&exec->after);
 	osd_job_table_release(&exec->table);
 	osd_pools_close(exec);
+	osd_principals_release(&exec->principals);
 	osd_closep(&exec->monitor_epoll);
 	osd_closep(&exec->monitor_wake);
 	osd_closep(&exec->output_epoll);

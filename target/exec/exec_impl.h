@@ -23,6 +23,7 @@
 #include "exec/job_record.h"
 #include "exec/job_table.h"
 #include "exec/pool.h"
+#include "exec/principals.h"
 #include "exec/sandbox.h"
 
 struct osd_run;
@@ -103,6 +104,8 @@ struct osd_exec {
 	struct osd_objects *objects;   /* constant */
 	struct osd_pool *pools;	       /* the first is `default` (pool.h) */
 	uint64_t budget_bytes;	       /* memory of all jobs together; 0: not declared */
+	struct osd_principals principals;
+	uint64_t opened_usec; /* monotonic, constant */
 	bool shedding;		       /* new jobs are refused (admin.h) */
 	uint64_t refused[OSD_REFUSAL_COUNT];
 	uint64_t retried[OSD_JOB_REASON_COUNT]; /* by row of the reason */

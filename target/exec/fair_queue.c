@@ -18,8 +18,9 @@ struct osd_fair_principal {
 	size_t count, capacity;
 	size_t queued_places; /* of entries in the heap */
 	size_t place_count, holders; /* holders: entries that have a place, or had and keep it */
-	unsigned weight;
-	bool kept; /* a weight was set: survives without places */
+	size_t running;
+	struct osd_fair_share share;
+	bool kept; /* a share was set: survives without jobs */
 	uint64_t virtual_time;
 	char name[];
 };
@@ -53,7 +54,7 @@ void osd_fair_queue_release(struct osd_fair_queue *queue)
 	*queue = (struct osd_fair_queue){0};
 }
 
-static struct osd_fair_principal **find_link(struct osd_fair_queue *queue, const char *name)
+static struct osd_fair_principal **find_link(const struct osd_fair_queue *queue, const char *name)
 {
 	uint32_t hash = 2166136261u; /* FNV-1a */
 	struct osd_fair_principal **link;
@@ -77,14 +78,14 @@ static struct osd_fair_principal *get_principal(struct osd_fair_queue *queue, co
 	if (!*link)
 		return NULL;
 	memcpy((*link)->name, name, size);
-	(*link)->weight = 1;
+	(*link)->share.weight = 1;
 	(*link)->virtual_time = queue->virtual_time;
 	return *link;
 }
 
 static void forget_if_idle(struct osd_fair_queue *queue, struct osd_fair_principal *principal)
 {
-	if (principal->holders > 0 || principal->kept)
+	if (principal->holders > 0 || principal->running > 0 || principal->kept)
 		return;
 	*find_link(queue, principal->name) = principal->next_in_bucket;
 	principal_free(principal);
@@ -94,6 +95,13 @@ static void forget_if_idle(struct osd_fair_queue *queue, struct osd_fair_princip
 static bool fits(size_t taken, size_t count, size_t most)
 {
 	return taken <= most && count <= most - taken;
+}
+
+static size_t place_max(const struct osd_fair_queue *queue,
+			const struct osd_fair_principal *principal)
+{
+	return principal && principal->share.place_max ? principal->share.place_max
+						       : queue->principal_place_max;
 }
 
 enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *name, size_t count,
@@ -106,7 +114,7 @@ enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char 
 	principal = get_principal(queue, name);
 	if (!principal)
 		return OSD_E_NO_MEMORY;
-	if (!force && !fits(principal->place_count, count, queue->principal_place_max)) {
+	if (!force && !fits(principal->place_count, count, place_max(queue, principal))) {
 		forget_if_idle(queue, principal);
 		return OSD_E_BUSY;
 	}
@@ -151,10 +159,16 @@ void osd_fair_queue_drop_place(struct osd_fair_queue *queue, struct osd_fair_ent
 
 /* ---- the heap of one principal --------------------------------------------------------------- */
 
+/* Priority with what its age adds to it, but for what the clock adds to all alike. */
+static int64_t rank(const struct osd_fair_entry *entry)
+{
+	return entry->priority * (int64_t)OSD_FAIR_AGE_USEC - (int64_t)entry->accepted_usec;
+}
+
 static bool before(const struct osd_fair_entry *a, const struct osd_fair_entry *b)
 {
-	if (a->priority != b->priority)
-		return a->priority > b->priority;
+	if (rank(a) != rank(b))
+		return rank(a) > rank(b);
 	return a->sequence < b->sequence;
 }
 
@@ -290,13 +304,24 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 		deactivate(principal);
 }
 
+static bool may_start(const struct osd_fair_principal *principal)
+{
+	return !principal->share.at_once || principal->running < principal->share.at_once;
+}
+
+static bool goes_before(const struct osd_fair_principal *a, const struct osd_fair_principal *b)
+{
+	if (a->virtual_time != b->virtual_time)
+		return a->virtual_time < b->virtual_time;
+	return before(a->heap[0], b->heap[0]);
+}
+
 static struct osd_fair_principal *next_principal(const struct osd_fair_queue *queue)
 {
-	struct osd_fair_principal *next = queue->active;
+	struct osd_fair_principal *next = NULL;
 
-	for (struct osd_fair_principal *p = next; p; p = p->next_active)
-		if (p->virtual_time < next->virtual_time ||
-		    (p->virtual_time == next->virtual_time && before(p->heap[0], next->heap[0])))
+	for (struct osd_fair_principal *p = queue->active; p; p = p->next_active)
+		if (may_start(p) && (!next || goes_before(p, next)))
 			next = p;
 	return next;
 }
@@ -317,25 +342,74 @@ struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
 		return NULL;
 	entry = next->heap[0];
 	queue->virtual_time = OSD_MAX(queue->virtual_time, next->virtual_time);
-	next->virtual_time += STEP / next->weight;
+	next->virtual_time += STEP / next->share.weight;
 	osd_fair_queue_drop(queue, entry);
 	return entry;
 }
 
-enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *name,
-					  unsigned weight)
-{
-	struct osd_fair_principal *principal;
+/* ---- those that run, and shares -------------------------------------------------------------- */
 
-	if (weight < 1 || weight > 1000)
-		return OSD_E_PARAM_FIELD;
-	principal = get_principal(queue, name);
+bool osd_fair_queue_may_start(const struct osd_fair_queue *queue, const char *name)
+{
+	const struct osd_fair_principal *principal = *find_link(queue, name);
+
+	return !principal || may_start(principal);
+}
+
+struct osd_fair_principal *osd_fair_queue_started(struct osd_fair_queue *queue, const char *name)
+{
+	struct osd_fair_principal *principal = get_principal(queue, name);
+
+	if (principal)
+		principal->running++;
+	return principal;
+}
+
+void osd_fair_queue_ended(struct osd_fair_queue *queue, struct osd_fair_principal *principal)
+{
+	if (!principal)
+		return;
+	principal->running--;
+	forget_if_idle(queue, principal);
+}
+
+enum osd_status osd_fair_queue_set_share(struct osd_fair_queue *queue, const char *name,
+					 struct osd_fair_share share)
+{
+	struct osd_fair_principal *principal = get_principal(queue, name);
+
 	if (!principal)
 		return OSD_E_NO_MEMORY;
-	principal->weight = weight;
-	principal->kept = weight != 1;
+	principal->share = share;
+	principal->kept = share.weight != 1 || share.place_max || share.at_once;
 	forget_if_idle(queue, principal);
 	return OSD_OK;
+}
+
+size_t osd_fair_queue_runnable(const struct osd_fair_queue *queue)
+{
+	size_t count = 0;
+
+	for (const struct osd_fair_principal *p = queue->active; p; p = p->next_active)
+		if (!p->share.at_once)
+			count += p->count;
+		else if (p->running < p->share.at_once)
+			count += OSD_MIN(p->count, p->share.at_once - p->running);
+	return count;
+}
+
+size_t osd_fair_queue_place_max(const struct osd_fair_queue *queue, const char *name)
+{
+	return place_max(queue, *find_link(queue, name));
+}
+
+void osd_fair_queue_count(const struct osd_fair_queue *queue, const char *name, size_t *ret_places,
+			  size_t *ret_running)
+{
+	const struct osd_fair_principal *principal = *find_link(queue, name);
+
+	*ret_places = principal ? principal->place_count : 0;
+	*ret_running = principal ? principal->running : 0;
 }
 
 size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd_fair_entry *entry)

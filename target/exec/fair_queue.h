@@ -3,12 +3,16 @@
  * principal by priority, then by order of acceptance.  Pure: no locks, no I/O, no clock; the caller
  * serialises.
  *
+ * A job that waits gains a point of priority every OSD_FAIR_AGE_USEC, so that no priority keeps
+ * another waiting for ever.  As all gain at the same pace, who is before whom never changes.
+ *
  * Each principal has a virtual time, advanced by 1/weight for every job taken; the principal that
  * is furthest behind goes next.  One that comes back after a pause starts at the present virtual
  * time: being idle earns no credit.
  *
  * Places (osd_fair_queue_reserve) are counted apart from entries, since a job has its place from
- * acceptance to its start, held or waiting for another attempt as well. */
+ * acceptance to its start, held or waiting for another attempt as well.  Jobs that run are counted
+ * (osd_fair_queue_started), since a principal may have a cap on them. */
 #ifndef OSD_EXEC_FAIR_QUEUE_H
 #define OSD_EXEC_FAIR_QUEUE_H
 
@@ -18,10 +22,13 @@
 
 #include "base/status.h"
 
+#define OSD_FAIR_AGE_USEC UINT64_C(10000000)
+
 struct osd_fair_principal;
 
 struct osd_fair_entry {
 	int16_t priority;		      /* higher first */
+	uint64_t accepted_usec; /* it ages from then on; not earlier than a lower sequence's */
 	uint64_t sequence;		      /* lower first */
 	struct osd_fair_principal *principal; /* set by reserve */
 	size_t places;			      /* that it has */
@@ -59,18 +66,37 @@ enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t co
 
 /* The entry has a place, priority and sequence.  OSD_E_NO_MEMORY leaves it out. */
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
-/* The entry that pop would yield; NULL when none. */
+/* The entry that pop would yield; NULL when none, or those there are may not start. */
 struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue);
 /* The next entry, no longer queued, its place kept; NULL when none. */
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);
 /* Takes an entry out from anywhere (held, cancelled); nothing when it is not queued. */
 void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 
-/* Weight of a principal, 1..1000, from now on; OSD_E_NO_MEMORY. */
-enum osd_status osd_fair_queue_set_weight(struct osd_fair_queue *queue, const char *principal,
-					  unsigned weight);
+/* May another job of this principal start, and one has or has ended.  started: NULL: no memory, it is
+ * not counted; else for ended, which takes NULL. */
+bool osd_fair_queue_may_start(const struct osd_fair_queue *queue, const char *principal);
+struct osd_fair_principal *osd_fair_queue_started(struct osd_fair_queue *queue,
+						  const char *principal);
+void osd_fair_queue_ended(struct osd_fair_queue *queue, struct osd_fair_principal *principal);
+
+/* What a principal has from now on; zeroed but for a weight of 1: as any. */
+struct osd_fair_share {
+	unsigned weight;  /* 1..1000 */
+	size_t place_max; /* 0: the queue's */
+	size_t at_once;   /* jobs that run; 0: no cap */
+};
+/* OSD_E_NO_MEMORY. */
+enum osd_status osd_fair_queue_set_share(struct osd_fair_queue *queue, const char *principal,
+					 struct osd_fair_share share);
+/* Places a principal may have, and has; how many of its jobs run. */
+size_t osd_fair_queue_place_max(const struct osd_fair_queue *queue, const char *principal);
+void osd_fair_queue_count(const struct osd_fair_queue *queue, const char *principal,
+			  size_t *ret_places, size_t *ret_running);
 /* since of the entry that has waited longest; UINT64_MAX where there is none. */
 uint64_t osd_fair_queue_oldest(const struct osd_fair_queue *queue);
+/* Entries that may start as far as their principals' caps go. */
+size_t osd_fair_queue_runnable(const struct osd_fair_queue *queue);
 /* How many jobs are likely taken before this one; exact for a single principal. */
 size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd_fair_entry *entry);
 

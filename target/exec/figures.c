@@ -16,6 +16,7 @@ void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)
 
 	exec->accepted += count;
 	job->pool->figures.arrived += count;
+	osd_principal_accepted(exec, job->record.principal, count);
 }
 
 void osd_figures_started(const struct osd_job *job)
@@ -48,6 +49,7 @@ void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 	exec->finished++;
 	exec->lost += record->state == OSD_STATE_SANDBOX_LOST;
 	figures->ended++;
+	osd_principal_ended(exec, record);
 	figures->finished[osd_job_reason_row(record->reason)]++;
 	figures->cpu_usec += record->cpu_user_usec + record->cpu_system_usec;
 	if (record->attempt)

@@ -51,7 +51,7 @@ static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, 
 		.serving = pool->serving,
 		.active = pool->active,
 		.busy = pool->busy,
-		.queued = pool->queue.entry_count,
+		.queued = osd_fair_queue_runnable(&pool->queue),
 		.places = pool->queue.place_count,
 		.oldest_usec = now > since ? now - since : 0,
 	};
@@ -67,7 +67,7 @@ bool osd_exec_jobs_wait(struct osd_exec *exec)
 	pthread_mutex_lock(&exec->lock);
 	for (const struct osd_pool *pool = exec->pools; pool && !wait; pool = pool->next)
 		wait = pool->serving && pool->mode != OSD_POOL_PAUSED &&
-		       pool->queue.entry_count > 0;
+		       osd_fair_queue_runnable(&pool->queue) > 0;
 	pthread_mutex_unlock(&exec->lock);
 	return wait;
 }

@@ -20,6 +20,7 @@ struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_p
 	job->pool = pool;
 	job->references = 1;
 	job->accepted_usec = job->entry.since = osd_monotonic_usec();
+	job->entry.accepted_usec = pool->exec->opened_usec; /* later for what is accepted now */
 	job->entry.priority = record->priority;
 	job->entry.sequence = record->sequence;
 	return job;

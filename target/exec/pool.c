@@ -39,6 +39,11 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 	}
 	pool->exec = exec;
 	snprintf(pool->config.name, sizeof(pool->config.name), "%s", name);
+	if (!osd_principals_enter(exec, pool)) {
+		osd_fair_queue_release(&pool->queue);
+		free(pool);
+		return NULL;
+	}
 	pthread_cond_init(&pool->work, NULL);
 	be_gone(pool);
 	*end = pool;
@@ -149,14 +154,16 @@ void osd_pool_has_work(struct osd_pool *pool)
 		config->jobs_wait(config->context);
 }
 
-void osd_pool_occupy(struct osd_pool *pool)
+struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal)
 {
 	pool->busy++;
 	pool->used_usec = osd_monotonic_usec();
+	return osd_fair_queue_started(&pool->queue, principal);
 }
 
-void osd_pool_vacate(struct osd_pool *pool)
+void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal)
 {
+	osd_fair_queue_ended(&pool->queue, principal);
 	pool->busy--;
 	pool->used_usec = osd_monotonic_usec();
 	if (pool->leaving)

@@ -137,9 +137,9 @@ struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_
 bool osd_pool_starts(const struct osd_pool *pool);
 /* A job has come to its queue: wakes a proxy, and whoever watches when there is no slot for it. */
 void osd_pool_has_work(struct osd_pool *pool);
-/* A slot is taken, or free again. */
-void osd_pool_occupy(struct osd_pool *pool);
-void osd_pool_vacate(struct osd_pool *pool);
+/* A slot is taken by a job of this principal; for vacate, when it is free again. */
+struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal);
+void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal);
 /* After its config has changed, or at first. */
 void osd_pool_settle(struct osd_pool *pool);
 /* What follows from what it is configured as and what iosd-sandboxd has told of it. */

@@ -345,14 +345,14 @@ static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 }
 
 /* exec->lock held. */
-static struct osd_job *take_job(struct osd_pool *pool)
+static struct osd_job *take_job(struct osd_pool *pool, struct osd_fair_principal **ret_occupant)
 {
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
 	struct osd_job *job = osd_container_of(entry, struct osd_job, entry);
 
 	job = osd_job_ref(job->array ? osd_array_take(pool->exec, job) : job);
 	osd_exec_unplace(job);
-	osd_pool_occupy(pool);
+	*ret_occupant = osd_pool_occupy(pool, job->record.principal);
 	memcpy(job->record.set, pool->config.set, sizeof(job->record.set));
 	job->started_usec = osd_monotonic_usec();
 	job->record.attempt++;
@@ -367,6 +367,7 @@ bool osd_proxy_work(struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 	struct osd_run *started = osd_start_take(pool);
+	struct osd_fair_principal *occupant = started ? started->occupant : NULL;
 	struct osd_sandbox *sandbox = NULL;
 	struct osd_job *job = NULL;
 	bool again = false;
@@ -374,7 +375,7 @@ bool osd_proxy_work(struct osd_pool *pool)
 	if (!started)
 		sandbox = take_sandbox(pool, &again);
 	if (sandbox)
-		job = take_job(pool);
+		job = take_job(pool, &occupant);
 	if (!started && !job)
 		return again;
 	pthread_mutex_unlock(&exec->lock);
@@ -383,6 +384,6 @@ bool osd_proxy_work(struct osd_pool *pool)
 	else
 		run_job(exec, job, sandbox);
 	pthread_mutex_lock(&exec->lock);
-	osd_pool_vacate(pool);
+	osd_pool_vacate(pool, occupant);
 	return true;
 }

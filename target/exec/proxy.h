@@ -20,6 +20,7 @@ struct osd_run {
 	bool unasked;		      /* nobody had asked it to end when it did */
 	uint32_t call_seen;	      /* the call line before the job was handed over */
 	struct osd_run *next_started; /* exec->lock; of its pool's */
+	struct osd_fair_principal *occupant; /* started: whose job has the slot */
 	bool not_sent;		      /* started, but its sandbox did not take the job */
 	bool unheard;		      /* iosd-sandboxd did not answer: no attempt of the job's */
 };

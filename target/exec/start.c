@@ -48,7 +48,8 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 	struct osd_run *run;
 
 	if (record->state != OSD_STATE_QUEUED || job->after || job->array || !job->content ||
-	    pool->queue.entry_count > 0 || !osd_pool_starts(pool))
+	    osd_fair_queue_peek(&pool->queue) || !osd_pool_starts(pool) ||
+	    !osd_fair_queue_may_start(&pool->queue, record->principal))
 		return NULL;
 	sandbox = take_fitting(exec, job);
 	if (!sandbox)
@@ -60,7 +61,7 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 		osd_pool_give_back(exec, sandbox, false);
 	if (!run)
 		return NULL;
-	osd_pool_occupy(pool);
+	run->occupant = osd_pool_occupy(pool, record->principal);
 	fill_started(record, pool);
 	return run;
 }
@@ -69,7 +70,7 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 
-	osd_pool_vacate(pool);
+	osd_pool_vacate(pool, run->occupant);
 	if (run->sandbox->principal)
 		osd_pool_keep_on(exec, run->sandbox);
 	else

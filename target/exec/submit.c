@@ -52,19 +52,22 @@ static uint32_t member_count(const struct osd_exec_params *params)
 }
 
 /* exec->lock held.  A longer array would be BUSY for ever. */
-static bool may_fit(const struct osd_pool *pool, const struct osd_exec_params *params)
+static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submission *submission)
 {
-	return member_count(params) <=
-	       OSD_MIN(pool->exec->config.queue_principal, (size_t)pool->config.queue_max);
+	return member_count(submission->params) <=
+	       OSD_MIN(osd_fair_queue_place_max(&pool->queue, submission->principal),
+		       (size_t)pool->config.queue_max);
 }
 
-static struct osd_pool *find_pool(struct osd_exec *exec, const struct osd_exec_params *params)
+static struct osd_pool *find_pool(struct osd_exec *exec,
+				  const struct osd_exec_submission *submission)
 {
+	const struct osd_exec_text *name = &submission->params->pool;
 	struct osd_pool *pool;
 
 	pthread_mutex_lock(&exec->lock);
-	pool = osd_pool_find_named(exec, params->pool.bytes, params->pool.length);
-	if (pool && !may_fit(pool, params))
+	pool = osd_pool_find_named(exec, name->bytes, name->length);
+	if (pool && !may_fit(pool, submission))
 		pool = NULL;
 	pthread_mutex_unlock(&exec->lock);
 	return pool;
@@ -371,6 +374,7 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 		return status;
 	}
 	acceptance->record.sequence = job->entry.sequence = exec->next_sequence;
+	job->entry.accepted_usec = osd_monotonic_usec();
 	exec->next_sequence += 1 + members;
 	job->entry.priority = acceptance->record.priority;
 	acceptance->run = osd_start_claim(job, &acceptance->record);
@@ -470,8 +474,10 @@ static void take_back(struct osd_exec *exec, struct acceptance *acceptance, stru
 {
 	pthread_mutex_lock(&exec->lock);
 	exec->accepting--;
-	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT)
+	if (busy && acceptance->refusal != OSD_REFUSAL_COUNT) {
 		exec->refused[acceptance->refusal]++;
+		osd_principal_refused(exec, acceptance->record.principal);
+	}
 	if (acceptance->run)
 		osd_start_give_back(acceptance->run, job->pool);
 	osd_after_drop(exec, job);
@@ -534,7 +540,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;
-	acceptance.pool = find_pool(exec, submission->params);
+	acceptance.pool = find_pool(exec, submission);
 	status = acceptance.pool ? fill_record(&acceptance) : OSD_E_CDB_FIELD;
 	if (status != OSD_OK)
 		return status;

@@ -291,7 +291,7 @@ static void test_reload(void)
 	CHECK(osd_pool_find_any(exec, "c")->gone);
 	pthread_mutex_lock(&exec->lock);
 	while (b->busy > 0)
-		osd_pool_vacate(b);
+		osd_pool_vacate(b, NULL);
 	pthread_mutex_unlock(&exec->lock);
 	await_threads(b, 0); /* the monitor has seen it */
 	CHECK(b->gone && !b->leaving);

@@ -72,8 +72,7 @@ static void test_weights(void)
 	size_t heavy = 0;
 
 	start(100, 100);
-	CHECK(osd_fair_queue_set_weight(&queue, "heavy", 3) == OSD_OK);
-	CHECK(osd_fair_queue_set_weight(&queue, "heavy", 0) == OSD_E_PARAM_FIELD);
+	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){3, 0, 0}) == OSD_OK);
 	for (size_t i = 0; i < 60; i++)
 		push(i, i % 2 ? "heavy" : "light", 0);
 	for (size_t i = 0; i < 20; i++)
@@ -81,6 +80,49 @@ static void test_weights(void)
 	CHECK(heavy == 15);
 	while (queue.entry_count)
 		pop();
+	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){1, 0, 0}) == OSD_OK);
+	finish();
+}
+
+/* Ten seconds make up for one point, and not for more. */
+static void test_age(void)
+{
+	start(100, 100);
+	entries[0].accepted_usec = 0;
+	entries[1].accepted_usec = OSD_FAIR_AGE_USEC - 1;
+	entries[2].accepted_usec = OSD_FAIR_AGE_USEC;
+	entries[3].accepted_usec = 200 * OSD_FAIR_AGE_USEC + 1;
+	push(3, "a", 100);
+	push(0, "a", -100);
+	push(1, "a", -99);
+	push(2, "a", -99);
+	CHECK(pop() == 1 && pop() == 0 && pop() == 2 && pop() == 3);
+	finish();
+}
+
+static void test_at_once(void)
+{
+	struct osd_fair_principal *running[2];
+
+	start(100, 100);
+	CHECK(osd_fair_queue_set_share(&queue, "a", (struct osd_fair_share){1, 0, 2}) == OSD_OK);
+	for (size_t i = 0; i < 4; i++)
+		push(i, "a", 0);
+	push(4, "b", -5);
+	for (size_t i = 0; i < 2; i++)
+		running[i] = osd_fair_queue_started(&queue, "a");
+	CHECK(!osd_fair_queue_may_start(&queue, "a") && osd_fair_queue_may_start(&queue, "b"));
+	CHECK(osd_fair_queue_runnable(&queue) == 1 && pop() == 4);
+	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue) && !osd_fair_queue_pop(&queue));
+	osd_fair_queue_ended(&queue, running[0]);
+	CHECK(pop() == 0);
+	running[0] = osd_fair_queue_started(&queue, "a");
+	CHECK(!osd_fair_queue_peek(&queue));
+	CHECK(osd_fair_queue_set_share(&queue, "a", (struct osd_fair_share){1, 0, 0}) == OSD_OK);
+	while (queue.entry_count)
+		pop();
+	for (size_t i = 0; i < 2; i++)
+		osd_fair_queue_ended(&queue, running[i]);
 	finish();
 }
 
@@ -94,6 +136,11 @@ static void test_caps(void)
 	CHECK(osd_fair_queue_reserve(&queue, "c", 1, false, &entries[4]) == OSD_E_BUSY);
 	CHECK(osd_fair_queue_reserve(&queue, "c", 1, true, &entries[4]) == OSD_OK);
 	osd_fair_queue_unreserve(&queue, &entries[4]);
+	CHECK(osd_fair_queue_set_share(&queue, "c", (struct osd_fair_share){1, 1, 0}) == OSD_OK);
+	CHECK(osd_fair_queue_place_max(&queue, "c") == 1 &&
+	      osd_fair_queue_place_max(&queue, "d") == 2);
+	queue.place_max = 5;
+	CHECK(osd_fair_queue_reserve(&queue, "c", 2, false, &entries[4]) == OSD_E_BUSY);
 	while (queue.entry_count)
 		pop();
 	finish();
@@ -158,6 +205,8 @@ int main(void)
 	test_order_inside_a_principal();
 	test_one_job_is_not_stuck_behind_many();
 	test_weights();
+	test_age();
+	test_at_once();
 	test_caps();
 	test_drop_and_hold();
 	return 0;

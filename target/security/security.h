@@ -29,7 +29,7 @@ enum osd_status osd_security_check(const struct osd_capability *capability,
 
 /* Who a job belongs to (design D16).  verified: the name was proven by CHAP.  key is what queues
  * count by: the verified name, else the source address, so that made-up initiator names share
- * one allowance. */
+ * one allowance.  tgtd tells the module addresses (shim/tgt_peer.c), and no CHAP names. */
 struct osd_principal {
 	bool verified;
 	char name[OSD_PRINCIPAL_MAX]; /* for people: "chap:NAME" or "unverified:INITIATOR NAME" */

@@ -258,7 +258,8 @@ static void tune_malloc(void)
 static bool symbols_resolve(void)
 {
 	return target_cmd_io_done && tgt_event_add && tgt_event_del && alloc_vpd &&
-	       iscsi_transportid;
+	       iscsi_transportid && concat_buf_init && concat_buf_finish &&
+	       concat_buf_release && iscsi_target_show;
 }
 
 static void register_once(void)

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "shim/tgt_abi.h"
 
+#define SHIM_ADDRESS_SIZE 64
 #define SHIM_CDB_MAX 260 /* the longest CDB tgtd passes on */
 
 /* One logical unit of ours.  Found by tgtd's lu pointer: nothing of ours lives in tgtd's memory. */
@@ -23,6 +24,7 @@ struct shim_lu {
 	struct shim_completions *completions; /* NULL until bs_open */
 	struct shim_command *free_commands;
 	unsigned free_count;
+	int target; /* tgtd's number of its target, once it was needed; else 0 */
 };
 
 /* One command between bs_cmd_submit and target_cmd_io_done. */
@@ -35,7 +37,11 @@ struct shim_command {
 	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[256];
+	char address[SHIM_ADDRESS_SIZE];
 };
+
+/* tgt_peer.c: the address of the other end of a session, as of the last second; "": not known. */
+void shim_peer_address(struct shim_lu *lu, uint64_t session, char address[SHIM_ADDRESS_SIZE]);
 
 /* tgt_cmd.c */
 /* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with

@@ -164,6 +164,16 @@ _Static_assert(sizeof(struct tgt_cmd) == 480, "scsi_cmd");
 
 #undef PIN
 
+struct tgt_text { /* concat_buf */
+	void *stream;
+	int error, used;
+	char *text; /* once it is finished */
+	size_t size;
+};
+_Static_assert(sizeof(struct tgt_text) == 32, "tgt_text");
+
+#define TGT_SHOW_CONNECTIONS 6 /* MODE_CONNECTION */
+
 /* What tgtd exports.  Weak: the module checks all of them before it registers, and says what is
  * missing instead of failing to load. */
 #define TGT_IMPORT __attribute__((weak, visibility("default")))
@@ -174,5 +184,10 @@ TGT_IMPORT int tgt_event_add(int fd, int events, void (*handler)(int fd, int eve
 TGT_IMPORT void tgt_event_del(int fd);
 TGT_IMPORT struct tgt_vpd *alloc_vpd(uint16_t size);
 TGT_IMPORT int iscsi_transportid(int tid, uint64_t itn_id, char *buffer, int size);
+TGT_IMPORT void concat_buf_init(struct tgt_text *text);
+TGT_IMPORT int concat_buf_finish(struct tgt_text *text);
+TGT_IMPORT void concat_buf_release(struct tgt_text *text);
+TGT_IMPORT int iscsi_target_show(int mode, int tid, uint64_t session, uint32_t connection,
+				 uint64_t lun, struct tgt_text *text);
 
 #endif

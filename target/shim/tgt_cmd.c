@@ -131,6 +131,9 @@ static void fill_request(struct shim_command *command)
 
 	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
 	find_initiator_name(command);
+	command->address[0] = '\0';
+	if (service_action_of(command) == OSD_SA_EXEC) /* whose job it is */
+		shim_peer_address(command->lu, cmd->cmd_itn_id, command->address);
 	request->cdb = command->cdb;
 	request->cdb_length = (size_t)cmd->scb_len;
 	request->data_out = writes ? (const uint8_t *)(uintptr_t)cmd->out_sdb.buffer : NULL;
@@ -138,7 +141,9 @@ static void fill_request(struct shim_command *command)
 	request->data_in = reads ? (uint8_t *)(uintptr_t)cmd->in_sdb.buffer : NULL;
 	request->data_in_capacity = reads ? cmd->in_sdb.length : 0;
 	request->nexus = (struct osd_nexus){
-		.id = cmd->cmd_itn_id, .initiator_name = command->initiator_name, .address = ""};
+		.id = cmd->cmd_itn_id,
+		.initiator_name = command->initiator_name,
+		.address = command->address};
 	request->task_tag = osd_get_be((const uint8_t *)&tag, sizeof(tag));
 	request->lun = (uint16_t)command->lu->lu->lun;
 	request->aborted = false;

@@ -23,6 +23,7 @@ THEIRS = {
     "tgt_lu": "scsi_lu",
     "tgt_data_buffer": "scsi_data_buffer",
     "tgt_cmd": "scsi_cmd",
+    "tgt_text": "concat_buf",
 }
 MEMBERS = {
     ("tgt_vpd", "update"): "vpd_update",
@@ -42,7 +43,8 @@ def _asserts() -> list[str]:
     text = HEADER.read_text(encoding="utf-8")
     pins = re.findall(r"^PIN\((\w+), (\w+), (\d+)\);", text, re.MULTILINE)
     sizes = re.findall(r"sizeof\(struct (\w+)\) == (\d+)", text)
-    assert len(pins) > 30
+    shown = re.search(r"TGT_SHOW_CONNECTIONS (\d+)", text)
+    assert len(pins) > 30 and shown
     assert len(sizes) >= 4
     return [
         f"_Static_assert(__builtin_offsetof(struct {THEIRS[struct]}, "
@@ -51,12 +53,14 @@ def _asserts() -> list[str]:
     ] + [
         f'_Static_assert(sizeof(struct {THEIRS[struct]}) == {size}, "{struct}");'
         for struct, size in sizes
-    ]
+    ] + [f"_Static_assert(MODE_CONNECTION == {shown[1]}, {chr(34)}mode{chr(34)});"]
 
 
 def test_layout_is_tgts(tmp_path: Path) -> None:
     headers = _tgt_headers()
-    includes = ["<stddef.h>", "<inttypes.h>", "<sys/epoll.h>", '"list.h"', '"tgtd.h"']
+    includes = ["<errno.h>", "<stddef.h>", "<stdint.h>", "<stdio.h>", "<stdlib.h>", "<string.h>"]
+    includes += ["<inttypes.h>", "<limits.h>", "<sys/epoll.h>", '"list.h"', '"tgtd.h"', '"util.h"']
+    includes += ['"tgtadm.h"']
     source = tmp_path / "layout.c"
     source.write_text("".join(f"#include {name}\n" for name in includes) + "\n".join(_asserts()))
     done = subprocess.run(

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two users of one pool (reliability 34, 35), told apart by their addresses.  What a user waits for is
+counted in jobs of the other, by the order in which they ran, and in no seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import pyosd
+from pyosd import JobState
+from pyosd.jobs import Job
+from pyosd.types import ref
+from scheduler.admin import places
+from scheduler.messages import Type
+from tests.conftest import unavailable
+from tests.control.peer import Peer, wait_for
+from tests.relay import from_address
+from tests.serving import Serving, sandboxes_missing
+
+WAIT_S = 60.0
+MANY = 1000
+SLOTS = 2
+A, B = "addr:127.0.0.2", "addr:127.0.0.3"
+SLEEP = "import time\nwhile True: time.sleep(0.01)"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    if why := sandboxes_missing():
+        unavailable("sandbox", why)
+    allow = ("--allow", "127.0.0.1", "--allow", "127.0.0.2", "--allow", "127.0.0.3")
+    with Serving("--isolation", "best", "--slots", str(SLOTS), *allow, "--pool", "one:max=1") as it:
+        yield it
+
+
+@pytest.fixture
+def control(served: Serving) -> Iterator[Peer]:
+    found = {place["pid"]: place for place in places.running(places.TARGET)}
+    with Peer(found[served.process.pid]["control"]) as peer:
+        yield peer
+        for name in (A, B):
+            peer.ask(Type.PRINCIPAL, name=name, weight=1, queue=0, at_once=0)
+        for pool in ("default", "one"):
+            peer.ask(Type.POOL, name=pool, mode="running")
+
+
+@pytest.fixture
+def users(served: Serving) -> Iterator[tuple[pyosd.Target, pyosd.Target]]:
+    with (
+        from_address(served.url, A.removeprefix("addr:")) as first,
+        from_address(served.url, B.removeprefix("addr:")) as second,
+        pyosd.connect(first) as a,
+        pyosd.connect(second) as b,
+    ):
+        yield a, b
+
+
+class Diary:
+    """An object to which jobs append whose they are, in the order in which they run."""
+
+    def __init__(self, target: pyosd.Target) -> None:
+        self.target = target
+        self.object = target.create(target.create_partition())
+        self.zone = ref(self.object.partition_id)
+
+    def submit(self, user: pyosd.Target, name: str, count: int = 1, **options: object) -> list[Job]:
+        script = (
+            f"import osd\nosd.userobject({self.object.partition_id:#x}, "
+            f"{self.object.object_id:#x}).data.append('{name}')"
+        )
+        return [user.exec(script, zone=self.zone, **options) for _ in range(count)]
+
+    def read(self) -> str:
+        return bytes(self.target.read(self.object, 0, 1 << 16)).decode()
+
+
+def usage(control: Peer) -> dict[str, dict[str, object]]:
+    found = control.ask(Type.USAGE)
+    assert not found["more"]
+    return {row["name"]: row for row in found["principals"]}
+
+
+def test_one_job_beside_a_thousand(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
+    """B's only job starts as soon as each slot has ended the job it was at: whether all of A's came
+    before it, or some of them have run already."""
+    a, b = users
+    diary = Diary(a)
+    control.ask(Type.POOL, name="default", mode="paused")
+    diary.submit(a, "a", MANY)
+    for round_ in range(2):
+        ran = len(diary.read())
+        (mine,) = diary.submit(b, "b")
+        assert usage(control)[A]["queued"] == MANY - ran + round_
+        assert mine.status().reason == 115
+        control.ask(Type.POOL, name="default", mode="running")
+        assert mine.wait(WAIT_S).state is JobState.COMPLETED
+        order = diary.read()[ran:]
+        assert order.index("b") <= SLOTS, order
+        control.ask(Type.POOL, name="default", mode="paused")
+        wait_for(lambda: usage(control)[A]["running"] == 0, "A's jobs that had started end")
+    rows = usage(control)
+    assert rows[A]["accepted"] == MANY and rows[B]["finished"] == rows[B]["accepted"] == 2
+    assert rows[A]["finished"] == MANY - rows[A]["queued"] > 0
+    assert rows[B]["calls"] >= 2 and rows[B]["cpu_seconds"] > 0 and rows[B]["run_seconds"] > 0
+    with pytest.raises(pyosd.TargetBusy):  # A's share of the queue
+        diary.submit(a, "a", MANY)
+    control.ask(Type.PRINCIPAL, name=A, queue=MANY + 10, why="a test")
+    diary.submit(a, "a", 5)
+    assert usage(control)[A]["queue"] == MANY + 10 and usage(control)[A]["refused"] >= 1
+
+
+def test_weights(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
+    a, b = users
+    diary = Diary(a)
+    control.ask(Type.POOL, name="one", mode="paused")
+    answer = control.ask(Type.PRINCIPAL, name=B, weight=3)
+    assert (answer["was"], answer["is"]) == ({"weight": "1"}, {"weight": "3"})
+    jobs = diary.submit(a, "a", 10, pool="one") + diary.submit(b, "b", 30, pool="one")
+    control.ask(Type.POOL, name="one", mode="running")
+    for job in jobs:
+        assert job.wait(WAIT_S).state is JobState.COMPLETED
+    order = diary.read()
+    for count in range(4, len(order), 4):
+        assert abs(order[:count].count("a") - count / 4) <= 1, order
+
+
+def test_at_once(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
+    """What A may not run leaves the slot to B, who came later."""
+    a, b = users
+    zone = ref(a.create_partition())
+    control.ask(Type.PRINCIPAL, name=A, at_once=1)
+    # The pool has jobs of A that wait: see above.  These go before them.
+    waiting = [a.exec(SLEEP, zone=zone, priority=100) for _ in range(2)]
+    control.ask(Type.POOL, name="default", mode="running")
+    wait_for(lambda: waiting[0].status().state is JobState.RUNNING, "A has a slot")
+    later = b.exec("pass", zone=zone)
+    assert later.wait(WAIT_S).state is JobState.COMPLETED
+    assert usage(control)[A]["running"] == 1
+    assert waiting[1].status().state is JobState.QUEUED
+    control.ask(Type.PRINCIPAL, name=A, at_once=0)
+    wait_for(lambda: waiting[1].status().state is JobState.RUNNING, "A has two")
+    for job in waiting:
+        job.kill(WAIT_S)
+
+
+def test_shares_are_checked(control: Peer) -> None:
+    for keys in ({"weight": 0}, {"weight": 1001}, {"queue": 10001}, {"at_once": 65}, {}):
+        assert control.code(Type.PRINCIPAL, name=A, **keys) == "bad-value"
+    assert control.code(Type.PRINCIPAL, name="x" * 600, weight=2) == "bad-value"
+    assert usage(control)[A]["weight"] == 1
