@@ -244,9 +244,10 @@ bool osd_control_send(struct osd_control *control, struct osd_control_peer *peer
 	frame.payload_bytes = (uint32_t)osd_wr_used(&json->w);
 	if (!json->w.bad)
 		length = osd_control_encode(&frame, control->answer, sizeof(control->answer));
-	if (!length) {
-		osd_control_drop(control, peer, "asked for what is too long for a frame");
-		return false;
+	if (!length) { /* more pools, with more ways to end, than anybody configures */
+		osd_error("control: an answer of type %d is too long for a frame", (int)type);
+		osd_control_error(control, peer, serial, "failed", "the answer is too long");
+		return peer->fd >= 0;
 	}
 	if (send(peer->fd, control->answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return true;

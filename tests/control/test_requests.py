@@ -264,6 +264,35 @@ def test_shedding_ends_with_its_manager(harness: Harness, path: Path) -> None:
         wait_for(lambda: tool.snapshot()["shedding"] is False, "it still sheds")
 
 
+def test_recycle(harness: Harness, path: Path) -> None:
+    """Without iosd-sandboxd there is nothing to be done, and all will be new."""
+    with Peer(path) as peer:
+        assert peer.ask(Type.RECYCLE, name="default", by="ann")
+        assert peer.code(Type.RECYCLE, name="nosuch") == "no-such-pool"
+
+
+def test_reload(make_harness: MakeHarness, path: Path) -> None:
+    file = path.with_name("pools")
+    file.write_text("name=default;max=2;queue=5\n")
+    harness = make_harness(memory=1, control=path, pools=file)
+    with Peer(path) as peer:
+        assert peer.ask(Type.RELOAD)["changed"] == []
+        file.write_text("name=default;max=3;queue=5\nname=extra;max=1\n")
+        changed = peer.ask(Type.RELOAD, by="ann", why="more")["changed"]
+        assert [line.split(":")[0] for line in changed] == ["default", "extra"]
+        assert [pool["name"] for pool in peer.snapshot()["pools"]] == ["default", "extra"]
+        before = peer.snapshot()["pools"]
+        file.write_text("name=default;max=3;queue=6\nname=extra;mux=1\n")
+        assert peer.code(Type.RELOAD) == "bad-value"
+        assert peer.snapshot()["pools"] == before
+    assert "by test for ann: more" in harness.log.read_text()
+
+
+def test_reload_without_a_file(harness: Harness, path: Path) -> None:
+    with Peer(path) as peer:
+        assert peer.code(Type.RELOAD) == "bad-value"
+
+
 def test_watch(harness: Harness, path: Path) -> None:
     with Peer(path) as peer:
         peer.ask(Type.WATCH, interval_ms=50)
