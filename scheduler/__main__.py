@@ -140,7 +140,7 @@ class Process:
         self.options = options
         self.keys = Keys(options.keys, make_pair)
         configurations = {name: configuration(name, options) for name in options.targets}
-        self.manager = Manager(StateStore(options.state))
+        self.manager = Manager(StateStore(options.state), lambda name: configuration(name, options))
         who = f"iosd-manager {VERSION}, process {os.getpid()}"
         for name, path in options.targets.items():
             settings = Settings(configurations[name], self.manager.store.overrides(name))

@@ -20,8 +20,8 @@ from scheduler.managed import Target, frame_of
 from scheduler.messages import ErrorCode, FrameError, TargetError, Type
 from scheduler.reload import Differences, ask_supervisor, compare
 from scheduler.requests import Refusal, Request
-from scheduler.schema import ConfigError
-from scheduler.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name, place_of, served
+from scheduler.schema import ConfigError, Setting
+from scheduler.settings import POOL, PRINCIPAL, WORKERS, Settings, full_name, place_of
 from scheduler.state_store import Change, Override
 
 __all__ = ["Changes", "config_reload"]
@@ -55,10 +55,14 @@ FRAMES = {POOL: Type.POOL, PRINCIPAL: Type.PRINCIPAL, WORKERS: Type.WORKERS}
 
 
 class Changes:
-    """Of all targets.  Args: keep: writes to the state store."""
+    """Of all targets.
 
-    def __init__(self, keep: Keep) -> None:
+    Args: keep: writes to the state store.  configuration: of a target, read now; raises ConfigError.
+    """
+
+    def __init__(self, keep: Keep, configuration: Callable[[str], Mapping[str, Setting]]) -> None:
         self.keep = keep
+        self.configuration = configuration
 
     async def _change(self, target: Target, request: Request, wish: _Wish) -> dict[str, Any]:
         """Do it, and return what was and what is."""
@@ -224,9 +228,12 @@ class Changes:
         """config.apply: the target reads its pools again; what administrators have set goes on to hold."""
         async with target.lock:
             await self._tell(target, request, _Wish("", "", {}, {}))
+            try:
+                base = self.configuration(target.name)
+            except ConfigError as error:
+                raise Refusal("bad-value", str(error)) from None
             await self.ask(target, request, Type.RELOAD, {})
             before = target.settings
-            base = served(target.name, target.link.path) or before.base
             target.use(Settings(base, before.overrides.values()))
             try:
                 await target.restore("the configuration has been read again")
@@ -252,7 +259,11 @@ async def config_reload(target: Target, request: Request) -> dict[str, Any]:
     """config.reload: the target's supervisor does it, and comes back with config.apply."""
     place = place_of(target.name, target.link.path)
     if place is None:
-        raise Refusal("failed", f"no supervisor of this host says that it serves '{target.name}'")
+        raise Refusal(
+            "failed",
+            f"no supervisor of this host says that it serves '{target.name}'",
+            "under systemd: systemctl reload iosd-sandboxd iosd-attach",
+        )
     try:
         return await asyncio.to_thread(
             ask_supervisor, place["socket"], "reload", by=request.who, why=request.why

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +72,7 @@ def settings_now(admin: Admin) -> tuple[list[dict[str, Any]], str]:
 
     The manager knows what was set since the start, the supervisor what was configured.
     """
-    place = served(admin.target or os.environ.get("IOSD_TARGET"))
+    place = served(admin.target_said)
     try:
         if place is not None:
             admin.manager = admin.manager or place.get("manager")
@@ -227,7 +226,7 @@ def reload(admin: Admin) -> None:
     else is different needs a restart, and is listed.
     """
     try:
-        place = None if admin.manager else served(admin.target or os.environ.get("IOSD_TARGET"))
+        place = None if admin.manager else served(admin.target_said)
     except Several as error:
         fail(EXIT_USAGE, error)
     if place is None:

@@ -15,7 +15,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any, NoReturn, TypeVar
@@ -27,7 +27,7 @@ from scheduler.link import LOST, LinkLost, NoAnswer
 from scheduler.managed import Target
 from scheduler.messages import FrameError, TargetError
 from scheduler.requests import Method, Refusal, Request
-from scheduler.schema import Key, count, flag, text, texts
+from scheduler.schema import Key, Setting, count, flag, text, texts
 from scheduler.state_store import LEVELS, Change, Override, StateStore, merge
 
 __all__ = ["Manager"]
@@ -67,10 +67,16 @@ MOST = Key("most", count(1, 10_000), 100, "rows at most")
 
 
 class Manager:
-    """All of it.  Whoever makes one closes it; `run` in between."""
+    """All of it.  Whoever makes one closes it; `run` in between.
 
-    def __init__(self, store: StateStore) -> None:
+    Args: configuration: of a target, read when it is called; raises ConfigError.
+    """
+
+    def __init__(
+        self, store: StateStore, configuration: Callable[[str], Mapping[str, Setting]]
+    ) -> None:
         self.store = store
+        self.configuration = configuration
         self.thread = ThreadPoolExecutor(1, "state")
         self.targets: dict[str, Target] = {}
         self.started = time.time()
@@ -237,7 +243,7 @@ class Manager:
 
     def methods(self) -> list[Method]:
         """The rows of docs/control.md."""
-        changes = Changes(self._keep)
+        changes = Changes(self._keep, self.configuration)
 
         async def status(request: Request) -> Any:
             await asyncio.gather(*(each.refresh() for each in self.targets.values()))

@@ -288,6 +288,10 @@ class Supervisor:
 
     async def _tell(self, by: str, why: str) -> None:
         """Have the target read its pools again, through its manager where it has one."""
+        if self.level is None:  # no pools; but workers
+            if self.manager is not None and self.manager.service.pid:
+                os.kill(self.manager.service.pid, signal.SIGHUP)
+            return
         try:
             await asyncio.to_thread(tell_target, self.control, by, why)
         except Managed:

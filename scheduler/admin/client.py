@@ -92,20 +92,41 @@ def users_key() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / KEY_FILE
 
 
+def manager_of(target: str | None) -> str | None:
+    """The manager beside a target of this host, given by its URL; None: no such target is served here.
+
+    Raises:
+        ManagerError: it has none.
+    """
+    for place in places.running(places.TARGET):
+        if target is not None and place.get("url") == target:
+            if place.get("manager"):
+                return str(place["manager"])
+            raise ManagerError(
+                "unreachable", f"{target} is served without a resource manager (--no-manager)"
+            )
+    return None
+
+
 def find(
-    url: str | None = None, key_file: Path | None = None, timeout_s: float = TIMEOUT_S
+    url: str | None = None,
+    key_file: Path | None = None,
+    timeout_s: float = TIMEOUT_S,
+    target: str | None = None,
 ) -> Access:
     """Which manager is meant, and how to prove who we are.
 
     Args:
-        url: of the manager; None: IOSD_MANAGER, else the one that runs here, else the key file's.
+        url: of the manager; None: IOSD_MANAGER, else that of the target, else the one that runs here,
+            else the key file's.
+        target: URL of the target that is meant, if one is said.
         key_file: None: IOSD_MANAGER_KEY, else the manager's own where we may read it, else the user's.
 
     Raises:
         ManagerError: there is none, or more than one, or nobody listens; there is no key, or it
             cannot be used.
     """
-    url = url or os.environ.get("IOSD_MANAGER")
+    url = url or os.environ.get("IOSD_MANAGER") or manager_of(target)
     said = os.environ.get("IOSD_MANAGER_KEY")
     if key_file is None and said:
         key_file = Path(said)
@@ -212,10 +233,14 @@ class Manager:
 
     @classmethod
     def find(
-        cls, url: str | None = None, key_file: Path | None = None, timeout_s: float = TIMEOUT_S
+        cls,
+        url: str | None = None,
+        key_file: Path | None = None,
+        timeout_s: float = TIMEOUT_S,
+        target: str | None = None,
     ) -> Manager:
         """Connect to the manager that is meant (find)."""
-        return cls(find(url, key_file, timeout_s), timeout_s)
+        return cls(find(url, key_file, timeout_s, target), timeout_s)
 
     def __enter__(self) -> Manager:
         return self

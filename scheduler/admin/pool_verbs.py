@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +44,9 @@ class PoolName(click.ParamType[str]):
     ) -> list[CompletionItem]:
         """Names at this moment, or nothing."""
         try:
-            with Manager.find(ctx.params.get("manager"), timeout_s=COMPLETE_S) as manager:
+            target = os.environ.get("IOSD_TARGET")
+            url, seconds = ctx.params.get("manager"), COMPLETE_S
+            with Manager.find(url, timeout_s=seconds, target=target) as manager:
                 targets = manager.ask("status").get("targets", [])
         except ManagerError:
             return []

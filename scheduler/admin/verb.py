@@ -57,12 +57,17 @@ class Admin:
 
     def connect(self) -> Manager:
         """The manager.  Raises: ManagerError."""
-        return Manager.find(self.manager, self.key)
+        return Manager.find(self.manager, self.key, target=self.target_said)
+
+    @property
+    def target_said(self) -> str | None:
+        """The name or URL of the target that is meant; None: the manager's only one."""
+        return self.target or os.environ.get("IOSD_TARGET")
 
     @property
     def target_name(self) -> str | None:
-        """The iSCSI name of the target that is meant; None: the manager's only one."""
-        return target_name(self.target or os.environ.get("IOSD_TARGET"))
+        """Its iSCSI name."""
+        return target_name(self.target_said)
 
     def say(self, text: str) -> None:
         """Talk to the person, on stderr."""

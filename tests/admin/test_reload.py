@@ -163,7 +163,14 @@ def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path) -> N
     data = Path(tempfile.mkdtemp(prefix="iosd-test-"))
     data.chmod(0o755)
     log = data / "log"
-    words = ["--no-sandboxes", "--portal", "127.0.0.1:0", "--data", str(data / "store")]
+    words = [
+        "--no-sandboxes",
+        "--no-manager",
+        "--portal",
+        "127.0.0.1:0",
+        "--data",
+        str(data / "store"),
+    ]
     program = f"{sys.executable} -c '{SERVE}' {shlex.join(words)} >{log} 2>&1"
     pid, terminal = pty.fork()
     if pid == 0:

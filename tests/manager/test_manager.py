@@ -87,7 +87,7 @@ class Desk:
 
 @asynccontextmanager
 async def managing(folder: Path, *paths: Path, base: Any = None) -> AsyncIterator[Desk]:
-    manager, script = Manager(StateStore(folder)), Script()
+    manager, script = Manager(StateStore(folder), lambda name: {}), Script()
     for name, path in zip("tu", paths, strict=False):
         settings = Settings(BASE if base is None else base, manager.store.overrides(name))
         manager.add(Target(name, path, "test", settings, lambda: script, manager.log, QUICK))
