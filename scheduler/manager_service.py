@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ class ManagerService:
         own = dict(settings) | {"state": Setting(str(self.state), "default")}
         self.url = f"ipc://{folder / 'manager.sock'}"
         self.place = places.own_path(places.MANAGER)
+        self.notify = folder / "notify"
+        self.told: socket.socket | None = None
         # It begins as we are, so that it finds its modules wherever they lie, and becomes `uid` then.
         command = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs", "--"]
         command += [sys.executable, "-P", "-m", "scheduler", "--announce", str(self.place)]
@@ -76,7 +79,7 @@ class ManagerService:
             command += ["--uid", str(self.uid)]
         keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "IOSD_RUN", *logs.ENVIRONMENT)
         environment = {key: os.environ[key] for key in keep if key in os.environ}
-        environment["PYTHONPATH"] = str(paths.SOURCE_TREE)
+        environment |= {"PYTHONPATH": str(paths.SOURCE_TREE), "NOTIFY_SOCKET": str(self.notify)}
         self.service = Service(
             NAME, command, environment, self._ready, self._end, up, before=self._prepare
         )
@@ -93,17 +96,29 @@ class ManagerService:
                 path.mkdir(mode=0o700, parents=True)
             self.place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             self.place.touch(mode=0o644)
-            os.truncate(self.place, 0)  # what one said that was killed
+            self._listen()
             if self.uid is not None:
-                for path in (*new, self.place):
+                for path in (*new, self.place, self.notify):
                     os.chown(path, self.uid, group_of(self.uid))
         except OSError as error:
             raise ServiceFailed(f"{NAME} has no place: {error}") from None
 
+    def _listen(self) -> None:
+        """For what it tells of itself (sd_notify)."""
+        self._close()
+        self.told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.told.bind(str(self.notify))
+
+    def _close(self) -> None:
+        if self.told is not None:
+            self.told.close()
+            self.told = None
+        self.notify.unlink(missing_ok=True)
+
     async def _ready(self) -> None:
-        """Once it has said where it is, it answers."""
-        while not self.place.stat().st_size:
-            await asyncio.sleep(0.02)
+        assert self.told is not None
+        while b"STATUS=managing" not in await asyncio.get_running_loop().sock_recv(self.told, 4096):
+            pass
 
     @staticmethod
     async def _end(process: asyncio.subprocess.Process) -> None:
@@ -126,4 +141,5 @@ class ManagerService:
     async def stop(self) -> None:
         """End it, and leave nothing of it but its state."""
         await self.service.stop()
+        self._close()
         self.place.unlink(missing_ok=True)
