@@ -291,6 +291,8 @@ class Policy:
         why = f"{pool.busy} of {pool.active} at work"
         if pool.queued:
             why += f", {pool.queued} jobs wait, the first for {pool.oldest:.2f} s"
+        else:
+            why += ", none waits"
         if rates.service is not None:
             why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each"
         return why

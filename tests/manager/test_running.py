@@ -284,13 +284,29 @@ def test_started_twice_and_stopped(managed: Managed, tmp_path: Path) -> None:
         finally:
             os.kill(hung, signal.SIGCONT)
         until(lambda: managed.status["role"] == "standby")
-        assert managed.pool["active"] == 2  # it sees what the other one does
+        until(lambda: managed.pool["active"] == 2, "it sees what the other one does")
         managed.finish(jobs)
         text = managed.served.text()
         assert "has not been heard of" in text
     until(lambda: managed.status["role"] == "manager")  # the other one has ended
     roles = [row["is"]["role"] for row in managed.log("link")]
     assert roles[-3:] in (["manager", "standby", "manager"], ["lost", "standby", "manager"])
+
+
+def test_waves(managed: Managed) -> None:
+    """Square waves, a saw-tooth, one burst (reliability 36): every job ends in the sandbox in which it
+    began, and the pool swings six times at most."""
+    since = managed.mark()
+    for count in (12, 0, 12, 0, 12, 1, 3, 6, 10, 40):
+        jobs = managed.submit(count, 0.05)
+        managed.finish(jobs)
+        assert all(job.status().attempt == 1 for job in jobs)
+        if not count:
+            time.sleep(0.5)  # that is the load: nobody wants anything
+    rows = managed.ask("changes", since=since, most=1000)["changes"]
+    sizes = [row["is"]["active"] for row in rows if "active" in (row["is"] or {})]
+    assert sizes and {*sizes} <= {1, 2, 3, 4}
+    assert turns(sizes) <= 6, sizes
 
 
 def test_two_targets(tmp_path: Path, make_harness: MakeHarness) -> None:

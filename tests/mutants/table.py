@@ -23,6 +23,8 @@ def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant
 
 NOT_ISCSI = ("-k", "not iscsi and not sanitized")
 
+POLICY_TESTS = ("tests/scheduler/test_policy.py", "tests/scheduler/test_policy_properties.py")
+
 MUTANTS = (
     # ---- durability ----
     mutant(
@@ -234,5 +236,48 @@ MUTANTS = (
         "		buffer->resid = (int32_t)(buffer->length - (uint32_t)actual);",
         "		buffer->resid = 0;",
         *("tests/command/test_residuals.py", "-k", "iscsi"),
+    ),
+    # ---- the resource manager's policy ----
+    mutant(
+        "a pool shrinks at the first look",
+        "scheduler/follow.py",
+        "self._agreed < scale.wait_count << self._regrets",
+        "self._agreed < 1",
+        *POLICY_TESTS,
+    ),
+    mutant(
+        "a pool may swing as often as it likes",
+        "scheduler/follow.py",
+        "return self._direction <= 0 or len(self._times) + 2 + reserve <= TURNS",
+        "return True",
+        *POLICY_TESTS,
+    ),
+    mutant(
+        "what is at work counts for nothing",
+        "scheduler/policy.py",
+        "pending = pool.busy + (",
+        "pending = 0 * pool.busy + (",
+        *POLICY_TESTS,
+    ),
+    mutant(
+        "slots beyond the memory",
+        "scheduler/policy.py",
+        "size = max(pool.active, min(size, room))",
+        "pass",
+        *POLICY_TESTS,
+    ),
+    mutant(
+        "a late reading is taken for the opposite",
+        "scheduler/policy.py",
+        "load = self._foresee(load)",
+        "pass",
+        *POLICY_TESTS,
+    ),
+    mutant(
+        "jobs are never refused for commands' sake",
+        "scheduler/strain.py",
+        'return True, f"{self.why}',
+        'return None; f"{self.why}',
+        *POLICY_TESTS,
     ),
 )

@@ -202,6 +202,16 @@ def test_workers_follow_commands_that_wait() -> None:
     )
 
 
+def test_a_queue_that_was_read_once_and_is_young_is_none() -> None:
+    story = Story()
+    passing = WorkerLoad(2, 2, 1, 0.0002)
+    assert not story.read(workers=passing)
+    assert not story.read(workers=IDLE) + story.read(workers=passing)
+    assert story.read(workers=passing)[0] == SetWorkers(
+        3, "2 of 2 at work (100%), 1 commands wait, the first for 0 ms; 2 to 8 allowed"
+    )
+
+
 def test_commands_that_wait_make_jobs_give_way_then_be_refused() -> None:
     late = WorkerLoad(8, 8, 40, 0.1)
     story = Story(replace(POOL, active=8, busy=8))
@@ -245,6 +255,13 @@ def test_spares_are_what_comes_while_one_comes_up_and_what_chance_adds() -> None
         uneven.read(arrived=400 + 1000 * (second // 10))
     assert 28 <= spares(even) <= 31
     assert spares(uneven) > 1.3 * spares(even), "bursts"
+
+
+def test_spares_leave_room_for_slots_in_what_sandboxes_there_may_be() -> None:
+    story = Story(replace(POOL, warm_seconds=0.5), bounds=replace(BOUNDS, sandboxes=20))
+    story.read()
+    story.read(arrived=1000)
+    assert spares(story) == 3, "20 less 8 slots at work, 8 that just end, and one"
 
 
 def test_spares_for_jobs_that_wait_are_what_slots_can_take() -> None:

@@ -27,8 +27,7 @@ from scheduler.traces import (
     steady,
     table,
 )
-from tests.harness import SOURCE
-from tools.managerdoc import CASES, Case, simulated
+from tools.managerdoc import CASES, DOCS, Case, simulated
 
 TURNS_MOST = 6
 GIB = 1 << 30
@@ -72,7 +71,7 @@ def test_waiting_is_the_fluids(case: Case) -> None:
     wait = found.pool.mean_wait(found.target.now)
     fluid = fluid_wait(case.trace, case.slots, case.work, case.seconds)
     assert 0.8 * fluid <= wait <= 1.2 * fluid, f"{wait:.3f} s; the fluid's is {fluid:.3f} s"
-    page = (SOURCE / "docs" / "manager.md").read_text()
+    page = (DOCS / "manager.md").read_text()
     assert found.row() in page.splitlines(), "run: python -m tools.managerdoc"
 
 
