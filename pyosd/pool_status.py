@@ -14,6 +14,7 @@ from pyosd.types import ROOT, U64_MAX
 __all__ = ["DEFAULT_POOL", "PoolStatus", "explain_refusal", "pools"]
 
 DEFAULT_POOL = "default"
+GONE = ("gone", "leaving")  # not configured
 POOLS = 8  # attribute of the page
 EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
 
@@ -23,7 +24,8 @@ class PoolStatus:
     """A pool at one moment.
 
     Attributes:
-        state: serving, starting, failed (see why), or gone: not configured, jobs still name it.
+        state: serving, starting, failed (see why); leaving: not configured any more, its jobs run to
+            the end; gone: not configured, jobs still name it.
         mode: running; paused: it starts no jobs; draining: it takes none either.
         idle_timeout: seconds without a job after which it ends its spares.
         max, min, active: slots: at most, warm even when idle, and that may work now.
@@ -100,7 +102,7 @@ def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDErr
     """What is wrong with parameters the target has refused, if it is about pools; "" otherwise."""
     if error.field_pointer != EXEC_PARAMETERS:
         return ""
-    known = {pool.name: pool for pool in pools(commands) if pool.state != "gone"}
+    known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
     name = params.pool or DEFAULT_POOL
     if known and name not in known:
         return f"the target has no pool '{name}'; it has: {', '.join(known)}"

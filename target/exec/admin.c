@@ -97,6 +97,7 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 	if (exec->pool.welcomed)
 		osd_pool_trim(exec, pool, osd_monotonic_usec());
 	osd_pool_refill(exec);
+	osd_monitor_by(exec, 0); /* it may be idle sooner */
 	pthread_cond_broadcast(&pool->work); /* jobs may start, or threads go */
 }
 
