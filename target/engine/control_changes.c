@@ -220,8 +220,9 @@ static struct words share_words(const struct osd_control_request *request,
 	const struct {
 		const char *key;
 		unsigned value;
-	} rows[] = {
-		{"weight", share->weight}, {"queue", share->queue_max}, {"at_once", share->at_once}};
+	} rows[] = {{"weight", share->weight},
+		    {"queue", share->queue_max},
+		    {"at_once", share->at_once}};
 	struct words words = {.used = 0};
 	char digits[16];
 
@@ -261,7 +262,8 @@ static bool read_share(struct osd_control_request *request, struct osd_principal
 void osd_control_do_principal(struct osd_control_request *request)
 {
 	struct osd_exec *exec = request->control->targets.exec;
-	char name[PRINCIPAL_SIZE], what[PRINCIPAL_SIZE + 10], message[OSD_ADMIN_MESSAGE_MAX];
+	char name[PRINCIPAL_SIZE], quoted[PRINCIPAL_SIZE], what[PRINCIPAL_SIZE + 10];
+	char message[OSD_ADMIN_MESSAGE_MAX];
 	struct osd_principal_share share;
 	struct words was, is;
 	enum osd_status status;
@@ -278,7 +280,8 @@ void osd_control_do_principal(struct osd_control_request *request)
 		return;
 	}
 	is = share_words(request, &share);
-	snprintf(what, sizeof(what), "principal %s", name);
+	snprintf(what, sizeof(what), "principal %s",
+		 osd_log_quote(quoted, sizeof(quoted), name, strlen(name)));
 	answer_changed(request, what, &was, &is);
 }
 

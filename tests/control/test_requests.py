@@ -179,6 +179,14 @@ def test_manager_that_stands_still_is_replaced(
         (Type.POOL, {"name": "default", "max": "1;min=0"}),
         (Type.POOL, {"name": "default", "active": "2", "mode": "asleep"}),
         (Type.POOL, {"name": "default", "spares": "1" * 5000}),
+        (Type.PRINCIPAL, {"name": "ann"}),
+        (Type.PRINCIPAL, {"weight": 2}),
+        (Type.PRINCIPAL, {"name": "ann", "weight": 0}),
+        (Type.PRINCIPAL, {"name": "ann", "weight": 1001}),
+        (Type.PRINCIPAL, {"name": "ann", "weight": 2, "at_once": "many"}),
+        (Type.PRINCIPAL, {"name": "x" * 600, "weight": 2}),
+        (Type.USAGE, {"after": "x" * 600}),
+        (Type.USAGE, {"before": "ann"}),
         (Type.SHED, {}),
         (Type.SHED, {"on": 2}),
     ],
@@ -244,6 +252,28 @@ def test_pool(harness: Harness, path: Path) -> None:
         assert peer.snapshot()["pools"][0]["active"] == 3
         assert peer.code(Type.POOL, name="nosuch", active=1) == "no-such-pool"
     assert "for ann: quiet" in harness.log.read_text()
+
+
+def test_principal_and_usage(harness: Harness, path: Path) -> None:
+    names = [f'user {number:02} "é"' for number in range(40)]
+    with Peer(path) as peer:
+        assert peer.ask(Type.USAGE) | {"principals": []} == peer.ask(Type.USAGE)
+        answer = peer.ask(Type.PRINCIPAL, name=names[0], weight=7, queue=3, why="first")
+        assert answer["was"] == {"weight": "1", "queue": "0"}
+        assert answer["is"] == {"weight": "7", "queue": "3"}
+        for name in names[1:]:
+            peer.ask(Type.PRINCIPAL, name=name, at_once=2)
+        parts = [peer.ask(Type.USAGE)]
+        while parts[-1]["more"]:
+            parts.append(peer.ask(Type.USAGE, after=parts[-1]["principals"][-1]["name"]))
+        listed = [each for part in parts for each in part["principals"]]
+        assert [each["name"] for each in listed] == names
+        assert len(parts) == 2
+        first = listed[0]
+        assert (first["weight"], first["queue"], first["at_once"]) == (7, 3, 0)
+        assert first["accepted"] == first["cpu_seconds"] == 0
+    text = harness.log.read_text()
+    assert "weight=1;queue=0 -> weight=7;queue=3, by test: first" in text
 
 
 def test_shed(harness: Harness, path: Path) -> None:
