@@ -163,6 +163,12 @@ def test_follows_the_load(managed: Managed) -> None:
     assert turns(sizes) <= 2, sizes
     last = f"control: pool default: active={sizes[-2]} -> active={sizes[-1]}, by iosd-manager"
     assert last in managed.served.text()
+    assert finished(managed) >= 20
+
+
+def finished(managed: Managed) -> int:
+    """Jobs of all principals, in all runs of the target."""
+    return sum(row["finished"] for row in managed.ask("pool.usage")["principals"])
 
 
 def test_manager_killed(managed: Managed) -> None:
@@ -190,6 +196,9 @@ def test_target_killed(managed: Managed) -> None:
     """What was set is set again; jobs are still there."""
     managed.ask("pool.set", pool="default", values={"max": "3", "queue": "50"})
     managed.ask("pool.scale", pool="default", active=2)
+    [who] = {row["name"] for row in managed.ask("pool.usage")["principals"]}
+    managed.ask("principal.set", principal=who, weight=7)
+    before = finished(managed)
     jobs = managed.submit(4, 0.3)
     boot = managed.status["boot"]
     since = managed.mark()
@@ -197,14 +206,9 @@ def test_target_killed(managed: Managed) -> None:
     until(lambda: managed.status["role"] == "lost")
     managed.served.restarted()
     until(lambda: managed.status["role"] == "manager" and managed.status["boot"] != boot)
-    rows = until(
-        lambda: [
-            row
-            for row in managed.ask("changes", since=since)["changes"]
-            if row["what"] == "restored"
-        ]
-    )
+    rows = until(lambda: found if len(found := restored(managed, since)) == 2 else None)
     assert rows[0]["is"] == {"active": "2", "max": "3", "queue": "50", "scale.auto": "false"}
+    assert rows[1]["is"]["weight"] == 7
     until(lambda: (managed.pool["active"], managed.pool["max"]) == (2, 3))
     links = [row for row in managed.log("link") if row["id"] > since]
     assert [row["is"]["role"] for row in links] == ["lost", "manager"]
@@ -213,6 +217,14 @@ def test_target_killed(managed: Managed) -> None:
     for job in jobs:
         status = managed.session.job(job.id).wait(DEADLINE_S)
         assert status.state in (JobState.COMPLETED, JobState.SANDBOX_LOST)
+    assert finished(managed) >= before + 4  # what was used before counts, too
+    [row] = managed.ask("pool.usage")["principals"]
+    assert (row["name"], row["weight"]) == (who, 7)
+
+
+def restored(managed: Managed, since: int) -> list[dict[str, Any]]:
+    rows = managed.ask("changes", since=since)["changes"]
+    return [row for row in rows if row["what"] == "restored"]
 
 
 def test_bounds_change_while_it_is_full(managed: Managed) -> None:
