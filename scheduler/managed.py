@@ -161,8 +161,17 @@ class Target:
         if self.load is None or not self.fresh:
             return
         self.fresh = False
-        for decision in self.policy.step(self.load, self.bounds):
+        for decision in self._decide(self.load):
             await self._do(decision)
+
+    def _decide(self, load: Load) -> Sequence[Decision]:
+        """The policy's word; a fault of it costs what it remembers, and nobody their administration."""
+        try:
+            return self.policy.step(load, self.bounds)
+        except Exception:
+            LOG.exception("%s: our fault: the policy fails at %s", self.name, load)
+            self.policy = self.make_policy()
+            return ()
 
     # ---- what goes ----
 
@@ -226,8 +235,7 @@ class Target:
         self.policy = self.make_policy()
         self.reasons = {}
         boot = self.link.boot
-        for name in self.settings.names(POOL):
-            await self._restore_one(Type.POOL, name, self.settings.of(POOL, name), since)
+        await self._restore_pools(since)
         for name in self.settings.names(PRINCIPAL):
             await self._restore_one(Type.PRINCIPAL, name, self.settings.of(PRINCIPAL, name), since)
         workers = self.settings.of(WORKERS)
@@ -235,18 +243,30 @@ class Target:
             await self._restore_one(Type.WORKERS, None, {"count": workers["count"]}, since)
         self.synced = boot
 
+    async def _restore_pools(self, since: str) -> None:
+        """One may have to give before another can have."""
+        waiting = self.settings.names(POOL)
+        while waiting:
+            refused = []
+            for name in waiting:
+                try:
+                    await self._set_again(Type.POOL, name, self.settings.of(POOL, name), since)
+                except TargetError as error:
+                    if error.code == ErrorCode.NOT_MANAGER:
+                        raise
+                    refused.append(name)
+            if len(refused) == len(waiting):
+                break
+            waiting = refused
+        for name in waiting:
+            await self._restore_one(Type.POOL, name, self.settings.of(POOL, name), since)
+
     async def _restore_one(
         self, kind: Type, name: str | None, overrides: Mapping[str, Override], since: str
     ) -> None:
         """All at once; where the target takes not all of them, one by one."""
-        keys = {key: frame_of(kind, key, each.value) for key, each in overrides.items()}
-        words = {word: value for pair in keys.values() for word, value in pair.items()}
-        if not words:
-            return
-        why = f"set again: {since}"
-        now = {key: each.value for key, each in overrides.items()}
         try:
-            await self.ask(kind, OURSELVES, why, name=name, **words)
+            await self._set_again(kind, name, overrides, since)
         except TargetError as error:
             if error.code == ErrorCode.NOT_MANAGER:
                 raise
@@ -255,10 +275,25 @@ class Target:
                     await self._restore_one(kind, name, {key: each}, since)
                 return
             why = f"cannot be set again: {error.message}"
+            now = {key: each.value for key, each in overrides.items()}
             LOG.warning("%s: %s %s %s", self.name, name, now, why)
+            pool = name if kind == Type.POOL else None
+            self.log(Change(self.name, "restored", OURSELVES, why, None, now, pool))
+
+    async def _set_again(
+        self, kind: Type, name: str | None, overrides: Mapping[str, Override], since: str
+    ) -> None:
+        """All, or nothing.  Raises: as `ask`."""
+        keys = {key: frame_of(kind, key, each.value) for key, each in overrides.items()}
+        words = {word: value for pair in keys.values() for word, value in pair.items()}
+        if not words:
+            return
+        why = f"set again: {since}"
+        await self.ask(kind, OURSELVES, why, name=name, **words)
         pool = name if kind == Type.POOL else None
         for key, each in overrides.items():
             self.explain(pool, each.by, each.why, {key: each.value})
+        now = {key: each.value for key, each in overrides.items()}
         self.log(Change(self.name, "restored", OURSELVES, why, None, now, pool))
 
     # ---- what others ask ----

@@ -49,6 +49,7 @@ class FakeTarget:
         self.at = 100.0
         self.workers = {"count": 2, "busy": 0, "queued": 0, "oldest": 0.0}
         self.pools = [pool("default")]
+        self.slots = 64
         self.principals: list[dict[str, Any]] = []
 
     def start(self) -> None:
@@ -131,6 +132,9 @@ class FakeTarget:
             await self.answer(peer, frame, Type.SNAPSHOT_IS, **self.snapshot())
         elif kind == Type.USAGE:
             await self.answer(peer, frame, Type.USAGE_IS, **self.usage(keys.get("after", "")))
+        elif kind == Type.POOL and self._slots(keys) > self.slots:
+            words = {"code": "bad-value", "message": f"beyond {self.slots} slots"}
+            await self.answer(peer, frame, Type.ERROR, **words)
         elif self.manager is not peer:
             words = {"code": "not-manager", "message": "another one is"}
             await self.answer(peer, frame, Type.ERROR, **words)
@@ -138,6 +142,12 @@ class FakeTarget:
             self.changes.append((kind, keys))
             self._change(kind, keys)
             await self.answer(peer, frame, Type.OK)
+
+    def _slots(self, keys: dict[str, str]) -> int:
+        """Of all pools, after that change."""
+        other = [each["max"] for each in self.pools if each["name"] != keys["name"]]
+        [mine] = [each["max"] for each in self.pools if each["name"] == keys["name"]] or [0]
+        return int(sum(other) + int(keys.get("max", mine)))
 
     def _change(self, kind: Type, keys: dict[str, str]) -> None:
         if kind == Type.WORKERS:

@@ -43,9 +43,12 @@ class Script:
     def __init__(self) -> None:
         self.next: list[list[Decision]] = []
         self.seen: list[tuple[Load, Bounds]] = []
+        self.fails = False
 
     def step(self, load: Load, bounds: Bounds) -> Sequence[Decision]:
         self.seen.append((load, bounds))
+        if self.fails:
+            raise ZeroDivisionError
         return self.next.pop(0) if self.next else []
 
 
@@ -323,6 +326,38 @@ async def test_what_is_refused_is_set_again_one_by_one(folder: Path) -> None:
         lines = await desk.log("restored")
         assert [each["is"] for each in lines] == [{"max": "3"}, {"queue": "7"}]
         assert all("cannot be set again: beyond" in each["why"] for each in lines)
+
+
+@in_loop
+async def test_one_pool_gives_before_another_has(folder: Path) -> None:
+    """What was set one after the other holds together, and can be set only so again."""
+    async with faked(folder) as target, managing(folder, target.path) as desk:
+        target.slots, target.pools = 8, [pool("default"), pool("numpy")]
+        await ready(desk)
+        await until(lambda: desk.target.load and len(desk.target.load.pools) == 2)
+        await desk.ask("pool.set", pool="numpy", values={"max": "1"})
+        await desk.ask("pool.set", pool="default", values={"max": "7"})
+        await target.stop()
+        await until(lambda: desk.target.link.role == LOST)
+        target.changes.clear()
+        target.boot, target.pools = "b2", [pool("default"), pool("numpy")]
+        target.start()
+        await until(lambda: desk.target.synced == "b2")
+        assert [words["max"] for words in told(target)] == ["1", "7"]
+        assert [each["pool"] for each in await desk.log("restored")] == ["numpy", "default"]
+
+
+@in_loop
+async def test_a_policy_that_fails(folder: Path) -> None:
+    async with faked(folder) as target, managing(folder, target.path) as desk:
+        await ready(desk)
+        desk.script.fails = True
+        seen = len(desk.script.seen)
+        await until(lambda: len(desk.script.seen) > seen + 2)
+        await desk.ask("pool.scale", pool="default", active=2)
+        desk.script.fails = False
+        desk.script.next = [[SetActive("default", 3, "after")]]
+        await until(lambda: len(target.changes) == 2)
 
 
 @in_loop
