@@ -262,6 +262,11 @@ unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers)
 	return workers;
 }
 
+void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why)
+{
+	osd_figures_reject(engine->figures, why);
+}
+
 void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load)
 {
 	struct osd_engine_load load = {0};

@@ -16,6 +16,7 @@
 #include "command/request.h"
 #include "command/tasks.h"
 #include "engine/config.h"
+#include "engine/figures.h"
 
 struct osd_engine;
 
@@ -44,6 +45,9 @@ void osd_engine_resume(struct osd_request *request);
 void osd_engine_abort(struct osd_engine *engine, struct osd_request *request);
 /* PERFORM TASK MANAGEMENT FUNCTION of a request that the engine runs (command/tasks.h). */
 osd_manage_tasks_fn osd_engine_manage_tasks;
+
+/* Any thread: a front end has refused a command for this (engine/figures.h). */
+void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why);
 
 struct osd_engine_load {
 	unsigned workers; /* wanted */

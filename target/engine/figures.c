@@ -36,6 +36,7 @@ struct row {
 
 struct osd_figures {
 	struct osd_histogram seconds[CLASS_COUNT];
+	_Atomic uint64_t rejected[OSD_REJECTION_COUNT];
 	const struct osd_command_def *first; /* the table of commands */
 	size_t row_count;
 	struct row rows[]; /* in its order; one more for what is in no row */
@@ -97,6 +98,11 @@ void osd_figures_note(struct osd_figures *figures, const struct osd_request *req
 	osd_histogram_add(&figures->seconds[row->class], (now_ns - request->submitted_ns) / 1000);
 }
 
+void osd_figures_reject(struct osd_figures *figures, enum osd_rejection why)
+{
+	atomic_fetch_add_explicit(&figures->rejected[why], 1, memory_order_relaxed);
+}
+
 /* "OSD_E_NO_OBJECT" is shown as "no_object". */
 static void write_status(struct osd_json *json, enum osd_status status)
 {
@@ -133,6 +139,11 @@ void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 		CLASSES(X)
 #undef X
 	};
+	static const char *const rejections[] = {
+#define X(symbol, name) name,
+		OSD_REJECTIONS(X)
+#undef X
+	};
 
 	osd_json_open(json, "commands", '[');
 	for (size_t i = 0; i < figures->row_count; i++)
@@ -142,5 +153,10 @@ void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 	osd_json_open(json, "command_seconds", '{');
 	for (unsigned i = 0; i < CLASS_COUNT; i++)
 		osd_json_histogram(json, classes[i], &figures->seconds[i]);
+	osd_json_close(json, '}');
+	osd_json_open(json, "rejected", '{');
+	for (unsigned i = 0; i < OSD_REJECTION_COUNT; i++)
+		osd_json_number(json, rejections[i],
+				atomic_load_explicit(&figures->rejected[i], memory_order_relaxed));
 	osd_json_close(json, '}');
 }

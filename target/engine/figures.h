@@ -18,7 +18,20 @@ void osd_figures_free(struct osd_figures *figures);
 /* The request has ended at that time (of its submitted_ns' clock), and its submitter does not know yet. */
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
 		      uint64_t now_ns);
-/* "commands" and "command_seconds" of an object that is open. */
+/* A front end has refused a command before it was a request. */
+#define OSD_REJECTIONS(X)                                                                          \
+	X(COMMAND, "command") /* no CDB of ours */                                                 \
+	X(BUFFERS, "buffers") /* its data buffers are not those of a command */                    \
+	X(MEMORY, "memory")
+
+enum osd_rejection {
+#define X(symbol, name) OSD_REJECTED_##symbol,
+	OSD_REJECTIONS(X)
+#undef X
+		OSD_REJECTION_COUNT
+};
+void osd_figures_reject(struct osd_figures *figures, enum osd_rejection why);
+/* "commands", "command_seconds" and "rejected" of an object that is open. */
 void osd_figures_write(const struct osd_figures *figures, struct osd_json *json);
 
 #endif

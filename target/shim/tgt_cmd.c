@@ -183,9 +183,15 @@ int shim_cmd_submit(struct tgt_cmd *cmd)
 	if (!lu || !lu->engine)
 		return refuse(cmd, OSD_SK_NOT_READY, ASC_LOGICAL_UNIT_NOT_READY);
 	asc_ascq = check_cmd(cmd);
-	if (asc_ascq)
+	if (asc_ascq) {
+		osd_engine_reject(lu->engine, asc_ascq == ASC_INVALID_OPCODE
+						      ? OSD_REJECTED_COMMAND
+						      : OSD_REJECTED_BUFFERS);
 		return refuse(cmd, OSD_SK_ILLEGAL_REQUEST, asc_ascq);
+	}
 	command = command_get(lu);
+	if (!command)
+		osd_engine_reject(lu->engine, OSD_REJECTED_MEMORY);
 	if (!command)
 		return refuse(cmd, OSD_SK_HARDWARE_ERROR, 0x5500);
 	command->lu = lu;

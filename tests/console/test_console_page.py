@@ -42,7 +42,6 @@ NOT_YET = {
     "iosd_scale_decisions_total",
     "iosd_proxy_calls_total",
     "iosd_proxy_call_seconds",
-    "iosd_pdu_rejected_total",
     "iosd_head_bytes",
 }
 DEADLINE_S = 20.0

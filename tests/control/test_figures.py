@@ -24,7 +24,7 @@ from tests.processes import long_lived
 BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][2:-1], 60.0]
 
 
-MAPS = {"command_seconds", "proxy_call_seconds", "jobs.refused", "transactions.aborted"}
+MAPS = {"command_seconds", "proxy_call_seconds", "jobs.refused", "rejected", "transactions.aborted"}
 MAPS |= {
     f"pools[].{each}" for each in ("seconds", "sandboxes", "sandbox_exits", "sandbox_recycled")
 }

@@ -14,7 +14,10 @@ from scheduler.admin import places
 from scheduler.messages import Type
 from tests.control.peer import Peer
 from tests.control.test_figures import commands, total
+from tests.e2e.raw_iscsi import RawSession
 from tests.serving import Serving
+
+SCSI_RESPONSE = 0x21
 
 pytestmark = pytest.mark.tgtd
 
@@ -46,6 +49,19 @@ def test_commands(target: pyosd.Target, control: Path) -> None:
     for name, count in (("write", 5), ("read", 22)):
         now, was = after["command_seconds"][name], before["command_seconds"][name]
         assert total(now) - total(was) == count
+
+
+def test_what_is_no_command(serving: Serving, control: Path) -> None:
+    """A CDB that says it is longer than it is."""
+    with Peer(control) as peer, RawSession(serving.url) as raw:
+        before = peer.snapshot()["rejected"]
+        for serial in range(2):  # tgtd answers the first itself: there is a new session
+            raw.socket.sendall(
+                raw.command(bytes([0x7F, *bytes(6), 0xFF, *bytes(40)]), serial=serial)
+            )
+            assert raw.receive()[0][0] & 0x3F == SCSI_RESPONSE
+        after = peer.snapshot()["rejected"]
+    assert after == {**before, "command": before["command"] + 1}
 
 
 def test_workers_change_under_load(target: pyosd.Target, control: Path) -> None:

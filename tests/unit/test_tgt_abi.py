@@ -46,14 +46,18 @@ def _asserts() -> list[str]:
     shown = re.search(r"TGT_SHOW_CONNECTIONS (\d+)", text)
     assert len(pins) > 30 and shown
     assert len(sizes) >= 4
-    return [
-        f"_Static_assert(__builtin_offsetof(struct {THEIRS[struct]}, "
-        f'{MEMBERS.get((struct, member), member)}) == {offset}, "{struct}.{member}");'
-        for struct, member, offset in pins
-    ] + [
-        f'_Static_assert(sizeof(struct {THEIRS[struct]}) == {size}, "{struct}");'
-        for struct, size in sizes
-    ] + [f"_Static_assert(MODE_CONNECTION == {shown[1]}, {chr(34)}mode{chr(34)});"]
+    return (
+        [
+            f"_Static_assert(__builtin_offsetof(struct {THEIRS[struct]}, "
+            f'{MEMBERS.get((struct, member), member)}) == {offset}, "{struct}.{member}");'
+            for struct, member, offset in pins
+        ]
+        + [
+            f'_Static_assert(sizeof(struct {THEIRS[struct]}) == {size}, "{struct}");'
+            for struct, size in sizes
+        ]
+        + [f"_Static_assert(MODE_CONNECTION == {shown[1]}, {chr(34)}mode{chr(34)});"]
+    )
 
 
 def test_layout_is_tgts(tmp_path: Path) -> None:
