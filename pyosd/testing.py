@@ -166,11 +166,14 @@ def client_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def serve(*arguments: str, sandboxes: bool | None = None) -> Iterator[ServedTarget]:
+def serve(
+    *arguments: str, sandboxes: bool | None = None, manager: bool = False
+) -> Iterator[ServedTarget]:
     """Serve a target on an empty store, on the loopback address; end it and remove the store.
 
     Args: arguments: further ones of `osd target serve`.  sandboxes: whether scripts can run next to
-        the data; None: where this process is root's, as isolating them needs.
+        the data; None: where this process is root's, as isolating them needs.  manager: whether sizes
+        follow the load, and administrators can ask.
     Raises: RuntimeError: it did not start; the text is what it said.
     """
     isolated = os.geteuid() == 0 if sandboxes is None else sandboxes
@@ -182,7 +185,8 @@ def serve(*arguments: str, sandboxes: bool | None = None) -> Iterator[ServedTarg
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-P", "-c", OSD, "target", "serve", "-o", "json"),
-                    *("--data", str(folder / "store"), "--portal", "127.0.0.1:0", "--no-manager"),
+                    *("--data", str(folder / "store"), "--portal", "127.0.0.1:0"),
+                    *(() if manager else ("--no-manager",)),
                     *(*layers, *arguments),
                 ],
                 env=client_environment(),

@@ -38,6 +38,16 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "pool": [
         ("osd pool ls", "The pools of sandboxes, and how busy each is."),
         ("osd pool show default", "One of them, with its limits."),
+        ("osd pool set default queue=500 --why 'a busy day'", "Change it while it serves."),
+        ("osd pool drain default --wait", "Take no more jobs, and wait for those it has."),
+        ("osd pool resume default", "Take jobs again."),
+        ("osd pool reset default", "As configured again."),
+        ("osd pool usage --sort cpu", "Who has used most."),
+    ],
+    "manager": [
+        ("osd manager status", "What it looks after, and why pools have the size they have."),
+        ("osd manager changes -n 5", "What was changed last, by whom and why."),
+        ("osd manager keys ls", "Who may ask it."),
     ],
     "config": [
         ("osd config check", "What serving with the present configuration would do."),

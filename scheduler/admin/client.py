@@ -31,6 +31,7 @@ __all__ = ["SCHEMA", "Access", "Manager", "ManagerError", "make_pair"]
 
 SCHEMA = "iosd.admin/1"
 TIMEOUT_S = 5.0
+STEP_S = 0.05
 ANSWER_MOST = 64 << 20
 KEY_FILE = Path("iosd", "manager.key_secret")  # below ~/.config
 
@@ -92,22 +93,6 @@ def users_key() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / KEY_FILE
 
 
-def manager_of(target: str | None) -> str | None:
-    """The manager beside a target of this host, given by its URL; None: no such target is served here.
-
-    Raises:
-        ManagerError: it has none.
-    """
-    for place in places.running(places.TARGET):
-        if target is not None and place.get("url") == target:
-            if place.get("manager"):
-                return str(place["manager"])
-            raise ManagerError(
-                "unreachable", f"{target} is served without a resource manager (--no-manager)"
-            )
-    return None
-
-
 def find(
     url: str | None = None,
     key_file: Path | None = None,
@@ -119,31 +104,67 @@ def find(
     Args:
         url: of the manager; None: IOSD_MANAGER, else that of the target, else the one that runs here,
             else the key file's.
-        target: URL of the target that is meant, if one is said.
         key_file: None: IOSD_MANAGER_KEY, else the manager's own where we may read it, else the user's.
+        timeout_s: for one that is just starting.
+        target: URL of the target that is meant, if one is said.
 
     Raises:
         ManagerError: there is none, or more than one, or nobody listens; there is no key, or it
             cannot be used.
     """
-    url = url or os.environ.get("IOSD_MANAGER") or manager_of(target)
+    url = url or os.environ.get("IOSD_MANAGER")
     said = os.environ.get("IOSD_MANAGER_KEY")
-    if key_file is None and said:
-        key_file = Path(said)
-    here = {str(each.get("url")): each for each in places.running(places.MANAGER)}
-    own = users_key()
-    if url is None and not here:
-        for file in filter(None, (key_file, own if own.exists() else None)):
-            url = url or _fields(file).get("url")
-    place = here.get(url) if url else _only(here)
+    file = key_file or (Path(said) if said else None)
+    place = _running().get(url) if url else _beside(target, timeout_s)
+    if place is None and url is None:
+        for each in filter(None, (file, users_key() if users_key().exists() else None)):
+            url = url or _fields(each).get("url")
+        place = None if url and not _running() else _only(_running())
     if place is not None:
         url = str(place["url"])
         local = Path(str(place.get("key_file", "")))
-        if key_file is None and os.access(local, os.R_OK):
-            key_file = local
+        file = file or (local if os.access(local, os.R_OK) else None)
     assert url is not None
     _probe(url, timeout_s)
-    file = key_file or own
+    return _access(url, place, file or users_key())
+
+
+def _running() -> dict[str, dict[str, Any]]:
+    return {str(each.get("url")): each for each in places.running(places.MANAGER)}
+
+
+def _beside(target: str | None, timeout_s: float) -> dict[str, Any] | None:
+    """The manager that is served beside a target of this host; None: no target says so.
+
+    A supervisor says so before it is up, and while it is started again.
+
+    Args: target: its URL; None: the only one.
+
+    Raises:
+        ManagerError: it does not come up, or the target named has none.
+    """
+    served = [
+        each for each in places.running(places.TARGET) if target is None or each["url"] == target
+    ]
+    if len(served) != 1:
+        return None
+    url = served[0].get("manager")
+    until = time.monotonic() + timeout_s
+    while url is not None and url not in _running():
+        if time.monotonic() > until:
+            raise ManagerError(
+                "unreachable", f"the resource manager of {served[0]['url']} is not up"
+            )
+        time.sleep(STEP_S)
+    if url is None and target is not None and not _running():
+        raise ManagerError(
+            "unreachable", f"{target} is served without a resource manager (--no-manager)"
+        )
+    return _running().get(str(url))
+
+
+def _access(url: str, place: Mapping[str, Any] | None, file: Path) -> Access:
+    """What the key file and the manager's own say."""
     if not file.exists():
         raise ManagerError(
             "not-permitted",

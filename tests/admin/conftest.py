@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pyosd.cli import main
-from scheduler.admin import places
 from tests.harness import SOURCE
 
 DEADLINE_S = 20.0
@@ -47,11 +45,12 @@ def osd(run_folder: Path) -> Run:
 class Alone:
     """A resource manager without a target.
 
-    Args: folder: of its state and socket, in which its log lies too.
+    Args: folder: of its state and socket, in which its log lies too.  run: where it says that it runs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, run: Path) -> None:
         folder.mkdir(exist_ok=True)
+        self.run = run
         self.state = folder / "state"
         self.url = f"ipc://{folder}/socket"
         words = [
@@ -64,34 +63,17 @@ class Alone:
         ]
         with (folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "scheduler", *words], cwd=SOURCE, stderr=log
+                [sys.executable, "-m", "scheduler", *words],
+                cwd=SOURCE,
+                env=os.environ | {"IOSD_RUN": str(run)},
+                stderr=log,
             )
         until = time.monotonic() + DEADLINE_S
-        while self.url not in (each["url"] for each in places.running(places.MANAGER)):
-            assert time.monotonic() < until and self.process.poll() is None, (
-                folder / "log"
-            ).read_text()
+        while not [*run.glob(f"manager-{self.process.pid}.json")]:
+            text = (folder / "log").read_text()
+            assert time.monotonic() < until and self.process.poll() is None, text
             time.sleep(0.02)
 
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(DEADLINE_S) == 0
-
-
-@pytest.fixture
-def alone(run_folder: Path, tmp_path: Path) -> Iterator[Alone]:
-    """One of them."""
-    found = Alone(tmp_path / "alone")
-    yield found
-    if found.process.poll() is None:
-        found.stop()
-
-
-@contextlib.contextmanager
-def environment(**values: str) -> Iterator[None]:
-    """Variables for a moment."""
-    before = {key: os.environ.get(key) for key in values}
-    os.environ.update(values)
-    yield
-    for key, value in before.items():
-        os.environ.pop(key) if value is None else os.environ.update({key: value})

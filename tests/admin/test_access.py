@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,25 @@ import pytest
 from scheduler.admin.client import Manager, ManagerError, make_pair
 from scheduler.keys import write_key
 from tests.admin.conftest import Alone, Run
+from tests.processes import long_lived
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    """A manager for all tests of this file."""
+    folder = tmp_path_factory.mktemp("alone")
+    found = Alone(folder, folder / "run")
+    long_lived.add(found.process.pid)
+    yield found
+    found.stop()
+    long_lived.discard(found.process.pid)
+
+
+@pytest.fixture
+def osd(alone: Alone, osd: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """As `osd` of this folder, where that one runs."""
+    monkeypatch.setenv("IOSD_RUN", str(alone.run))
+    return osd
 
 
 def test_the_one_that_runs_here(osd: Run, alone: Alone) -> None:
@@ -23,13 +43,16 @@ def test_the_one_that_runs_here(osd: Run, alone: Alone) -> None:
     assert f"{alone.url}; you are local (admin)\nlab: not connected" in text
     wrong = osd("manager", "status", "--target", "iscsi://127.0.0.1:3260/other/1", code=66).stderr
     assert wrong == "osd: no target 'other'\n  there are: lab\n"
-    alone.stop()
+
+
+def test_none_runs_here(osd: Run, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOSD_RUN", str(run_folder))
     gone = osd("manager", "status", code=69).stderr
     assert gone.startswith("osd: no resource manager runs here\n  'osd target serve' starts one")
 
 
 def test_several_run_here(osd: Run, alone: Alone, tmp_path: Path) -> None:
-    other = Alone(tmp_path / "other")
+    other = Alone(tmp_path / "other", alone.run)
     words = osd("manager", "status", code=2).stderr
     assert "more than one resource manager" in words
     assert {line.split()[0] for line in words.splitlines()[1:]} == {alone.url, other.url}
@@ -49,7 +72,7 @@ def test_nobody_listens(osd: Run, alone: Alone) -> None:
     assert "is no manager" in osd("pool", "usage", "--manager", "here", code=2).stderr
 
 
-def test_who_listens_does_not_answer(run_folder: Path, alone: Alone) -> None:
+def test_who_listens_does_not_answer(osd: Run, alone: Alone) -> None:
     with Manager.find(timeout_s=0.2) as manager:
         manager.ask("status")
         os.kill(alone.process.pid, 19)
@@ -88,18 +111,17 @@ def test_a_manager_with_another_key(osd: Run, alone: Alone, tmp_path: Path) -> N
     server = (alone.state / "keys" / "server.key").read_text().split('"')[1]
     stale.touch(0o600)
     stale.write_text(path.read_text().replace(server, make_pair().public))
-    alone.stop()
-    again = Alone(tmp_path / "alone")
+    folder = Path(alone.url.removeprefix("ipc://")).parent
     words = (
         "--manager",
-        again.url.replace("/alone/", "/alone/../alone/"),
+        f"ipc://{folder}/../{folder.name}/socket",
         "--key",
-    )  # not as it says
+    )  # not as it says itself
     assert osd("manager", "status", *words, path)
     assert (
         "is not the manager whose public key" in osd("pool", "usage", *words, stale, code=77).stderr
     )
-    again.stop()
+    osd("manager", "keys", "rm", "bob")
 
 
 def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +157,7 @@ def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.Monkey
     path.rename(home / "manager.key_secret")
     assert "you are eve (viewer)" in osd("manager", "status").stdout
     with Manager.find() as manager:
-        monkeypatch.setenv("IOSD_RUN", str(tmp_path / "run"))
+        monkeypatch.setenv("IOSD_RUN", str(alone.run))
         assert osd("manager", "keys", "rm", "eve").stdout == "key eve: viewer -> none\n"
         with pytest.raises(ManagerError, match="not authorized any more") as error:
             manager.ask("status")
@@ -150,7 +172,7 @@ def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.Monkey
         "file": None,
     }
     rows = json.loads(osd("manager", "changes", "-o", "json").stdout)["changes"]
-    assert [(each["what"], each["was"], each["is"], each["why"]) for each in rows] == [
+    assert [(each["what"], each["was"], each["is"], each["why"]) for each in rows[-3:]] == [
         ("keys.add", {"eve": "none"}, {"eve": "viewer"}, "she asked"),
         ("keys.rm", {"eve": "viewer"}, {"eve": "none"}, ""),
         ("keys.add", {"bob": "none"}, {"bob": "admin"}, ""),

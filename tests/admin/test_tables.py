@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 from pyosd.cli import pool, top
+from pyosd.cli.output import Column, table_lines
 from pyosd.pool_status import decode_pool
+from scheduler.admin import manager_verbs
 from scheduler.admin.verb import differences, target_name
 from scheduler.live import note_of
 from tests.cli.test_output import on_terminal_of
@@ -75,8 +77,11 @@ def test_nothing_is_cut_on_a_pipe_and_colour_is_not_the_only_sign() -> None:
         "4ad2e5a3b1c (10.0.0.17, not verified)" in wide
         and "says the head of the department" in wide
     )
-    coloured = on_terminal_of(PROGRAM, 200, "table", TZ="UTC")
-    assert "\x1b[33mdraining" in coloured and "\x1b[32mrunning" in coloured
+    columns = [Column(**each) for each in manager_verbs.STATUS_COLUMNS if each["header"] == "MODE"]
+    for mode, shade in (("running", 32), ("draining", 33)):
+        assert (
+            table_lines(columns, [{"mode": mode}], colour=True)[1] == f"\x1b[{shade}m{mode}\x1b[0m"
+        )
 
 
 def test_what_a_pool_does() -> None:

@@ -219,6 +219,21 @@ def test_recycle(osd: Run, managed: Serving, target: pyosd.Target) -> None:
     target.exec("print(1)", zone=pyosd.ref(pid), pool="other").result(timeout=DEADLINE_S)
 
 
+def test_usage_and_share(osd: Run, target: pyosd.Target) -> None:
+    pid = target.create_partition()
+    target.exec("print(1)", zone=pyosd.ref(pid)).result(timeout=DEADLINE_S)
+    rows = json.loads(osd("pool", "usage", "-o", "json").stdout)["principals"]
+    mine = max(rows, key=lambda row: row["finished"])
+    assert mine["schema"] == "iosd.usage/1" and mine["finished"] >= 1 and mine["run_seconds"] > 0
+    done = osd("pool", "share", mine["id"], "--weight", 3, "--at-once", 2, "--why", "pays").stdout
+    assert done.startswith(f"principal {mine['id']}: weight 1 -> 3, ") and "at_once 0 -> 2" in done
+    rows = json.loads(osd("pool", "usage", "--sort", "cpu", "-o", "json").stdout)["principals"]
+    now = next(row for row in rows if row["id"] == mine["id"])
+    assert (now["weight"], now["at_once"]) == (3, 2)
+    assert osd("pool", "usage", "-o", "id").stdout.splitlines().count(mine["id"]) == 1
+    assert "weight 3 -> 1" in osd("pool", "share", mine["id"], "--reset").stdout
+
+
 # ---- the rest ----
 
 
@@ -270,7 +285,7 @@ def test_completion_of_pools(osd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_target_says_which_manager(osd: Run, managed: Serving, tmp_path: Path) -> None:
     """Two run here; who names a target by its URL means that one's."""
-    other = Alone(tmp_path / "other")
+    other = Alone(tmp_path / "other", configuration(managed).parent / "run")
     assert osd("manager", "status", "--target", managed.url)  # as IOSD_TARGET says, too
     found = json.loads(osd("manager", "status", "-o", "json").stdout)
     assert found["manager"]["pid"] == managed.pids["iosd-manager"]

@@ -30,7 +30,7 @@ def target() -> Iterator[pyosd.testing.ServedTarget]:
     if why:
         unavailable("tgtd", why)
     before = children_of_this()
-    with pyosd.testing.serve() as served:
+    with pyosd.testing.serve(manager=True) as served:
         started = children_of_this() - before
         long_lived.update(started)
         yield served
