@@ -211,9 +211,8 @@ class Policy:
 
     def _give_way(self, load: Load, bounds: Bounds, wishes: list[_Wish]) -> None:
         """Lowers or raises what pools may have for the commands' sake."""
-        strain, scale = self._strain, bounds.workers_scale
-        judgement = judge(load, bounds)
-        strain.look(self._now, load, scale, judgement)
+        strain, judgement = self._strain, judge(load, bounds)
+        strain.look(self._now, bounds.workers_scale, judgement)
         own = [wish for wish in wishes if wish.scale.auto]
         if load.shedding or any(wish.pool.busy or wish.pool.queued for wish in wishes):
             strain.give_way(

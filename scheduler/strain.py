@@ -60,14 +60,11 @@ def _signs(load: Load, bounds: Bounds, factor: float) -> Judgement | None:
     if (pressure.memory or 0.0) >= SHARE_MEMORY * factor:
         why = f"memory was short in {pressure.memory:.0%} of the last 10 s"
         return Judgement(State.STRAINED, why, slow=True)
+    late = workers.queued > 0 and workers.oldest >= EARLY * factor * bounds.patience
     for what, share in (("a processor", pressure.cpu), ("a disk", pressure.io)):
-        late = workers.queued > 0 and workers.oldest >= EARLY * factor * bounds.patience
         if late and (share or 0.0) >= SHARE * factor:
-            why = (
-                f"something waited for {what} in {share:.0%} of the last 10 s, and commands wait, "
-            )
-            why += f"the first for {workers.oldest * 1000:.0f} ms"
-            return Judgement(State.STRAINED, why, slow=True)
+            why = f"{what} was short in {share:.0%} of the last 10 s, and commands wait, the first for "
+            return Judgement(State.STRAINED, f"{why}{workers.oldest * 1000:.0f} ms", slow=True)
     return None
 
 
@@ -105,7 +102,7 @@ class Strain:
         self._strained = self._at_floor = 0
         self._calm_since = None
 
-    def look(self, now: float, load: Load, scale: Scale, judgement: Judgement) -> None:
+    def look(self, now: float, scale: Scale, judgement: Judgement) -> None:
         """Counts looks that agree."""
         if now - self._looked < 0.9 * scale.interval and not judgement.at_once:
             return
