@@ -31,10 +31,10 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench install uninstall clean
+.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench install uninstall deb deb-test clean
 
 help:           ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 packages:       ## install the missing Debian packages of packages.txt (as root)
 	@tools/install-packages.sh
@@ -109,6 +109,12 @@ install: build  ## into $(DESTDIR)$(PREFIX)
 
 uninstall:      ## remove what install put there
 	@tools/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+
+deb:            ## Debian packages, into dist/
+	@tools/make-deb.sh dist
+
+deb-test: deb   ## have systemd run them in a clean Debian, and see that nothing is left (as root)
+	@$(PYTHON) -m tests.packaging dist
 
 clean:          ## remove what building made
 	rm -rf build dist .venv .run *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,7 @@ from scheduler.keys import Keys, KeysError
 from scheduler.link import Timing
 from scheduler.managed import Target
 from scheduler.manager import VERSION, Manager
+from scheduler.param_type import ParamType
 from scheduler.policy import Policy
 from scheduler.requests import Requests
 from scheduler.schema import ConfigError, Setting
@@ -249,7 +250,7 @@ async def run(options: Options) -> None:
     lock.close()
 
 
-class TargetSocket(click.ParamType[tuple[str, Path]]):
+class TargetSocket(ParamType[tuple[str, Path]]):
     """[NAME=]SOCKET."""
 
     name = "[NAME=]SOCKET"

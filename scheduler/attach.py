@@ -17,6 +17,8 @@ from pathlib import Path
 
 from scheduler import paths
 from scheduler.parts import TargetConfig, module_options, pools_file
+from scheduler.reload import Managed, tell_manager, tell_target
+from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed, as_user
 from scheduler.supervise import (
     Refused,
@@ -41,10 +43,12 @@ class Places:
     Attributes:
         sandboxd: socket of iosd-sandboxd.
         pools: the file of pools, written here.
+        control: the socket that the module makes, in a folder of tgtd's user.
     """
 
     sandboxd: Path
     pools: Path
+    control: Path
 
 
 def tgtd_uid() -> int | None:
@@ -130,7 +134,7 @@ async def remove(adm: TgtAdm, number: int, wait_s: float) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def _attach(config: TargetConfig, places: Places, wait_s: float) -> bool:
+async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     uid = tgtd_uid()
     adm = administrator(uid)
     try:
@@ -141,14 +145,15 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> bool:
         raise ServiceFailed(f"tgtd does not answer for {wait_s:g} s") from None
     targets = await adm.targets()
     await settle_portals(adm, config, [name for name in targets if name != config.name])
+    before = places.pools.read_text() if places.pools.exists() else None
     write_pools(config, places.pools)
     if config.name in targets:
-        return False
+        return "there" if places.pools.read_text() == before else "changed"
     for folder in filter(None, (config.data, config.ssd)):
         prepare_store(folder, uid)
     number = 1 + max(targets.values(), default=0)
     isolation = config.isolation if config.sandboxes else None
-    options = module_options(config, isolation, places.sandboxd, places.pools)
+    options = module_options(config, isolation, places.sandboxd, places.pools, places.control)
     if config.chap is not None:  # of an earlier time, perhaps with another secret
         with contextlib.suppress(TgtError):
             await adm.run("delete", "account", "--user", config.chap.user)
@@ -159,26 +164,43 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> bool:
     except TgtError as error:
         await remove(adm, number, wait_s)
         raise ServiceFailed(f"tgtd does not serve the store {config.data}: {error}") from None
-    return True
+    return "made"
 
 
-def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, bool]:
-    """Make the target; nothing happens to one that is there.
+def tell(config: TargetConfig, control: Path) -> None:
+    """Have the target read its pools again, through its manager where it has one.
+
+    Raises:
+        ConfigError: it refuses them, or its manager does not answer.
+    """
+    by, why = "osd target attach", "the configuration was read again"
+    try:
+        tell_target(control, by, why)
+    except Managed:
+        tell_manager(None, config.name, by, why)
+    except OSError as error:
+        raise ConfigError(f"the target does not answer at {control}: {error}") from None
+
+
+def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, str]:
+    """Make the target; one that is there reads its pools again where they have changed.
 
     Args: wait_s: how long tgtd may take to answer.
 
-    Returns: its URL, and whether it was made now.
+    Returns: its URL, and "made", "changed" or "there".
 
     Raises:
-        Refused: the configuration cannot be served.
+        Refused, ConfigError: the configuration cannot be served.
         ServiceFailed, paths.MissingComponent: tgtd is not there, or does not take it; it has no such
             target then.
     """
     check_portal(config)
     if config.portal[1] == 0:
         raise Refused("portal: clients of a service need a port that stays: give one")
-    made = asyncio.run(_attach(config, places, wait_s))
-    return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", made
+    what = asyncio.run(_attach(config, places, wait_s))
+    if what == "changed":
+        tell(config, places.control)
+    return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", what
 
 
 async def _detach(name: str, wait_s: float) -> bool:

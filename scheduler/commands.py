@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from scheduler import doctor as layers
 from scheduler import logs, paths
 from scheduler.config import DEFAULT_FILE, TARGET_KEYS, Config, load
+from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
 from scheduler.schema import ConfigError
@@ -34,7 +35,7 @@ USER = "iosd"
 DEFAULT_UID = 64733
 
 
-class Portal(click.ParamType[tuple[str, int]]):
+class Portal(ParamType[tuple[str, int]]):
     """ADDRESS:PORT, the port optional."""
 
     name = "ADDRESS[:PORT]"
@@ -53,7 +54,7 @@ class Portal(click.ParamType[tuple[str, int]]):
         return host.strip("[]"), int(port)
 
 
-class ModuleOption(click.ParamType[str]):
+class ModuleOption(ParamType[str]):
     """KEY=VALUE for the module."""
 
     name = "KEY=VALUE"

@@ -113,15 +113,18 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
     return "".join(f"{line}\n" for line in [*lines, *(pool.line() for pool in pools)])
 
 
-def module_options(config: TargetConfig, isolation: str | None, sandboxd: Path, pools: Path) -> str:
+def module_options(
+    config: TargetConfig, isolation: str | None, sandboxd: Path, pools: Path, control: Path
+) -> str:
     """The option string of bs_iosd.so; tgtd would cut it at a comma.
 
     Args:
         isolation: what sandboxes must have; None: no script runs.
         sandboxd: socket of iosd-sandboxd.
         pools: file of the pools.
+        control: the socket that the module makes for the resource manager.
     """
-    options = list(config.options)
+    options = [*config.options, f"control={control}"]
     if config.ssd is not None:
         options.append(f"ssd={config.ssd}")
     if isolation is not None:

@@ -18,6 +18,7 @@ import click
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, pool_flags
 from scheduler.config import DEFAULT_FILE
 from scheduler.events import Bounds, SetActive, SetSpares
+from scheduler.param_type import ParamType
 from scheduler.schema import ConfigError, Setting, duration
 from scheduler.settings import Settings, configured
 from scheduler.simulate import (
@@ -38,7 +39,7 @@ SECONDS_MOST, JOBS_MOST = 86_400.0, 10_000_000
 MICROSECOND = 1e-6
 
 
-class Duration(click.ParamType[float]):
+class Duration(ParamType[float]):
     """Seconds, written as in the configuration."""
 
     name = "duration"

@@ -228,8 +228,9 @@ class Supervisor:
             )
         self.port = portals[0][1]
         config = self.config
-        options = module_options(config, self.level, self.sandboxd_socket, self.write_pools())
-        options += f";control={self.control}"
+        options = module_options(
+            config, self.level, self.sandboxd_socket, self.write_pools(), self.control
+        )
         try:
             await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
         except TgtError as error:

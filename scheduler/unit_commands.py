@@ -17,6 +17,7 @@ from scheduler.attach import detach as detach_target
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve, target_config
 from scheduler.config import DEFAULT_FILE
 from scheduler.parts import TargetConfig, manager_options, sandboxd_command
+from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
 from scheduler.supervise import Refused, plain_environment
 
@@ -25,7 +26,8 @@ __all__ = ["attach", "detach", "manager", "sandboxd"]
 SANDBOXD_SOCKET = Path("/run/iosd-sandboxd/socket")
 POOLS_FILE = Path("/run/iosd-attach/pools")
 CONTROL_SOCKET = Path("/run/iosd-target/control")
-RUN = Path("/run/iosd")
+MANAGER_RUN = Path("/run/iosd-manager")
+MANAGER_PLACE = Path("/run/iosd/manager-iosd.json")
 NOTIFY = "NOTIFY_SOCKET"
 
 CONFIG = click.option(
@@ -40,6 +42,14 @@ SOCKET = click.option(
     show_default=True,
     help="Of iosd-sandboxd.",
 )
+CONTROL = click.option(
+    "--control",
+    type=click.Path(path_type=Path),
+    default=CONTROL_SOCKET,
+    show_default=True,
+    help="Socket of the module in tgtd, for the resource manager.",
+)
+SAYS = {"there": "are the same", "changed": "have been read again"}
 WAIT = click.option(
     "--wait",
     type=click.FloatRange(0.1, 3600),
@@ -75,23 +85,25 @@ def fail(error: Exception, code: int) -> None:
     show_default=True,
     help="Written for the module to read.",
 )
+@CONTROL
 @WAIT
-def attach(config: Path | None, socket: Path, pools_file: Path, wait: float) -> None:
+def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, wait: float) -> None:
     """Make the target in a tgtd that runs already (tgt.service).
 
-    As `osd target serve` would, by the configuration alone.  A target that is there stays.  tgtd
-    listens on the configured portal alone afterwards, unless unsafe_portal is set.
+    As `osd target serve` would, by the configuration alone.  A target that is there stays, and reads
+    its pools again where they have changed.  tgtd listens on the configured portal alone
+    afterwards, unless unsafe_portal is set.
     """
     try:
-        url, made = attach_target(configured(config), Places(socket, pools_file), wait)
-    except Refused as error:
+        url, what = attach_target(configured(config), Places(socket, pools_file, control), wait)
+    except (Refused, ConfigError) as error:
         fail(error, EXIT_CONFIG)
     except (ServiceFailed, paths.MissingComponent) as error:
         fail(error, EXIT_FAILED)
     else:
         click.echo(url)
-        if not made:
-            click.echo("osd: it was there already", err=True)
+        if what != "made":
+            click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
 
 
 @click.command()
@@ -135,22 +147,26 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
 
 @click.command()
 @CONFIG
-@click.option(
-    "--control",
-    type=click.Path(path_type=Path),
-    default=CONTROL_SOCKET,
-    show_default=True,
-    help="Of the module in tgtd.",
-)
+@CONTROL
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    default=RUN,
+    default=MANAGER_RUN,
     show_default=True,
     help="Of its socket for this host.",
 )
-def manager(config: Path | None, control: Path, folder: Path) -> None:
+@click.option(
+    "--announce",
+    type=click.Path(path_type=Path),
+    default=MANAGER_PLACE,
+    show_default=True,
+    help="File that says where it is; made before, where it may not make it.",
+)
+def manager(config: Path | None, control: Path, folder: Path, announce: Path) -> None:
     """Run iosd-manager for the target of the configuration."""
     name = configured(config).name
     options = manager_options({name: control}, read_config(config).manager, folder)
+    options += ["--announce", str(announce)]
+    if config is not None:
+        options += ["--config", str(config)]
     run_manager.main(options, prog_name="iosd-manager")

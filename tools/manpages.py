@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the manual pages: ``python -m tools.manpages FOLDER`` writes man1/ and man7/ there.
+"""Makes the manual pages: ``python -m tools.manpages FOLDER`` writes man1/, man5/, man7/ and man8/ there.
 
 osd(1) and one page for each noun and plain verb come from the commands themselves, as --help and
-docs/cli.md do; iosd-reasons(7) from pyosd/reasons.py; iosd(7) and iosd-security(7) from docs/.  Examples
-of the pages of section 1 are below, in an order in which a test runs them all.
+docs/cli.md do; iosd-reasons(7) from pyosd/reasons.py; iosd(7) and iosd-security(7) from docs/; the pages
+of sections 5 and 8 are in manpages_host.py.  Examples of the pages of section 1 are below, in an order in
+which a test runs them all.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pyosd.cli.codes import MEANING
 from pyosd.cli.verb import common_options
 from pyosd.reasons import BLOCKS, REASONS
 from tools.clidoc import INTRODUCTION
-from tools.roff import as_roff, escaped, title
+from tools.manpages_host import host_pages
+from tools.roff import as_roff, escaped, option_rows, title
 
 __all__ = ["EXAMPLES", "pages", "write"]
 
@@ -118,13 +120,7 @@ def help_text(command: click.Command) -> str:
 
 def options(command: click.Command, context: click.Context) -> Iterator[str]:
     """The options a command has beside those of every verb, with their words."""
-    common = {option.name for option in common_options()}
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is None or parameter.name in common or not record[0].startswith("-"):
-            continue
-        if "--help" not in record[0]:
-            yield f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}"
+    return option_rows(command, context, {option.name for option in common_options()})
 
 
 def usage(context: click.Context) -> str:
@@ -274,6 +270,7 @@ def pages() -> dict[str, str]:
         command = main.get_command(root, name)
         assert command is not None
         made[f"man1/osd-{name}.1"] = command_page(name, command, root)
+    made |= host_pages()
     made["man7/iosd.7"] = model_page()
     made["man7/iosd-reasons.7"] = reasons_page()
     made["man7/iosd-security.7"] = security_page()

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-__all__ = ["as_roff", "escaped", "literal", "title"]
+import click
+
+__all__ = ["as_roff", "escaped", "literal", "option_rows", "title"]
 
 VERSION = (Path(__file__).resolve().parents[1] / "VERSION").read_text().strip()
 SPECIAL = str.maketrans(
@@ -116,3 +119,15 @@ def one_line(line: str, before: list[str]) -> list[str]:
     if bullet and not line.startswith("    "):
         return [".IP \\(bu 2", inline(bullet[1])]
     return [inline(text)]
+
+
+def option_rows(
+    command: click.Command, context: click.Context, left_out: Collection[str | None] = ()
+) -> Iterator[str]:
+    """The options of a command with their words, but --help and those of the names left out."""
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is None or parameter.name in left_out or not record[0].startswith("-"):
+            continue
+        if "--help" not in record[0]:
+            yield f".TP\n\\fB{escaped(record[0])}\\fR\n{escaped(record[1] or ' ')}"

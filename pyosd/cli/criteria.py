@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pyosd.cli.param_type import ParamType
 from pyosd.cli.params import NUMBER
 from pyosd.osd._errors import Invalid
 from pyosd.osd._query import Condition, attr
@@ -106,7 +107,7 @@ def parse(text: str) -> Condition:
     return condition
 
 
-class Criterion(click.ParamType[Condition]):
+class Criterion(ParamType[Condition]):
     """One criterion."""
 
     name = "CRITERION"

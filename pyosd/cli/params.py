@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pyosd.cli import live
+from pyosd.cli.param_type import ParamType
 from pyosd.exec_params import After, parse_duration, parse_size
 from pyosd.types import ObjectRef
 
@@ -37,7 +38,7 @@ __all__ = [
 ARRAY_MOST = 10_000  # members
 
 
-class Address(click.ParamType[ObjectRef]):
+class Address(ParamType[ObjectRef]):
     """``root``, PID or PID/OID, each decimal or 0x; inside: only what lies in a partition."""
 
     def __init__(
@@ -68,7 +69,7 @@ class Address(click.ParamType[ObjectRef]):
         return address
 
 
-class Size(click.ParamType[int]):
+class Size(ParamType[int]):
     """Bytes, with a unit if one likes: 4096, 256MiB."""
 
     name = "SIZE"
@@ -81,7 +82,7 @@ class Size(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
-class Duration(click.ParamType[float]):
+class Duration(ParamType[float]):
     """Seconds, with a unit if one likes: 30, 500ms, 2h."""
 
     name = "DURATION"
@@ -96,7 +97,7 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-class Moment(click.ParamType[float]):
+class Moment(ParamType[float]):
     """A time, 2026-11-21T15:00 (local unless it says otherwise), or a DURATION before now."""
 
     name = "TIME"
@@ -117,7 +118,7 @@ class Moment(click.ParamType[float]):
             self.fail(f"'{value}' is neither a time (2026-11-21T15:00) nor a duration", param, ctx)
 
 
-class Number(click.ParamType[int]):
+class Number(ParamType[int]):
     """An unsigned number, decimal or 0x."""
 
     name = "NUMBER"
@@ -135,7 +136,7 @@ class Number(click.ParamType[int]):
         return number
 
 
-class Attribute(click.ParamType[tuple[int, int]]):
+class Attribute(ParamType[tuple[int, int]]):
     """PAGE/NUMBER, each decimal or 0x; ``all`` stands for every one."""
 
     name = "PAGE/NUMBER"
@@ -191,7 +192,7 @@ class JobAddress(Address):
         return MemberRef(whole.partition_id, whole.object_id, int(index[:-1]))
 
 
-class ArrayRange(click.ParamType[tuple[range, int]]):
+class ArrayRange(ParamType[tuple[range, int]]):
     """FIRST-LAST[%N], or one index."""
 
     name = "FIRST-LAST[%N]"
@@ -215,7 +216,7 @@ class ArrayRange(click.ParamType[tuple[range, int]]):
         return indices, int(most or 0)
 
 
-class RetryOn(click.ParamType[dict[str, int]]):
+class RetryOn(ParamType[dict[str, int]]):
     """exit=CODE, oom, or both with a comma between."""
 
     name = "exit=CODE,oom"
@@ -240,7 +241,7 @@ class RetryOn(click.ParamType[dict[str, int]]):
         return found
 
 
-class AfterJob(click.ParamType[After]):
+class AfterJob(ParamType[After]):
     """JOB, JOB:ok or JOB:any."""
 
     name = "JOB[:ok|any]"
@@ -257,7 +258,7 @@ class AfterJob(click.ParamType[After]):
         return After(JOB.convert(job, param, ctx), condition != "any")
 
 
-class Tag(click.ParamType[tuple[str, str]]):
+class Tag(ParamType[tuple[str, str]]):
     """KEY=VALUE."""
 
     name = "KEY=VALUE"

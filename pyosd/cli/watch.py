@@ -16,6 +16,7 @@ from pyosd.cli.follow import Crowd, Show, await_end, follow, lines, shown_by, ta
 from pyosd.cli.job_verb import JobVerb, any_jobs, jobs_of, some_jobs
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.output import print_json
+from pyosd.cli.param_type import ParamType
 from pyosd.cli.params import DURATION
 from pyosd.cli.screen import watched
 from pyosd.cli.verb import Settings
@@ -59,7 +60,7 @@ class Condition:
         return status.state.name.lower() == self.state
 
 
-class ConditionType(click.ParamType[Condition]):
+class ConditionType(ParamType[Condition]):
     """WHICH:STATE:CODE."""
 
     name = "WHICH:STATE:CODE"

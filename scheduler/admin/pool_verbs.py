@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from scheduler.admin.client import Manager, ManagerError
 from scheduler.admin.verb import Admin, Change, Fields, Listing, seconds, when
 from scheduler.live import check_words
+from scheduler.param_type import ParamType
 from scheduler.schema import SECONDS, ConfigError, measure
 
 __all__ = [
@@ -34,7 +35,7 @@ LOOK_S = 0.1  # between two looks at a pool that drains
 COMPLETE_S = 0.15
 
 
-class PoolName(click.ParamType[str]):
+class PoolName(ParamType[str]):
     """The name of a pool; completed with those that the manager knows."""
 
     name = "POOL"
@@ -54,7 +55,7 @@ class PoolName(click.ParamType[str]):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-class Duration(click.ParamType[float]):
+class Duration(ParamType[float]):
     """Seconds, with a unit if one likes."""
 
     name = "DURATION"

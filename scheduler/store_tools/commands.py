@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from scheduler.commands import default_data
+from scheduler.param_type import ParamType
 from scheduler.store_tools.bdb import DatabaseError, text_of
 from scheduler.store_tools.check import check_store
 from scheduler.store_tools.dump import SCHEMA, Address, dump_store, write_data
@@ -29,7 +30,7 @@ EXIT_PROBLEMS = 65
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class AddressType(click.ParamType[Address]):
+class AddressType(ParamType[Address]):
     """``root``, PID or PID/OID."""
 
     name = "ADDRESS"

@@ -15,6 +15,9 @@ from pyosd.cli import main
 from pyosd.cli.codes import MEANING
 from pyosd.cli.verb import common_options
 from pyosd.reasons import REASONS
+from scheduler.__main__ import main as manager
+from scheduler.paths import SANDBOXD, find_component
+from tools.configdoc import ROWS
 from tools.manpages import EXAMPLES, pages, verbs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,3 +106,24 @@ def test_reasons_are_all_there(shown: dict[str, str]) -> None:
 def test_every_noun_has_examples() -> None:
     for name, _, _ in nouns():
         assert EXAMPLES.get(name) or name == "top", name
+
+
+def test_pages_of_the_host(shown: dict[str, str]) -> None:
+    """What the programs say of their options, and the schema of its keys, and no more."""
+    usage = subprocess.run(
+        [find_component(SANDBOXD), "--no-such-option"], capture_output=True, text=True
+    ).stderr
+    wanted = set(re.findall(r"^ +(--[a-z-]+)", usage, re.MULTILINE)) - {"--print-level"}
+    listed = re.findall(r"^ {7}(--[a-z-]+)", shown["man8/iosd-sandbox.8"], re.MULTILINE)
+    assert wanted and set(listed) - {"--print-level"} == wanted
+    page = shown["man8/iosd-manager.8"]
+    mine = {
+        flag
+        for option in manager.params
+        if not getattr(option, "hidden", False)
+        for flag in option.opts
+    }
+    assert set(re.findall(r"^ {7}(--[a-z-]+)", page, re.MULTILINE)) == mine
+    for row in ROWS:
+        assert re.search(rf"^ +{row.name}( |$)", shown["man5/iosd.toml.5"], re.MULTILINE), row.name
+        assert " ".join(row.value.split()) in " ".join(shown["man5/iosd.toml.5"].split()), row.name

@@ -69,8 +69,8 @@ class Unit:
 
     def command(self, line: str) -> list[str]:
         """With what changes the user."""
-        words = shlex.split(line.lstrip("-"))
-        if self.user == "root":
+        words = shlex.split(line.lstrip("-+"))
+        if self.user == "root" or "+" in line[:2]:
             return words
         owner = pwd.getpwnam(self.user)
         change = [f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
@@ -113,6 +113,7 @@ def running(unit: Unit, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(path)
         Path(path).chmod(0o666)
+        unit.run("ExecStartPre")
         process = subprocess.Popen(
             unit.command(unit.one("ExecStart")),
             env=environment() | {"NOTIFY_SOCKET": path} | more,
@@ -126,6 +127,7 @@ def running(unit: Unit, **more: str) -> Iterator[subprocess.Popen[bytes]]:
             if not unit.settings["ExecStop"]:
                 process.send_signal(signal.SIGTERM)
             process.wait(DEADLINE_S)
+            unit.run("ExecStopPost")
         finally:
             if process.poll() is None:
                 process.kill()
@@ -162,9 +164,18 @@ def osd(prefix: Path, *words: str, stdin: str = "") -> str:
 
 
 def portals() -> set[str]:
-    """Where something listens."""
+    """Where something listens at tgtd's usual port."""
     found = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[3] for line in found.splitlines()}
+    return {line.split()[3] for line in found.splitlines() if line.split()[3].endswith(":3260")}
+
+
+def managed(prefix: Path) -> None:
+    """The manager has found the target, and root the manager."""
+    words = (prefix / "bin" / "osd", "pool", "set", "default", "queue=99", "--why", "a test")
+    deadline = time.monotonic() + DEADLINE_S
+    while (done := subprocess.run(words, env=environment(), capture_output=True)).returncode:
+        assert time.monotonic() < deadline, done
+        time.sleep(0.05)
 
 
 def serve(prefix: Path) -> None:
@@ -187,6 +198,7 @@ def serve(prefix: Path) -> None:
                 if life == "first":
                     osd(prefix, "part", "create", "0x10000")
                     osd(prefix, "obj", "write", "0x10000", stdin="the store")
+                managed(prefix)
                 zone = ("--zone", "0x10000/0x10000", "--wait")
                 assert osd(prefix, "exec", "-", *zone, stdin=SCRIPT) == "hello from the store"
                 if life == "first":

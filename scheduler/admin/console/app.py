@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import inspect
 import ipaddress
 import json
 import logging
@@ -37,6 +38,10 @@ __all__ = ["Console", "ConsoleError", "parse_address"]
 
 LOG = logging.getLogger("iosd.console")
 
+# Where aiohttp takes it; in 3.8, which Debian 12 has, it is a site's.
+SHUTDOWN: dict[str, Any] = {"shutdown_timeout": 1.0}
+IN_RUNNER = "shutdown_timeout" in inspect.signature(web.BaseRunner.__init__).parameters
+RUNNER_OPTIONS, SITE_OPTIONS = (SHUTDOWN, {}) if IN_RUNNER else ({}, SHUTDOWN)
 BODY_MOST = 16384
 STREAMS_MOST = 32
 BEAT_S = 15.0
@@ -152,10 +157,10 @@ class Console:
                 web.post("/api/change", self._change),
             ]
         )
-        self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self.runner = web.AppRunner(app, access_log=None, **RUNNER_OPTIONS)
         await self.runner.setup()
         try:
-            await web.TCPSite(self.runner, host, port).start()
+            await web.TCPSite(self.runner, host, port, **SITE_OPTIONS).start()
         except OSError as error:
             await self.runner.cleanup()
             raise ConsoleError(f"cannot listen at {address}: {error.strerror}") from None
@@ -316,7 +321,8 @@ class Console:
         self._allowed(request)
         self.sessions.end(request.cookies.get(COOKIE))
         response = web.Response(status=204)
-        response.del_cookie(COOKIE, httponly=True, samesite="Strict", path="/")
+        # Not del_cookie, which lacks these in aiohttp 3.8.
+        response.set_cookie(COOKIE, "", max_age=0, httponly=True, samesite="Strict", path="/")
         return response
 
     def _allowed(self, request: web.Request) -> Session:

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The manual pages of a target's host: iosd.toml(5) from the schema, iosd-sandbox(8) from the usage text of
+iosd-sandboxd, iosd-manager(8) from its command.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from scheduler.__main__ import main as manager
+from tools.configdoc import ROWS, SECTIONS
+from tools.roff import as_roff, escaped, option_rows, title
+
+__all__ = ["host_pages", "sandboxd_options"]
+
+ROOT = Path(__file__).resolve().parents[1]
+TOML = """\
+TOML tables, read by `osd target serve` and by what systemd's units start. For what stands nowhere
+the default holds; flags of `osd target serve` win over the file. A pool may have a file of its own,
+`pools.d/NAME.toml` beside this one, with tables `[pool]`, `[pool.limits]`, `[pool.maximum]` and
+`[pool.scale]`, which wins over this one.
+
+Sizes and times are texts with units: "256MiB" (B, KiB, MiB, GiB, TiB), "30s" (us, ms, s, min, h,
+d). A key that does not exist is an error, which names the nearest one that does. `osd config check`
+says what serving with a file would do, `osd config show --origin` what holds now and where it was
+said.
+
+The file that is installed has every key, commented out. Where a key below has no default there, or
+one that depends on the host, an example stands in its place.
+"""
+SANDBOX = """\
+iosd-sandboxd makes the processes in which scripts of an iosd target run, limits them, and kills
+what is left of them. It serves one target at a time, through a Unix socket; when that closes, all
+sandboxes end. It runs as root to give the strongest isolation; iosd-security(7) says what that
+consists of and what it is worth, `osd doctor` what this host can give. Which pools there are, and
+their package sets, is said by options: `osd target serve` and `osd target sandboxd` give those that
+follow from iosd.toml(5), so nobody needs to write them.
+
+**Under systemd** `iosd-sandboxd.service` runs it. Jobs wait while it is away; it is started again
+when it dies. Sandboxes have control groups below its own (`Delegate=yes`), and uids of their own,
+N+1 and up of `--uid-base`: nothing else of the host may use those. One that runs out of memory is
+killed alone.
+
+It tells its readiness by a line on standard output and to systemd, its log to standard error;
+SIGTERM and SIGINT end it in order. Exit status 0 after that, 1 when it cannot serve as asked, 2
+when an option is wrong.
+"""
+MANAGER = """\
+iosd-manager watches targets through their control sockets and has the numbers of their workers,
+slots and warm sandboxes follow the load, within the bounds of iosd.toml(5). It answers the verbs of
+osd-pool(1) and others by keys, keeps what administrators set, the log of changes and history, and
+has metrics and a console where configured. A target without a manager goes on with the sizes that
+it has.
+
+**Under systemd** `iosd-manager.service` runs it as the user iosd, by `osd target manager`, which
+gives the options that follow from iosd.toml(5). SIGHUP has it read configuration and keys again;
+SIGTERM ends it in order. A second one on the same state stands by until the first is gone.
+"""
+
+
+def sandboxd_options() -> list[tuple[str, str]]:
+    """What the usage text of sandbox/sandboxd.c says: an option with its argument, and its words."""
+    source = (ROOT / "sandbox" / "sandboxd.c").read_text()
+    found = re.search(r"usage\[\] =\n(.*?);\n", source, re.DOTALL)
+    assert found is not None
+    lines = re.findall(r'"(.*)\\n"', found[1])
+    rows: list[tuple[str, str]] = []
+    for line in lines:
+        if option := re.match(r" {2}(--\S+(?: [A-Z]+)?) +(.*)", line):
+            rows.append((option[1], option[2]))
+        elif line.startswith("   ") and rows:
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]} {line.strip()}")
+    return rows
+
+
+def toml_page() -> str:
+    """iosd.toml(5)."""
+    parts = [
+        title("IOSD.TOML", 5),
+        ".SH NAME\niosd.toml \\- what an iosd target is served with",
+        ".SH SYNOPSIS\n.I /etc/iosd/iosd.toml\n.br\n.I /etc/iosd/pools.d/NAME.toml",
+        ".SH DESCRIPTION",
+        as_roff(TOML),
+    ]
+    for section, (_, about) in SECTIONS.items():
+        shown = section.replace("pools.default", "pools.NAME")
+        parts += [f'.SH "[{escaped(shown)}]"', escaped(about)]
+        for row in ROWS:
+            if row.section == section:
+                word = "default" if row.default else "example"
+                parts.append(
+                    f".TP\n\\fB{escaped(row.name)}\\fR\n{escaped(row.meaning)}\n.br\n"
+                    f"{word}: {escaped(row.value)}"
+                )
+    parts += [".SH SEE ALSO", "osd\\-config(1), osd\\-target(1), osd\\-pool(1), iosd(7)"]
+    return "\n".join(parts) + "\n"
+
+
+def sandbox_page() -> str:
+    """iosd-sandbox(8)."""
+    rows = [f".TP\n\\fB{escaped(name)}\\fR\n{escaped(words)}" for name, words in sandboxd_options()]
+    return "\n".join(
+        [
+            title("IOSD-SANDBOX", 8),
+            ".SH NAME\niosd\\-sandbox, iosd\\-sandboxd \\- processes in which scripts run next to the data",
+            ".SH SYNOPSIS\n.B iosd\\-sandboxd\n\\-\\-socket PATH \\-\\-python\\-dir DIR [OPTION...]\n.br",
+            ".B iosd\\-sandboxd \\-\\-print\\-level",
+            ".SH DESCRIPTION",
+            as_roff(SANDBOX),
+            ".SH OPTIONS",
+            *rows,
+            ".SH SEE ALSO",
+            "osd\\-doctor(1), osd\\-target(1), iosd.toml(5), iosd(7), iosd\\-security(7)\n",
+        ]
+    )
+
+
+def manager_page() -> str:
+    """iosd-manager(8)."""
+    context = click.Context(manager, info_name="iosd-manager")
+    short = (manager.help or "").partition("\n")[0].rstrip(".")
+    return "\n".join(
+        [
+            title("IOSD-MANAGER", 8),
+            f".SH NAME\niosd\\-manager \\- {escaped(short[:1].lower() + short[1:])}",
+            f".SH SYNOPSIS\n.B iosd\\-manager\n{escaped(' '.join(manager.collect_usage_pieces(context)))}",
+            ".SH DESCRIPTION",
+            as_roff(MANAGER),
+            ".SH OPTIONS",
+            *option_rows(manager, context),
+            ".SH SEE ALSO",
+            "osd\\-pool(1), osd\\-target(1), iosd.toml(5), iosd(7)\n",
+        ]
+    )
+
+
+def host_pages() -> dict[str, str]:
+    """File name below the manual's folder -> content."""
+    return {
+        "man5/iosd.toml.5": toml_page(),
+        "man8/iosd-sandbox.8": sandbox_page(),
+        "man8/iosd-manager.8": manager_page(),
+    }
