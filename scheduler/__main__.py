@@ -350,7 +350,7 @@ def main(
         listen,
         place,
         where,
-        http is not None,
+        bool(http),
         http_names,
         config,
         cgroup,

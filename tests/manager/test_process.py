@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import signal
@@ -11,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from scheduler.__main__ import main
+from scheduler.__main__ import HTTP, main
 from scheduler.admin.client import Access
 from scheduler.admin.client import Manager as Client
 from scheduler.keys import ADMIN, KeyPair, read_key, write_key
@@ -165,6 +168,38 @@ def test_becomes_another_user_who_cannot_see_the_source(start: Start) -> None:
             assert running.stop() == 0
         finally:
             running.folder.chmod(0o711)
+
+
+def test_http(start: Start) -> None:
+    running = start("--http", "127.0.0.1:0")
+    running.ready()
+    url = json.loads((running.folder / "place").read_bytes())["http"]
+    with urllib.request.urlopen(f"{url}health/live") as answer:
+        assert json.load(answer)["pid"] == running.process.pid
+    assert (running.state / "keys/console.tokens").stat().st_mode & 0o777 == 0o600
+    assert running.stop() == 0
+    assert "error" not in running.log.read_text()
+
+
+def test_http_is_taken(start: Start) -> None:
+    """By somebody, where we were told to be: an end."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = start("--http", address)
+        assert ended.process.wait(DEADLINE_S) == 1
+        assert f"cannot listen at {address}" in ended.log.read_text()
+
+
+def test_usual_http_is_taken(start: Start) -> None:
+    """Where nobody said so: we go on without."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # somebody has it already
+            stack.enter_context(socket.create_server(("127.0.0.1", int(HTTP.rpartition(":")[2]))))
+        running = start("--http", "")
+        running.ready()
+        assert json.loads((running.folder / "place").read_bytes())["http"] is None
+        assert "no metrics and no console" in running.log.read_text()
+        assert running.stop() == 0
 
 
 def test_cannot_listen(start: Start) -> None:
