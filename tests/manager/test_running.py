@@ -38,6 +38,7 @@ CONFIG = """
 [manager.workers]
 min = 2
 max = 6
+patience = "10s"  # whatever else this host does
 [manager.scale]
 interval = "50ms"
 wait_count = 2

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scheduler.simulate_command import simulate
+from tools.managerdoc import DOCS
 
 TRACE = "time,jobs\n100,10\n110,600\n120,0\n\n160,0\n"
 
@@ -38,6 +39,16 @@ def test_table(tmp_path: Path) -> None:
     assert float(re.findall(r"([0-9.]+) s at best", found.stdout)[0]) == pytest.approx(
         float(mean), rel=0.35
     )
+
+
+def test_the_page_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "manager.md").read_text()
+    trace, words, said = re.findall(
+        r"^\$ cat friday\.csv\n(.*?)^\$ osd pool simulate ([^\n]*)\n(.*?)^```", page, re.M | re.S
+    )[0]
+    monkeypatch.chdir(tmp_path)
+    Path("friday.csv").write_text(trace)
+    assert CliRunner().invoke(simulate, words.split()).stdout == said
 
 
 def test_formats_say_the_same_and_a_seed_repeats_it(tmp_path: Path) -> None:
