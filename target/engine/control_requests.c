@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "engine/control_request.h"
+#include "exec/figures.h"
 
 #define WATCH_LEAST   20
 #define WATCH_MOST    60000
@@ -24,7 +25,6 @@ bool osd_control_is_key(const struct osd_control_pair *pair, const char *key)
 	return pair->key_bytes == strlen(key) && memcmp(pair->key, key, pair->key_bytes) == 0;
 }
 
-/* NULL: it is not there. */
 const struct osd_control_pair *osd_control_find(const struct osd_control_request *request,
 						const char *key)
 {
@@ -46,7 +46,6 @@ void osd_control_fail(struct osd_control_request *request, const char *code, con
 	osd_control_error(request->control, request->peer, request->serial, code, message);
 }
 
-/* The value as a string; false: it is too long, or not there, which is answered. */
 bool osd_control_text_of(struct osd_control_request *request, const char *key, char *text,
 			 size_t size)
 {
@@ -61,7 +60,6 @@ bool osd_control_text_of(struct osd_control_request *request, const char *key, c
 	return true;
 }
 
-/* False: it is no number in this range, or not there, which is answered. */
 bool osd_control_number_of(struct osd_control_request *request, const char *key, uint64_t least,
 			   uint64_t most, uint64_t *ret_number)
 {
@@ -195,7 +193,7 @@ static void answer_watch(struct osd_control_request *request)
 	peer->interval_usec = interval * 1000;
 	peer->pushed_usec = peer->heard_usec;
 	peer->deaf_usec = 0;
-	peer->hurry = false;
+	peer->hurry = interval && osd_exec_jobs_wait(request->control->targets.exec);
 	osd_control_count_watchers(request->control);
 	answer_ok(request);
 }
