@@ -115,7 +115,7 @@ def find(
     url = url or os.environ.get("IOSD_MANAGER")
     said = os.environ.get("IOSD_MANAGER_KEY")
     file = key_file or (Path(said) if said else None)
-    place = _running().get(url) if url else _beside(target, timeout_s)
+    place = _running().get(url or "") or _beside(None if url else target, url, timeout_s)
     if place is None and url is None:
         for each in filter(None, (file, users_key() if users_key().exists() else None)):
             url = url or _fields(each).get("url")
@@ -133,18 +133,20 @@ def _running() -> dict[str, dict[str, Any]]:
     return {str(each.get("url")): each for each in places.running(places.MANAGER)}
 
 
-def _beside(target: str | None, timeout_s: float) -> dict[str, Any] | None:
+def _beside(target: str | None, url: str | None, timeout_s: float) -> dict[str, Any] | None:
     """The manager that is served beside a target of this host; None: no target says so.
 
     A supervisor says so before it is up, and while it is started again.
 
-    Args: target: its URL; None: the only one.
+    Args: target: its URL; None: the only one.  url: of the manager; None: any.
 
     Raises:
         ManagerError: it does not come up, or the target named has none.
     """
     served = [
-        each for each in places.running(places.TARGET) if target is None or each["url"] == target
+        each
+        for each in places.running(places.TARGET)
+        if target in (None, each["url"]) and url in (None, each.get("manager"))
     ]
     if len(served) != 1:
         return None

@@ -19,6 +19,8 @@ import pytest
 import pyosd
 from pyosd.cli import main
 from pyosd.job_status import JobState
+from scheduler.admin import places
+from scheduler.admin.client import Manager
 from tests.admin.conftest import DEADLINE_S, Alone, Run
 from tests.conftest import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
@@ -347,10 +349,21 @@ def test_a_reload_adds_a_pool_whose_jobs_run(
     file.write_text(FILE + "[pools.new]\nmax = 1\nmaxx = 2\n")
     assert "did you mean 'max'" in osd("config", "reload", "--manager", url, code=78).stderr
     assert shown(osd, "default")["max"] == 4
-    file.write_text(FILE)
     job = target.exec(WAITS, zone=pyosd.ref(pid), pool="new")
     while job.status().state is not JobState.RUNNING:
         time.sleep(0.01)
+
+    # What only the target knows to be too much: a job that runs in a pool that is to go.
+    file.write_text(FILE.replace("max = 3", "max = 30"))
+    refused = osd("config", "reload", code=78).stderr
+    assert "the budget is 8192 MiB" in refused and refused.endswith("; nothing has changed\n")
+    [place] = places.running(places.TARGET)
+    assert "name=new;" in Path(place["socket"]).with_name("pools").read_text()
+    assert "pools.new.max" in {row["key"] for row in place["settings"]}
+    target.exec("print(1)", zone=pyosd.ref(pid), pool="default").result(timeout=DEADLINE_S)
+    assert shown(osd, "default")["max"] == 4
+
+    file.write_text(FILE)
     done = osd("config", "reload", "--manager", url).stdout.splitlines()
     assert {"pool new: removed; it ends with its last job", "pools.default.max: 4 -> 3"} <= {*done}
     with pytest.raises(pyosd.OSDError):
@@ -381,8 +394,10 @@ def test_without_a_manager_it_is_reloaded_too(osd: Run, managed: Serving) -> Non
     osd("pool", "set", "other", "queue=55")
     os.kill(managed.pids["iosd-manager"], signal.SIGKILL)
     file.write_text(FILE.replace("max = 3", "max = 2"))
+    # Who asks it waits for the next one.
+    with Manager.find(timeout_s=DEADLINE_S, target=managed.url) as manager:
+        assert manager.ask("status")["manager"]["pid"] != managed.pids["iosd-manager"]
     managed.event("restarted", DEADLINE_S)
-    wait_until(lambda: "no resource manager" not in osd("config", "show").stderr, managed)
     osd("config", "reload")
     wait_until(lambda: shown(osd, "other")["queue"] == 55, managed)
     assert shown(osd, "default")["max"] == 2
