@@ -10,6 +10,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 from pathlib import Path
 
@@ -26,6 +27,14 @@ from tests.harness import Harness, StartFailed
 
 PEERS = 16
 NOBODY = 65534
+STRANGER = f"""
+import os, socket, sys
+os.setgid({NOBODY}); os.setuid({NOBODY})
+peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+peer.connect(sys.argv[1])
+peer.settimeout(20)
+sys.exit(len(peer.recv(100)))
+"""
 
 
 @pytest.fixture
@@ -81,21 +90,16 @@ def test_socket_that_is_not_ours_any_more_is_left(harness: Harness, path: Path) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
-def test_other_users_are_not_let_in(harness: Harness, path: Path, log: Path) -> None:
+def test_other_users_are_not_let_in(make_harness: MakeHarness) -> None:
     """Also where somebody has opened the file to all."""
-    path.chmod(0o666)
-    for folder in (path.parent, *path.parent.parents[:3]):
-        if folder.stat().st_mode & 0o001 == 0:
-            folder.chmod(folder.stat().st_mode | 0o001)
-    script = (
-        "import os, socket, sys\n"
-        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-        "s.connect(sys.argv[1]); s.settimeout(20)\n"
-        "sys.exit(len(s.recv(100)))\n"
-    )
-    subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=30)
-    told(log, f"user {NOBODY}")
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
+        path = Path(folder, "control")
+        harness = make_harness(memory=1, control=path)
+        Path(folder).chmod(0o755)
+        path.chmod(0o666)
+        subprocess.run([sys.executable, "-c", STRANGER, str(path)], check=True, timeout=30)
+        told(harness.log, f"user {NOBODY}")
+        harness.finish()
 
 
 def test_seventeenth_is_turned_away(harness: Harness, path: Path, log: Path) -> None:
