@@ -293,7 +293,8 @@ class Policy:
         else:
             why += ", none waits"
         if rates.service is not None:
-            why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each"
+            usual = staffing(rates.arrivals * rates.service)
+            why += f", {rates.arrivals:.1f} come a second for {rates.service:.2f} s each: {usual} slots"
         return why
 
     # ---- spares ----
