@@ -177,6 +177,46 @@ async def test_pages_are_locked_down(folder: Path) -> None:
                 assert answer.status == 404
 
 
+NONSENSE = [
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken=\xff\xfe\xfd",
+    b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
+    b"Content-Type: multipart/form-data\r\n\r\nabc",
+    b"POST /logout HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: \xff\xfe\r\n\r\n",
+    b"POST /api/change HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: CSRF\r\n"
+    b"Content-Length: 16000\r\n\r\n" + b"[" * 16000,
+    b"POST /api/change HTTP/1.1\r\nHost: localhost\r\nCookie: COOKIE\r\nX-CSRF-Token: CSRF\r\n"
+    b'Content-Length: 23\r\n\r\n{"method":["pool.set"]}',
+    b"GET /api/session HTTP/1.1\r\nHost: localhost\r\nCookie: iosd-session=\xff\xfe\r\n\r\n",
+    b"GET /api/history?span=" + b"9" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /metrics?target=%ff%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: \xff;;q=x,,application/openmetrics-text;\r\n\r\n",
+    b"GET /static/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x16\x03\x01\x02\x00",
+]
+
+
+@in_loop
+async def test_nonsense_is_refused(folder: Path) -> None:
+    """Never our fault (5xx), and the next request is answered."""
+    async with serving(folder) as (_, _, browser):
+        async with browser.post(browser.url + "login", data={"token": TOKEN}) as answer:
+            cookie = answer.headers["Set-Cookie"].partition(";")[0].encode()
+        words = {b"COOKIE": cookie, b"CSRF": (await browser.csrf()).encode()}
+        host, port = browser.url.removeprefix("http://").rstrip("/").split(":")
+        for request in NONSENSE:
+            for word, value in words.items():
+                request = request.replace(b": " + word + b"\r", b": " + value + b"\r")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(request)
+            status = (await asyncio.wait_for(reader.readline(), 10)).split()[1]
+            assert status in (b"200", b"400", b"403", b"404", b"413", b"421"), (request, status)
+            writer.close()
+        assert (await browser.json_of("health/live"))["live"]
+
+
 @pytest.mark.parametrize("text", ["", "8470", "127.0.0.1", "host:1", "127.0.0.1:x", "[::1]:70000"])
 def test_addresses(text: str) -> None:
     with pytest.raises(ConsoleError):

@@ -259,8 +259,8 @@ class Console:
             response = web.StreamResponse(headers={**SAFE, "Content-Type": "text/event-stream"})
             await response.prepare(request)
             await self._send_states(response, target.name)
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the reader has gone, or we go
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
+            pass  # the reader has gone, or reads nothing, or we go
         finally:
             self.streams -= 1
         return response
@@ -271,10 +271,11 @@ class Console:
             try:
                 async with asyncio.timeout(BEAT_S):
                     last, state = await self.live.after(name, last)
+                words = b"data: " + state + b"\n\n"
             except TimeoutError:
-                await response.write(b": still here\n\n")
-                continue
-            await response.write(b"data: " + state + b"\n\n")
+                words = b": still here\n\n"
+            async with asyncio.timeout(BEAT_S):
+                await response.write(words)
 
     async def _history(self, request: web.Request) -> web.Response:
         target = self._target(request)
@@ -303,7 +304,10 @@ class Console:
 
     async def _login(self, request: web.Request) -> web.Response:
         check_origin(request)
-        form = await request.post()
+        try:
+            form = await request.post()
+        except ValueError:  # no text, or no form
+            raise web.HTTPBadRequest(reason="not a login") from None
         try:
             found = self.sessions.login(str(form.get("token", "")), time.monotonic())
         except TokenError as error:
@@ -332,7 +336,7 @@ class Console:
         if session is None:
             raise web.HTTPUnauthorized(reason="log in first")
         given = request.headers.get("X-CSRF-Token", "")
-        if not hmac.compare_digest(given.encode(), session.csrf.encode()):
+        if not hmac.compare_digest(given.encode(errors="replace"), session.csrf.encode()):
             raise web.HTTPForbidden(reason="this change did not come from our page: load it again")
         return session
 
@@ -340,9 +344,9 @@ class Console:
         session = self._allowed(request)
         try:
             asked = await request.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             asked = None
-        if not isinstance(asked, dict) or asked.get("method") not in METHODS:
+        if not isinstance(asked, dict) or str(asked.get("method")) not in METHODS:
             raise web.HTTPBadRequest(reason="not a change of the console's")
         fields: Mapping[str, Any] = {
             "schema": ADMIN_SCHEMA,
