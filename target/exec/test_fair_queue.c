@@ -72,7 +72,8 @@ static void test_weights(void)
 	size_t heavy = 0;
 
 	start(100, 100);
-	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){3, 0, 0}) == OSD_OK);
+	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){3, 0, 0}) ==
+	      OSD_OK);
 	for (size_t i = 0; i < 60; i++)
 		push(i, i % 2 ? "heavy" : "light", 0);
 	for (size_t i = 0; i < 20; i++)
@@ -80,7 +81,8 @@ static void test_weights(void)
 	CHECK(heavy == 15);
 	while (queue.entry_count)
 		pop();
-	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){1, 0, 0}) == OSD_OK);
+	CHECK(osd_fair_queue_set_share(&queue, "heavy", (struct osd_fair_share){1, 0, 0}) ==
+	      OSD_OK);
 	finish();
 }
 
@@ -113,7 +115,8 @@ static void test_at_once(void)
 		running[i] = osd_fair_queue_started(&queue, "a");
 	CHECK(!osd_fair_queue_may_start(&queue, "a") && osd_fair_queue_may_start(&queue, "b"));
 	CHECK(osd_fair_queue_runnable(&queue) == 1 && pop() == 4);
-	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue) && !osd_fair_queue_pop(&queue));
+	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue) &&
+	      !osd_fair_queue_pop(&queue));
 	osd_fair_queue_ended(&queue, running[0]);
 	CHECK(pop() == 0);
 	running[0] = osd_fair_queue_started(&queue, "a");
@@ -199,6 +202,45 @@ static void test_places(void)
 	osd_fair_queue_release(&queue);
 }
 
+static uint64_t oldest_by_hand(void)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (size_t i = 0; i < COUNT; i++)
+		if (entries[i].queued)
+			since = OSD_MIN(since, entries[i].since);
+	return since;
+}
+
+/* Entries come in any order of since, and go from anywhere: the oldest is always known. */
+static void test_oldest(void)
+{
+	uint32_t random = 7;
+
+	start(COUNT, COUNT);
+	CHECK_EQ(osd_fair_queue_oldest(&queue), UINT64_MAX);
+	for (unsigned round = 0; round < 5000; round++) {
+		struct osd_fair_entry *entry;
+
+		random = random * 1664525u + 1013904223u;
+		entry = &entries[(random >> 8) % COUNT];
+		if (entry->queued) {
+			osd_fair_queue_drop(&queue, entry);
+			osd_fair_queue_unreserve(&queue, entry);
+		} else {
+			entry->since = round % 3 ? round : random >> 20; /* most are the newest */
+			push((size_t)(entry - entries), round % 2 ? "a" : "b", 0);
+		}
+		CHECK_EQ(osd_fair_queue_oldest(&queue), oldest_by_hand());
+	}
+	while (queue.entry_count) {
+		pop();
+		CHECK_EQ(osd_fair_queue_oldest(&queue), oldest_by_hand());
+	}
+	CHECK(!queue.oldest && !queue.newest);
+	finish();
+}
+
 int main(void)
 {
 	test_places();
@@ -209,5 +251,6 @@ int main(void)
 	test_at_once();
 	test_caps();
 	test_drop_and_hold();
+	test_oldest();
 	return 0;
 }
