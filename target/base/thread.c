@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define SHORT_TURN_NSEC 100000	 /* the least the kernel takes */
-#define LONG_TURN_NSEC	10000000 /* more than anybody's usual one */
+#define LONG_TURN_NSEC	5000000 /* more than anybody's usual one */
 
 /* What sched_setattr(2) takes; the C library of Debian 12 does not declare it. */
 struct scheduling {

@@ -219,14 +219,18 @@ static void watch(struct osd_exec *exec, int fd, uint64_t id)
 	epoll_ctl(exec->output_epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-void osd_output_watch(struct osd_exec *exec, const struct osd_sandbox *sandbox)
+void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
+	if (sandbox->watched)
+		return;
+	sandbox->watched = true;
 	watch(exec, sandbox->stdout_fd, sandbox->id);
 	watch(exec, sandbox->stderr_fd, sandbox->id);
 }
 
-void osd_output_unwatch(struct osd_exec *exec, const struct osd_sandbox *sandbox)
+void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
+	sandbox->watched = false;
 	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stdout_fd, NULL);
 	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stderr_fd, NULL);
 }

@@ -48,8 +48,9 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
 bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
 		       uint64_t *ret_total);
 
-/* The output thread watches the sandbox's pipes from now on, or no longer. */
-void osd_output_watch(struct osd_exec *exec, const struct osd_sandbox *sandbox);
-void osd_output_unwatch(struct osd_exec *exec, const struct osd_sandbox *sandbox);
+/* The output thread watches the sandbox's pipes from now on, or no longer.  One that is kept for more
+ * jobs stays watched between them: a thread woken in vain is rarer than four system calls a job. */
+void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox);
+void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox);
 
 #endif

@@ -350,16 +350,18 @@ void osd_run_end(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
 	uint16_t reason;
-	bool stopping;
+	bool stopping, kept;
 
 	pthread_mutex_lock(&exec->lock);
 	if (run->handed_over_usec && !finished(run))
 		await_death(run);
 	stopping = exec->stopping && !finished(run);
 	reason = stopping ? 0 : decide(run);
+	kept = finished(run) && run->sandbox->pool->config.reuse != OSD_REUSE_NEVER; /* most likely */
 	pthread_mutex_unlock(&exec->lock);
 	if (run->handed_over_usec) {
-		osd_output_unwatch(exec, run->sandbox);
+		if (!kept)
+			osd_output_unwatch(exec, run->sandbox);
 		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
 	}
 	if (!stopping) /* else the next start decides, as after a crash */

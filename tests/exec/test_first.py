@@ -91,7 +91,7 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
         assert {turn_of(each) for each in threads[name]} == {100_000 if usual else 0}, name
     for name in ("iosd-proxy", "iosd-output", "iosd-monitor", "iosd-background"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
-    assert turn_of(script) == (10_000_000 if usual else 0) >= usual
+    assert turn_of(script) == (5_000_000 if usual else 0) >= usual
     assert turn_of(management) == usual
     assert io_priority_of(script) == LAST_OF_BEST_EFFORT
     assert io_priority_of(threads["iosd-worker"][0]) != LAST_OF_BEST_EFFORT
