@@ -27,6 +27,7 @@ from scheduler.keys import Keys, KeysError
 from scheduler.link import Timing
 from scheduler.managed import Target
 from scheduler.manager import VERSION, Manager
+from scheduler.methods import methods
 from scheduler.param_type import ParamType
 from scheduler.policy import Policy
 from scheduler.requests import Requests
@@ -149,7 +150,7 @@ class Process:
             target = Target(name, path, who, settings, Policy, log, Timing(), cgroup)
             self.manager.add(target)
         keeping = key_methods(self.keys, self.manager.logged)
-        requests = Requests([*self.manager.methods(), *keeping])
+        requests = Requests([*methods(self.manager), *keeping])
         self.server = Server(self.keys, requests.answer)
         self.tokens = options.keys / "console.tokens"
         names, sessions = options.http_names, Sessions(self.tokens)

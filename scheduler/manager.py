@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The resource manager: its targets, what it keeps, and what it answers (docs/control.md).
+"""The resource manager: its targets, and what it keeps and knows of them (docs/control.md).
 
 Others look at a `Manager` through `status`, `changes` and `history`, and at each of `targets` for its
 last reading (`snapshot`, as the target sent it; `load`, as the policy sees it).  One event loop; the
-state store works in a thread of its own.
+state store works in a thread of its own.  Not here: requests (methods.py), what they change (changes.py).
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any, NoReturn, TypeVar
 
-from scheduler.changes import Changes, config_reload
-from scheduler.events import Mode
 from scheduler.limited import Limited
 from scheduler.link import LOST, LinkLost, NoAnswer
 from scheduler.managed import Target
 from scheduler.messages import FrameError, TargetError
-from scheduler.requests import Method, Refusal, Request
-from scheduler.schema import Key, Setting, count, flag, text, texts
+from scheduler.requests import Refusal
+from scheduler.schema import Setting
 from scheduler.state_store import LEVELS, Change, Override, StateStore, merge
 
 __all__ = ["Manager"]
@@ -43,27 +41,6 @@ LOG_MOST = 10_000  # changes that wait to be written, where they cannot be
 STEPS_S, _ = LEVELS[0]
 NOW = ("queued", "running")  # of a principal's usage: not sums
 SHARES = ("weight", "queue", "at_once")
-
-
-def table(value: Any) -> dict[str, Any]:
-    """Keys with values, one at least."""
-    if not isinstance(value, dict) or not value or not all(isinstance(key, str) for key in value):
-        raise ValueError("an object of keys with values, not empty")
-    return value
-
-
-def name(value: Any) -> str:
-    """A text of at most 128 bytes."""
-    if len(text(value).encode()) > 128:
-        raise ValueError("a text of at most 128 bytes")
-    return text(value)
-
-
-TARGET = Key("target", name, None, "its name; may be left out where there is one")
-POOL = Key("pool", name, None, "its name")
-COUNT = count(0, 64)
-AUTO = Key("auto", flag, None, "follow the load")
-MOST = Key("most", count(1, 10_000), 100, "rows at most")
 
 
 class Manager:
@@ -82,11 +59,15 @@ class Manager:
         self.started = time.time()
         self.url = ""  # of the first endpoint
         self.unwritten: list[Change] = []
+        self.boots: dict[str, str] = {}  # as they are in the store
+        self.writing = asyncio.Lock()
         self.warnings = Limited(LOG)
 
     def add(self, target: Target) -> None:
         """Look after this one, too; before `run`."""
         target.synced = self.store.boot(target.name)
+        if target.synced is not None:
+            self.boots[target.name] = target.synced
         self.targets[target.name] = target
 
     async def run(self) -> None:
@@ -141,6 +122,14 @@ class Manager:
             self.warnings.warning("changes are lost that could not be written")
 
     async def _write(self) -> None:
+        async with self.writing:
+            await self._write_changes()
+            for name, target in self.targets.items():
+                if target.synced is not None and target.synced != self.boots.get(name):
+                    await self.stored(self.store.put_boot, name, target.synced)
+                    self.boots[name] = target.synced
+
+    async def _write_changes(self) -> None:
         batch, self.unwritten = self.unwritten, []
         if not batch:
             return
@@ -149,32 +138,29 @@ class Manager:
         except sqlite3.Error:
             self.unwritten = [*batch, *self.unwritten]
             raise
-        for target in self.targets.values():
-            if target.synced is not None:
-                await self.stored(self.store.put_boot, target.name, target.synced)
 
-    async def _keep(
+    async def keep(
         self, changes: Sequence[Change], put: Sequence[Override], drop: Sequence[Override]
     ) -> None:
         """What an administrator has changed; when it returns, it is on the disk."""
-        batch, self.unwritten = self.unwritten, []
-        try:
-            await self.stored(self.store.change, batch)
-            batch = []
-            await self.stored(self.store.change, changes, put, drop)
-        except sqlite3.Error as error:
-            self.unwritten = [*batch, *changes, *self.unwritten]
-            raise Refusal(
-                "failed",
-                f"it was done, and cannot be kept: {error}",
-                f"it holds until the target is restarted; make room at {self.store.path.parent}",
-            ) from None
+        async with self.writing:
+            try:
+                await self._write_changes()
+                await self.stored(self.store.change, changes, put, drop)
+            except sqlite3.Error as error:
+                self.unwritten += changes
+                raise Refusal(
+                    "failed",
+                    f"it was done, and cannot be kept: {error}",
+                    "it holds until the target is restarted; "
+                    f"make room at {self.store.path.parent}",
+                ) from None
         for each in changes:
             LOG.info("%s: %s by %s: %s -> %s", each.target, each.what, each.by, each.was, each.now)
 
     async def logged(self, change: Change) -> None:
         """A change that is about no target; when it returns, it is on the disk."""
-        await self._keep([change], [], [])
+        await self.keep([change], [], [])
 
     async def _keep_loads(self) -> None:
         for target in self.targets.values():
@@ -238,107 +224,6 @@ class Manager:
             row |= {key: here.get(key, 0) for key in NOW}
             rows.append(row | sums.get(who, {}))
         return rows
-
-    # ---- the table ----
-
-    def methods(self) -> list[Method]:
-        """The rows of docs/control.md."""
-        changes = Changes(self._keep, self.configuration)
-
-        async def status(request: Request) -> Any:
-            await asyncio.gather(*(each.refresh() for each in self.targets.values()))
-            found = self.status()
-            found["manager"] |= {"you": request.client.name, "role": request.client.role}
-            return found
-
-        async def log(request: Request) -> Any:
-            values = request.params
-            name = values["target"] and self.target(values["target"]).name
-            return {"changes": await self.changes(name, values["since"], values["most"])}
-
-        async def history(request: Request) -> Any:
-            values = dict(request.params)
-            return {"loads": await self.history(**values | {"since": values["since"] / 1000})}
-
-        async def usage(request: Request) -> Any:
-            return {"principals": await self.usage(request.params["target"])}
-
-        async def show(request: Request) -> Any:
-            return {"settings": self.target(request.params["target"]).settings.show()}
-
-        def of(run: Callable[..., Any], *more: Any) -> Callable[[Request], Any]:
-            """A change of one target."""
-            return lambda request: run(self.target(request.params["target"]), request, *more)
-
-        def change(
-            name: str, run: Callable[[Request], Any], keys: Sequence[Key], *required: str
-        ) -> Method:
-            return Method(name, run, keys, required, changes=True)
-
-        pool, sizes = (
-            (TARGET, POOL),
-            (AUTO, Key("min", COUNT, None, ""), Key("max", COUNT, None, "")),
-        )
-        since = Key(
-            "since", count(0, 1 << 53), 0, "changes: an id; history: milliseconds since 1970"
-        )
-        step = Key("step", count(1, 1 << 31), STEPS_S, "seconds between rows")
-        shares = (
-            Key("weight", count(1, 1000), None, "of its share"),
-            Key("queue", count(0, 10_000), None, "jobs waiting; 0: the default"),
-            Key("at_once", count(0, 10_000), None, "running; 0: no cap"),
-        )
-        return [
-            Method("status", status),
-            change(
-                "pool.set",
-                of(changes.pool_set),
-                (*pool, Key("values", table, None, "")),
-                "pool",
-                "values",
-            ),
-            change(
-                "pool.scale",
-                of(changes.pool_scale),
-                (*pool, Key("active", COUNT, None, ""), *sizes),
-                "pool",
-            ),
-            change("pool.drain", of(changes.pool_mode, Mode.DRAINING), pool, "pool"),
-            change("pool.resume", of(changes.pool_mode, Mode.RUNNING), pool, "pool"),
-            change("pool.pause", of(changes.pool_mode, Mode.PAUSED), pool, "pool"),
-            change("pool.recycle", of(changes.pool_recycle), pool, "pool"),
-            change(
-                "pool.reset", of(changes.pool_reset), (*pool, Key("keys", texts, None, "")), "pool"
-            ),
-            Method("pool.usage", usage, (TARGET,)),
-            change(
-                "principal.set",
-                of(changes.principal_set),
-                (TARGET, Key("principal", name, None, ""), *shares),
-                "principal",
-            ),
-            change(
-                "principal.reset",
-                of(changes.principal_reset),
-                (TARGET, Key("principal", name, None, "")),
-                "principal",
-            ),
-            change("workers.reset", of(changes.workers_reset), (TARGET,)),
-            change(
-                "workers.set",
-                of(changes.workers_set),
-                (
-                    TARGET,
-                    AUTO,
-                    *(Key(word, count(1, 64), None, "") for word in ("count", "min", "max")),
-                ),
-            ),
-            Method("config.show", show, (TARGET,)),
-            change("config.reload", of(config_reload), (TARGET,)),
-            change("config.apply", of(changes.config_apply), (TARGET,)),
-            Method("changes", log, (TARGET, since, MOST)),
-            Method("history", history, (TARGET, since, step, MOST)),
-        ]
 
 
 def sums_of(row: dict[str, Any]) -> dict[str, Any]:

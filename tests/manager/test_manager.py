@@ -19,6 +19,7 @@ from scheduler.link import LOST, MANAGER, STANDBY
 from scheduler.managed import Target
 from scheduler.manager import Manager
 from scheduler.messages import Type
+from scheduler.methods import methods
 from scheduler.requests import SCHEMA, Requests
 from scheduler.schema import Setting
 from scheduler.settings import Settings, configured
@@ -58,7 +59,7 @@ class Desk:
     def __init__(self, manager: Manager, script: Script) -> None:
         self.manager = manager
         self.script = script
-        self.requests = Requests(manager.methods())
+        self.requests = Requests(methods(manager))
 
     @property
     def target(self) -> Target:
