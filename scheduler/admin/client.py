@@ -32,6 +32,7 @@ __all__ = ["SCHEMA", "Access", "Manager", "ManagerError", "make_pair"]
 SCHEMA = "iosd.admin/1"
 TIMEOUT_S = 5.0
 STEP_S = 0.05
+HANG_UPS = 3
 ANSWER_MOST = 64 << 20
 KEY_FILE = Path("iosd", "manager.key_secret")  # below ~/.config
 
@@ -248,6 +249,7 @@ class Manager:
         self.socket.setsockopt(zmq.CURVE_SECRETKEY, access.key.secret.encode())
         self.monitor = self.socket.get_monitor_socket()
         self.known = False  # the handshake has been done
+        self.hung_up = 0  # connections that were closed before it
         try:
             self.socket.connect(access.url)
         except zmq.ZMQError as error:
@@ -344,9 +346,12 @@ class Manager:
                 f"the manager at {self.access.url} does not know this key",
                 "ask its administrator for one: osd manager keys add",
             )
-        elif event in (zmq.Event.DISCONNECTED, zmq.Event.HANDSHAKE_FAILED_PROTOCOL) and (
-            not self.known
-        ):
+        elif event == zmq.Event.DISCONNECTED and not self.known:
+            self.hung_up += 1
+            if (
+                self.hung_up < HANG_UPS
+            ):  # one that ends, too, closes a connection that it has just taken
+                return
             raise ManagerError(
                 "not-permitted",
                 f"who listens at {self.access.url} is not the manager whose public key we have",
