@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -329,9 +330,27 @@ async def test_states_come_as_they_are_read(folder: Path) -> None:
 
 @in_loop
 async def test_history(folder: Path) -> None:
-    async with serving(folder) as (_, _, browser):
+    async with serving(folder) as (_, desk, browser):
         answer = await browser.json_of("api/history?span=3600")
         assert answer["step"] == 10
+        now = round(time.time())
+
+        async def minutes(name: str, since: float, step: int, most: int) -> list[dict[str, Any]]:
+            """As the store has three days."""
+            assert (name, step) == ("t", 720)
+            rows = [
+                {"at": 1000 * at, "pools": {"default": {"queued": at // 60 % 60, "busy": 1.0}}}
+                for at in range(round(since), now, 60)
+            ]
+            return rows[-most:]
+
+        desk.manager.history = minutes  # type: ignore[method-assign, assignment]
+        answer = await browser.json_of("api/history?span=259200")
+        assert answer["step"] == 720
+        assert 360 <= len(answer["loads"]) <= 362
+        assert answer["loads"][0]["at"] / 1000 < now - 258_000
+        queued = [row["pools"]["default"]["queued"] for row in answer["loads"]]
+        assert max(queued) == 59
         assert (await browser.json_of("api/history?span=x", 400))["error"]
 
 

@@ -25,10 +25,11 @@ from aiohttp import web
 
 from scheduler.admin.console.live import Live
 from scheduler.admin.console.sessions import Session, Sessions, TokenError
-from scheduler.admin.console.state import reading_of, serial_of, unready
+from scheduler.admin.console.state import reading_of, serial_of, thinned, unready
 from scheduler.admin.exporter import exposition
 from scheduler.keys import ADMIN, Client
 from scheduler.requests import SCHEMA as ADMIN_SCHEMA
+from scheduler.state_store import ANSWER_MOST, LEVELS
 
 if TYPE_CHECKING:
     from scheduler.managed import Target
@@ -45,6 +46,7 @@ RUNNER_OPTIONS, SITE_OPTIONS = (SHUTDOWN, {}) if IN_RUNNER else ({}, SHUTDOWN)
 BODY_MOST = 16384
 STREAMS_MOST = 32
 BEAT_S = 15.0
+POINTS = 360  # of a curve
 COOKIE = "iosd-session"
 CLIENT = Client("console", ADMIN)
 METHODS = frozenset(
@@ -280,11 +282,12 @@ class Console:
     async def _history(self, request: web.Request) -> web.Response:
         target = self._target(request)
         try:
-            span = min(max(int(request.query.get("span", "3600")), 60), 90 * 86400)
+            span = min(max(int(request.query.get("span", "3600")), 60), LEVELS[-1][1])
         except ValueError:
             raise web.HTTPBadRequest(reason="span is seconds") from None
-        step = max(10, span // 360)
-        loads = await self.manager.history(target.name, time.time() - span, step, 400)
+        step = max(LEVELS[0][0], span // POINTS)
+        loads = await self.manager.history(target.name, time.time() - span, step, ANSWER_MOST)
+        loads = await asyncio.to_thread(thinned, loads, step)
         return web.json_response({"step": step, "span": span, "loads": loads})
 
     # ---- who, and changes ----

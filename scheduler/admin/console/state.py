@@ -7,17 +7,28 @@ metric (bounds, modes, why) is the manager's status.  Not here: HTTP (app.py), h
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scheduler.admin.metrics import Histogram, Reading, Sample, samples, table
+from scheduler.state_store import merge
 
 if TYPE_CHECKING:
     from scheduler.managed import Target
     from scheduler.manager import Manager
 
-__all__ = ["SCHEMA", "STALE_S", "is_stale", "reading_of", "serial_of", "state_of", "unready"]
+__all__ = [
+    "SCHEMA",
+    "STALE_S",
+    "is_stale",
+    "reading_of",
+    "serial_of",
+    "state_of",
+    "thinned",
+    "unready",
+]
 
 SCHEMA = "iosd.console/1"
 STALE_S = 5.0
@@ -78,6 +89,12 @@ def figures(reading: Reading | None) -> dict[str, Any]:
         }
         for metric, found in samples(reading)
     }
+
+
+def thinned(loads: Iterable[Mapping[str, Any]], step: int) -> list[dict[str, Any]]:
+    """One row of history for all of each `step` seconds."""
+    groups = itertools.groupby(loads, key=lambda load: load["at"] // (1000 * step))
+    return [merge(list(group)) for _, group in groups]
 
 
 def state_of(

@@ -22,7 +22,7 @@ const ACTIONS = {
 
 let target = new URLSearchParams(location.search).get("target");
 let session = {user: null, csrf: null, login: false};
-let state = null, stream = null, span = 3600, pending = null;
+let state = null, stream = null, span = 3600, pending = null, drawnAt = 0;
 
 // ---- drawing --------------------------------------------------------------------------------------
 
@@ -260,10 +260,11 @@ function present() {
 async function drawHistory() {
   const name = state?.target.name;
   if (!name) return;
+  drawnAt = Date.now();
   const answer = await fetch(`/api/history?${new URLSearchParams({target: name, span})}`);
   if (!answer.ok) return;
   const {loads, step} = await answer.json();
-  const to = Date.now(), range = {from: to - span * 1000, to, step: loads[0]?.step ?? step, span};
+  const to = Date.now(), range = {from: to - span * 1000, to, step, span};
   if (state.at && !state.stale) loads.push(present());
   const line = (name, look, value) => ({name, look, points: loads.map((load) => [load.at, value(load)])});
   const pools = [...new Set(loads.flatMap((load) => Object.keys(load.pools ?? {})))].slice(0, 8);
@@ -381,4 +382,4 @@ $("targets").addEventListener("change", (event) => {
 
 await knowSession();
 listen();
-setInterval(drawHistory, 10000);
+setInterval(() => { if (Date.now() - drawnAt >= span * 1000 / 360) drawHistory(); }, 10000);
