@@ -16,6 +16,9 @@ __all__ = ["DEFAULT_POOL", "PoolStatus", "explain_refusal", "pools"]
 DEFAULT_POOL = "default"
 GONE = ("gone", "leaving")  # not configured
 POOLS = 8  # attribute of the page
+CLOSED_S = (
+    10  # what a pool that is paused or draining says after which to try again; a full one says less
+)
 EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
 
 
@@ -99,14 +102,28 @@ def pools(commands: Commands) -> list[PoolStatus]:
 
 
 def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
-    """What is wrong with parameters the target has refused, if it is about pools; "" otherwise."""
-    if error.field_pointer != EXEC_PARAMETERS:
+    """What is wrong with parameters the target has refused, or why it is BUSY, if it is about pools; ""
+    otherwise.
+    """
+    busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
+    if not busy and error.field_pointer != EXEC_PARAMETERS:
         return ""
     known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
     name = params.pool or DEFAULT_POOL
+    if busy:
+        return explain_mode(known[name]) if name in known else ""
     if known and name not in known:
         return f"the target has no pool '{name}'; it has: {', '.join(known)}"
     return explain_limits(known[name], params) if known else ""
+
+
+def explain_mode(pool: PoolStatus) -> str:
+    """Why a pool takes no jobs, if that is an administrator's wish."""
+    if pool.mode == "draining":
+        return f"pool '{pool.name}' is draining: it takes no more jobs until it is resumed"
+    if pool.mode == "paused":
+        return f"pool '{pool.name}' is paused: it starts no jobs until it is resumed"
+    return ""
 
 
 def explain_limits(pool: PoolStatus, params: ExecParams) -> str:

@@ -70,6 +70,10 @@ _TEXTS = {
     (0x80, 0x13): "isolation level not available on the target's host",
     (0x80, 0x14): "not possible in this state of the job",
     (0x80, 0x15): "byte-code is not allowed on this target; send the source instead",
+    (
+        0x80,
+        0x16,
+    ): "the pool is not for those who come from here; its administrator says who may use it",
 }
 _SENSE_KEYS = {
     0x0: "no sense",
@@ -83,7 +87,7 @@ _SENSE_KEYS = {
     0xB: "aborted command",
 }
 _CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
-_SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F)}
+_SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
 _FIELD_PARTITION, _FIELD_OBJECT, _FIELD_PERMISSIONS = 16, 24, 129
 # Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
 _REQUESTED_ID_FIELD = {

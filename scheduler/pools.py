@@ -6,6 +6,7 @@ Pure but for looking up package sets.  Not here: where the tables come from (con
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,24 @@ SANDBOXES_MOST = 320  # of iosd-sandboxd
 MIB = 1 << 20
 DAY_S = 86400.0
 
+
+def principals(value: Any) -> str:
+    """Who may use a pool, as the module compares it: "addr:ADDRESS" and "chap:NAME", by commas."""
+    found = ",".join(map(_principal, texts(value) if value else ()))
+    if not all("!" <= character <= "~" for character in found) or ";" in found or len(found) > 511:
+        raise ValueError("principals, 511 bytes at most: addresses, names proven by CHAP")
+    return found
+
+
+def _principal(word: str) -> str:
+    if word.startswith(("addr:", "chap:")):
+        return word
+    try:
+        return f"addr:{ipaddress.ip_address(word)}"
+    except ValueError:
+        return f"chap:{word}"
+
+
 POOL_KEYS = (
     Key("engine", choice("python"), "python", "what runs the scripts"),
     Key(
@@ -64,6 +83,7 @@ POOL_KEYS = (
     Key("queue", count(1, 10_000), 10_000, "jobs that may wait; BUSY beyond"),
     Key("packages", text, None, "package set, by name, id or path [none]"),
     Key("preload", texts, (), "modules of the set to import ahead of need [as it was built]"),
+    Key("max_jobs_per_sandbox", count(1, 1_000_000), 1000, "where sandboxes are used again"),
     Key("reuse", choice("never", "verified", "trusted"), "never", "of sandboxes, by one principal"),
 )
 # What a job gets that asks for nothing; what it may ask for.
@@ -90,7 +110,13 @@ SCALE_KEYS = (
     Key("up_factor", number(1.01, 64), 2.0, "at most so much larger at a time"),
     Key("cooldown", duration(0, 3600), 5_000_000, "after a change the other way round"),
 )
-TABLES = {"limits": LIMIT_KEYS, "maximum": LIMIT_KEYS, "scale": SCALE_KEYS}
+ACCESS_KEYS = (Key("users", principals, "", "who may use it: addresses, CHAP names [anybody]"),)
+TABLES = {
+    "limits": LIMIT_KEYS,
+    "maximum": LIMIT_KEYS,
+    "scale": SCALE_KEYS,
+    "access": ACCESS_KEYS,
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +143,9 @@ class Pool:
         words = {"name": self.name, "max": self["max"], "min": self["min"]}
         words |= {"spares": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
         words["idle_timeout"] = self["idle_timeout"]
+        words["max_jobs_per_sandbox"] = self["max_jobs_per_sandbox"]
+        if self["access.users"]:
+            words["users"] = self["access.users"]
         if self.package_set is not None:
             words |= {"set": self.package_set.id, "packages": self.package_set.folder}
             if self["preload"]:

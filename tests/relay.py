@@ -17,18 +17,27 @@ def from_address(url: str, address: str) -> Iterator[str]:
     assert found
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = found[1], int(found[2])
-        threading.Thread(target=accept, args=(server, place, address), daemon=True).start()
-        yield url.replace(f":{found[2]}/", f":{server.getsockname()[1]}/", 1)
+        thread = threading.Thread(target=accept, args=(server, place, address))
+        thread.start()
+        try:
+            yield url.replace(f":{found[2]}/", f":{server.getsockname()[1]}/", 1)
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def accept(server: socket.socket, place: tuple[str, int], address: str) -> None:
-    """Until the server is closed."""
-    with contextlib.suppress(OSError):
+    """Until the server is shut down; then all that was accepted is, too."""
+    with contextlib.ExitStack() as kept, contextlib.suppress(OSError):
         while True:
-            near, _ = server.accept()
+            near = kept.enter_context(server.accept()[0])
             far = socket.create_connection(place, source_address=(address, 0))
+            kept.enter_context(far)
             for pair in ((near, far), (far, near)):
-                threading.Thread(target=pump, args=pair, daemon=True).start()
+                thread = threading.Thread(target=pump, args=pair)
+                thread.start()
+                kept.callback(thread.join)
+                kept.callback(shut, pair)
 
 
 def pump(source: socket.socket, sink: socket.socket) -> None:
@@ -36,6 +45,11 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             sink.sendall(data)
-    for each in (source, sink):
+    shut((source, sink))
+
+
+def shut(pair: tuple[socket.socket, socket.socket]) -> None:
+    """No more either way."""
+    for each in pair:
         with contextlib.suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

@@ -85,6 +85,7 @@ static const struct osd_sense_row rows[] = {
 	 NULL},
 	{"isolation level is not available on this host", OSD_E_ISOLATION, 0, NONE, OBJECT, NULL},
 	{"byte-code is not allowed on this target", OSD_E_BYTECODE, 0, NONE, OBJECT, NULL},
+	{"pool is not for this principal", OSD_E_POOL_ACCESS, 0, NONE, OBJECT, NULL},
 	{"wait ended before the job", OSD_E_STILL_RUNNING, 0, NONE, OBJECT, NULL},
 	{"job ended: queue or hold", OSD_E_JOB_QUEUE, 0, NONE, OBJECT | COMMAND, "01h: reason 1xx"},
 	{"job ended: script", OSD_E_JOB_SCRIPT, 0, NONE, OBJECT | COMMAND, "01h: reason 2xx"},

@@ -16,7 +16,7 @@
 struct osd_exec;
 
 #define OSD_ADMIN_MESSAGE_MAX 256
-#define OSD_POOL_VALUE_MAX    24
+#define OSD_POOL_VALUE_MAX 512
 
 enum osd_pool_mode {
 	OSD_POOL_RUNNING,

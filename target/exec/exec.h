@@ -86,7 +86,7 @@ struct osd_exec_refusal { /* for the sense data */
 
 /* OSD_OK: accepted, durable; *ret_job is the surrogate (of the earlier job, when the key is known).
  * OSD_PENDING: the same, and done will be called.  OSD_E_BUSY, OSD_E_ISOLATION, OSD_E_BYTECODE,
- * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
+ * OSD_E_POOL_ACCESS, * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_CDB_FIELD (a
  * parameter is not supported, or names no job of this principal), ...: nothing was made. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,

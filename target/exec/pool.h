@@ -30,6 +30,7 @@ struct osd_exec_text;
 #define OSD_POOLS_MAX	 16
 #define OSD_POOLS_EVER	 256 /* with those that are gone */
 #define OSD_POOL_WHY_MAX 240
+#define OSD_POOL_USERS_MAX 511
 
 struct osd_pool_config {
 	char name[OSD_JOB_POOL_MAX + 1];
@@ -39,6 +40,8 @@ struct osd_pool_config {
 	uint64_t idle_usec;	       /* without a job: it keeps min sandboxes, and no spares */
 	uint64_t queue_max;	       /* jobs waiting; BUSY beyond */
 	enum osd_reuse reuse;
+	uint64_t sandbox_jobs; /* of one sandbox, where it is used again */
+	char users[OSD_POOL_USERS_MAX + 1]; /* principals who may use it, by commas; "": anybody */
 	struct osd_job_limits standard; /* what a job gets that asks for nothing; cpu 0: as wall */
 	struct osd_job_limits maximum;	/* and what it may ask for */
 };
@@ -81,6 +84,8 @@ void osd_pool_config_diff(const struct osd_pool_config *before,
 			  const struct osd_pool_config *after, char *text, size_t size);
 const char *osd_pool_mode_name(enum osd_pool_mode mode);
 
+/* Whether a principal may use the pool. */
+bool osd_pool_admits(const struct osd_pool_config *config, const char *principal);
 /* Replaces zeros by the pool's defaults; false when one is beyond its maximum. */
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits);
 

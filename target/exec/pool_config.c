@@ -37,6 +37,7 @@ static const struct number {
 	{"spares", AT(spares), 0, 2 * SLOTS_MAX},
 	{"queue", AT(queue_max), 1, 10000},
 	{"idle_timeout", AT(idle_usec), 1000, OSD_DAY},
+	{"max_jobs_per_sandbox", AT(sandbox_jobs), 1, 1000000},
 	{"wall", AT(standard.wall_usec), 1000, OSD_DAY},
 	{"wall_max", AT(maximum.wall_usec), 1000, OSD_DAY},
 	{"cpu", AT(standard.cpu_usec), 1000, OSD_DAY},
@@ -73,7 +74,10 @@ static enum osd_status wrong(const struct parse *parse, const char *what, const 
 static struct osd_pool_config blank(void)
 {
 	struct osd_pool_config config = {
-		.min = UNSET, .spares = UNSET, .idle_usec = IDLE_STANDARD};
+		.min = UNSET,
+		.spares = UNSET,
+		.idle_usec = IDLE_STANDARD,
+		.sandbox_jobs = OSD_REUSE_JOBS_MAX};
 
 	config.queue_max = osd_exec_limits[OSD_LIMIT_QUEUE].maximum;
 #define X(field, row)                                                                              \
@@ -143,6 +147,21 @@ static bool set_word(char *to, size_t capacity, const char *text)
 	return true;
 }
 
+/* Nobody named: anybody. */
+static bool set_users(char users[OSD_POOL_USERS_MAX + 1], const char *value)
+{
+	size_t length = strlen(value);
+
+	for (const char *c = value; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return false;
+	if (length > OSD_POOL_USERS_MAX)
+		return false;
+	memset(users, 0, OSD_POOL_USERS_MAX + 1);
+	memcpy(users, value, length);
+	return true;
+}
+
 const char *osd_pool_mode_name(enum osd_pool_mode mode)
 {
 	return modes[mode];
@@ -187,6 +206,10 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 		snprintf(expected, 64, "never, verified, trusted");
 		return osd_reuse_parse(value, &config->reuse);
 	}
+	if (strcmp(key, "users") == 0) {
+		snprintf(expected, 64, "principals, by commas, up to %d bytes", OSD_POOL_USERS_MAX);
+		return set_users(config->users, value);
+	}
 	if (live && strcmp(key, "mode") == 0) {
 		snprintf(expected, 64, "running, paused, draining");
 		return set_mode(&change->mode, value);
@@ -215,6 +238,8 @@ bool osd_pool_change_value(const struct osd_pool_change *change, const char *key
 		word = osd_reuse_name(change->config.reuse);
 	else if (strcmp(key, "mode") == 0)
 		word = osd_pool_mode_name(change->mode);
+	else if (strcmp(key, "users") == 0)
+		word = change->config.users;
 	if (word)
 		snprintf(value, OSD_POOL_VALUE_MAX, "%s", word);
 	return word;
@@ -437,6 +462,8 @@ void osd_pool_config_diff(const struct osd_pool_config *before,
 	}
 	put_diff(text, size, "set", before->set[0] ? before->set : "none",
 		 after->set[0] ? after->set : "none");
+	put_diff(text, size, "users", before->users[0] ? before->users : "anybody",
+		 after->users[0] ? after->users : "anybody");
 	put_diff(text, size, "reuse", osd_reuse_name(before->reuse), osd_reuse_name(after->reuse));
 }
 
@@ -444,6 +471,18 @@ void osd_pool_table_release(struct osd_pool_table *table)
 {
 	free(table->pools);
 	*table = (struct osd_pool_table){0};
+}
+
+bool osd_pool_admits(const struct osd_pool_config *config, const char *principal)
+{
+	size_t length = strlen(principal);
+
+	for (const char *at = config->users; *at; at += strcspn(at, ",")) {
+		at += *at == ',';
+		if (strcspn(at, ",") == length && memcmp(at, principal, length) == 0)
+			return true;
+	}
+	return !config->users[0];
 }
 
 bool osd_pool_settle_limits(const struct osd_pool_config *config, struct osd_job_limits *limits)

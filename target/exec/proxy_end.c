@@ -311,6 +311,7 @@ static bool may_run_another(const struct osd_run *run)
 			run->output.status == OSD_OK && !atomic_load(&run->output.over_limit),
 		.principal = run->job->record.principal,
 		.jobs = sandbox->jobs,
+		.jobs_max = sandbox->pool->config.sandbox_jobs,
 		.cpu_used_usec = osd_sandbox_cpu_usec(sandbox),
 		.cpu_limit_usec = sandbox->cpu_limit_usec,
 		.cpu_seconds = sandbox->limits.cpu_seconds,

@@ -47,7 +47,7 @@ bool osd_reuse_keeps(enum osd_reuse reuse, const struct osd_reuse_facts *facts)
 {
 	if (!permitted(reuse, facts->principal) || !facts->finished || !facts->output_stored)
 		return false;
-	if (facts->jobs >= OSD_REUSE_JOBS_MAX || !has_time_left(facts))
+	if (facts->jobs >= facts->jobs_max || !has_time_left(facts))
 		return false;
 	return facts->peak_bytes <= facts->peak_first_bytes ||
 	       facts->peak_bytes - facts->peak_first_bytes <= OSD_REUSE_GROWTH_MAX;

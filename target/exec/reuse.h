@@ -19,8 +19,7 @@ enum osd_reuse {
 	OSD_REUSE_TRUSTED,  /* between jobs of any principal, an address being one */
 };
 
-#define OSD_REUSE_JOBS_MAX   1000		 /* of one sandbox */
-#define OSD_REUSE_IDLE_USEC  UINT64_C(300000000) /* it waits so long for the next */
+#define OSD_REUSE_JOBS_MAX   1000		 /* of one sandbox, unless its pool says otherwise */
 #define OSD_REUSE_RESET_USEC UINT64_C(1000000)	 /* it says READY again in this time */
 #define OSD_REUSE_GROWTH_MAX                                                                       \
 	(UINT64_C(32) << 20) /* peak over that of a pristine one: the peak cannot be
@@ -35,7 +34,7 @@ struct osd_reuse_facts {
 	bool finished; /* by its script: it returned, raised, or exited; it was not told to end */
 	bool output_stored; /* all of it, within its limit */
 	const char *principal;
-	unsigned jobs;				/* it has run, this one included */
+	uint64_t jobs, jobs_max;		/* it has run, this one included; and may */
 	uint64_t cpu_used_usec, cpu_limit_usec; /* of the process so far; of one job */
 	uint32_t cpu_seconds;			/* RLIMIT_CPU of the process */
 	uint64_t peak_bytes, peak_first_bytes;

@@ -8,7 +8,7 @@
 #include "wire/proxy_frame.h"
 
 #define ROOT_LAST 8
-#define LINE_MAX_ 768 /* of a pool */
+#define LINE_MAX_ 1024 /* of a pool */
 
 static void put_text(struct osd_wr *w, const char *text)
 {
@@ -64,11 +64,12 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 	used = (size_t)snprintf(
 		line, sizeof(line),
 		"%s state=%s mode=%s min=%u max=%u active=%u spare=%u busy=%u ready=%u queued=%zu queue=%llu "
-		"idle_timeout=%llu reuse=%s engine=python set=%s",
+		"idle_timeout=%llu reuse=%s max_jobs_per_sandbox=%llu engine=python set=%s",
 		config->name, state_of(pool), osd_pool_mode_name(pool->mode), (unsigned)config->min, (unsigned)config->max,
 		pool->active, (unsigned)config->spares, pool->busy, osd_pool_ready(exec, pool),
 		pool->queue.place_count, (unsigned long long)config->queue_max,
-		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse), config->set[0] ? config->set : "-");
+		(unsigned long long)config->idle_usec, osd_reuse_name(config->reuse),
+		(unsigned long long)config->sandbox_jobs, config->set[0] ? config->set : "-");
 	used += describe_limits(config, line + used, sizeof(line) - used);
 	if (pool->why[0])
 		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);

@@ -75,7 +75,8 @@ static void set_kept(struct osd_exec *exec, struct osd_sandbox *sandbox)
 	sandbox->wall_usec = OSD_NEVER;
 	sandbox->state = OSD_SANDBOX_KEPT;
 	sandbox->kill_usec = osd_monotonic_usec() +
-			     (sandbox->ready_again ? OSD_REUSE_IDLE_USEC : OSD_REUSE_RESET_USEC);
+			     (sandbox->ready_again ? sandbox->pool->config.idle_usec
+						   : OSD_REUSE_RESET_USEC);
 	osd_monitor_by(exec, sandbox->kill_usec);
 	osd_sandbox_unref(sandbox);
 }
@@ -169,6 +170,6 @@ bool osd_pool_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec)
 {
 	if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->ready_again || !hear(sandbox))
 		return false;
-	sandbox->kill_usec = now_usec + OSD_REUSE_IDLE_USEC;
+	sandbox->kill_usec = now_usec + sandbox->pool->config.idle_usec;
 	return true;
 }

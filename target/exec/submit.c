@@ -12,6 +12,7 @@
 #include "exec/story.h"
 #include "wire/cursor.h"
 
+#define CLOSED_MSEC	 10000	      /* until a pool may be open again: longer than any queue says */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
 
 /* One submission on its way. */
@@ -59,18 +60,23 @@ static bool may_fit(const struct osd_pool *pool, const struct osd_exec_submissio
 		       (size_t)pool->config.queue_max);
 }
 
-static struct osd_pool *find_pool(struct osd_exec *exec,
-				  const struct osd_exec_submission *submission)
+static enum osd_status find_pool(struct osd_exec *exec,
+				 const struct osd_exec_submission *submission,
+				 struct osd_pool **ret_pool)
 {
+	enum osd_status status = OSD_OK;
 	const struct osd_exec_text *name = &submission->params->pool;
 	struct osd_pool *pool;
 
 	pthread_mutex_lock(&exec->lock);
 	pool = osd_pool_find_named(exec, name->bytes, name->length);
-	if (pool && !may_fit(pool, submission))
-		pool = NULL;
+	if (!pool || !may_fit(pool, submission))
+		status = OSD_E_CDB_FIELD;
+	else if (!osd_pool_admits(&pool->config, submission->principal))
+		status = OSD_E_POOL_ACCESS;
 	pthread_mutex_unlock(&exec->lock);
-	return pool;
+	*ret_pool = pool;
+	return status;
 }
 
 static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params,
@@ -351,6 +357,8 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* they have just been lowered */
 	acceptance->refusal = refusal_of(exec, pool, submission->done != NULL);
+	if (acceptance->refusal == OSD_REFUSAL_PAUSED || acceptance->refusal == OSD_REFUSAL_DRAINING)
+		refusal->retry_after_msec = CLOSED_MSEC;
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_BUSY;
 	if (submission->done) {
@@ -540,8 +548,9 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;
-	acceptance.pool = find_pool(exec, submission);
-	status = acceptance.pool ? fill_record(&acceptance) : OSD_E_CDB_FIELD;
+	status = find_pool(exec, submission, &acceptance.pool);
+	if (status == OSD_OK)
+		status = fill_record(&acceptance);
 	if (status != OSD_OK)
 		return status;
 	job = osd_job_create(&acceptance.record, acceptance.pool);

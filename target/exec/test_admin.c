@@ -236,6 +236,14 @@ static void test_modes(void)
 	CHECK_EQ(submit("b", "addr:b"), OSD_E_BUSY);
 	osd_exec_shed(exec, false);
 	CHECK_EQ(submit("b", "addr:b"), OSD_OK);
+	CHECK_EQ(set("b", "users=addr:a,chap:c"), OSD_OK);
+	CHECK_EQ(submit("b", "addr:b"), OSD_E_POOL_ACCESS);
+	CHECK_EQ(submit("b", "addr:"), OSD_E_POOL_ACCESS);
+	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
+	CHECK_EQ(submit("b", "chap:c"), OSD_OK);
+	CHECK_EQ(set("b", "users="), OSD_OK);
+	CHECK_EQ(submit("b", "addr:b"), OSD_OK);
+	check_refused("default", "users=a b", "principals, by commas");
 	CHECK_EQ(exec->refused[OSD_REFUSAL_DRAINING], 1);
 	CHECK_EQ(exec->refused[OSD_REFUSAL_QUEUE], 1);
 	CHECK_EQ(exec->refused[OSD_REFUSAL_SHED], 1);

@@ -11,6 +11,7 @@ static const struct osd_reuse_facts fine = {
 	.output_stored = true,
 	.principal = "chap:alice",
 	.jobs = 1,
+	.jobs_max = 1000,
 	.cpu_used_usec = 1000000,
 	.cpu_limit_usec = 60000000,
 	.cpu_seconds = 62,
@@ -54,9 +55,9 @@ static void test_what_happened(void)
 	facts.output_stored = false;
 	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 	facts = fine;
-	facts.jobs = OSD_REUSE_JOBS_MAX - 1;
+	facts.jobs = 999;
 	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
-	facts.jobs = OSD_REUSE_JOBS_MAX;
+	facts.jobs = 1000;
 	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 }
 

@@ -158,6 +158,7 @@ ELSEWHERE = {
     "byte-code is not allowed on this target": (
         "exec/test_code_forms.py::test_bytecode_is_refused_unless_allowed"
     ),
+    "pool is not for this principal": "exec/test_fairness.py::test_users",
     "wait ended before the job": "jobs/test_exec.py::test_wait_runs_out_and_the_job_goes_on",
     "job ended: queue or hold": (
         "jobs/test_exec.py::test_format_ends_an_exec_that_waits_for_a_queued_job"

@@ -5,6 +5,7 @@ counted in jobs of the other, by the order in which they ran, and in no seconds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ class Diary:
         self.object = target.create(target.create_partition())
         self.zone = ref(self.object.partition_id)
 
-    def submit(self, user: pyosd.Target, name: str, count: int = 1, **options: object) -> list[Job]:
+    def submit(self, user: pyosd.Target, name: str, count: int = 1, **options: Any) -> list[Job]:
         script = (
             f"import osd\nosd.userobject({self.object.partition_id:#x}, "
             f"{self.object.object_id:#x}).data.append('{name}')"
@@ -76,7 +77,7 @@ class Diary:
         return bytes(self.target.read(self.object, 0, 1 << 16)).decode()
 
 
-def usage(control: Peer) -> dict[str, dict[str, object]]:
+def usage(control: Peer) -> dict[str, dict[str, Any]]:
     found = control.ask(Type.USAGE)
     assert not found["more"]
     return {row["name"]: row for row in found["principals"]}
@@ -143,6 +144,20 @@ def test_at_once(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> Non
     wait_for(lambda: waiting[1].status().state is JobState.RUNNING, "A has two")
     for job in waiting:
         job.kill(WAIT_S)
+
+
+def test_users(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> None:
+    """Only B may use the pool; who may not is told so, and others' pools are as before."""
+    a, b = users
+    zone = ref(a.create_partition())
+    answer = control.ask(Type.POOL, name="one", users=f"{B},chap:nobody")
+    assert answer["is"] == {"users": f"{B},chap:nobody"}
+    assert b.exec("pass", zone=zone, pool="one").wait(WAIT_S).state is JobState.COMPLETED
+    with pytest.raises(pyosd.PermissionDenied, match="80/16") as caught:
+        a.exec("pass", zone=zone, pool="one")
+    assert "its administrator says who" in str(caught.value)
+    control.ask(Type.POOL, name="one", users="")
+    assert a.exec("pass", zone=zone, pool="one").wait(WAIT_S).state is JobState.COMPLETED
 
 
 def test_shares_are_checked(control: Peer) -> None:

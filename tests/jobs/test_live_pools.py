@@ -183,7 +183,7 @@ def test_fewer_slots_than_jobs_at_work(start: Any) -> None:
     opened()
     assert [job.wait(DEADLINE_S).attempt for job in first] == [1] * 6
     until(lambda: sum(is_running(job) for job in more) == 2)
-    assert target.pool()["busy"] == 2
+    until(lambda: target.pool()["busy"] == 2)
     target.set("default", max=3)
     until(lambda: all(is_running(job) for job in more))
     target.set("other", max=59)
@@ -222,7 +222,7 @@ def test_recycled(start: Any) -> None:
     head, opened = gate(target)
     kept = run(target, "pass").wait(DEADLINE_S).sandbox
     working = run(target, head.format("print(1)"))
-    until(lambda: is_running(working) and target.pool()["ready"] == 2)
+    until(lambda: is_running(working) and target.pool()["ready"] >= 2)
     made = target.pool()["sandbox_starts"]  # their numbers go from 1 on
     target.peer.ask(Type.RECYCLE, name="default")
     with pytest.raises(TargetError, match="absent"):
@@ -231,7 +231,7 @@ def test_recycled(start: Any) -> None:
     status = working.wait(DEADLINE_S)
     assert (status.state, status.attempt, status.sandbox) == (JobState.COMPLETED, 1, kept)
     until(lambda: (run(target, "pass").wait(DEADLINE_S).sandbox or 0) > made)
-    until(lambda: target.pool()["ready"] == 2)
+    until(lambda: target.pool()["ready"] >= 2)
 
 
 def test_file_read_again(start: Any, folder: Path) -> None:
@@ -280,7 +280,7 @@ def test_paused_and_draining(start: Any) -> None:
     with pytest.raises(TargetBusy):
         run(target, "pass", wait=True)
     target.set("default", mode="draining")
-    with pytest.raises(TargetBusy):
+    with pytest.raises(TargetBusy, match="'default' is draining"):
         run(target, "pass")
     assert waits.wait(DEADLINE_S).state is JobState.COMPLETED
     assert found(target)["default"].queued == 0
