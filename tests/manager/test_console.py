@@ -129,6 +129,12 @@ async def test_two_targets_have_to_be_told_apart(folder: Path) -> None:
             async with browser.get(browser.url + "metrics?target=u") as found:
                 assert found.status == 200
                 assert await found.text() == ""
+            for query, name in (("", "t"), ("?target=u", "u")):
+                async with browser.get(browser.url + f"api/events{query}") as stream:
+                    state = json.loads((await stream.content.readline()).removeprefix(b"data: "))
+                    assert state["target"]["name"] == name
+                    assert state["targets"] == [{"name": "t"}, {"name": "u"}]
+                    assert state["stale"]
         await console.close()
 
 

@@ -86,7 +86,7 @@ class Live:
             await asyncio.sleep(LOOK_S)
             if not self.wanted:
                 continue
-            for name, one in self.known.items():
+            for name, one in list(self.known.items()):  # others come while we wait
                 try:
                     await self._renew(self.manager.targets[name], one)
                 except Exception:

@@ -63,10 +63,9 @@ export function chart(title, series, {from, to, step, span}) {
     return `${name}: now ${count(last)}, most ${count(Math.max(0, ...points.map(([, v]) => v ?? 0)))}`;
   });
   const image = svg("svg", {
-    class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", preserveAspectRatio: "none",
+    class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
     "aria-label": `${title}. ${words.join("; ")}`,
   });
-  image.setAttribute("preserveAspectRatio", "xMidYMid meet");
   for (const value of [0, top])
     image.append(svg("path", {class: "axis", d: `M${LEFT} ${y(value)}H${WIDTH - RIGHT}`}),
       label(count(value), {x: LEFT - 6, y: y(value) + 3.5, "text-anchor": "end"}));
