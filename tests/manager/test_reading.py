@@ -50,7 +50,7 @@ PATHS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.sampled_from(PATHS), JSON)
 def test_whatever_it_says(path: tuple[Any, ...], value: Any) -> None:
     fields = copy.deepcopy(SNAPSHOT)
@@ -70,6 +70,7 @@ def test_whatever_it_says(path: tuple[Any, ...], value: Any) -> None:
     assert all(each.active >= 0 for each in load.pools)
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.text(), JSON))
 def test_anything_else(fields: dict[str, Any]) -> None:
     with pytest.raises(FrameError):

@@ -70,7 +70,7 @@ BODIES = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(BODIES, st.sampled_from([ROOT, GUEST, NOBODY]))
 def test_any_bytes(body: bytes, client: Client) -> None:
     table = Table()
