@@ -51,18 +51,6 @@ def test_none_runs_here(osd: Run, run_folder: Path, monkeypatch: pytest.MonkeyPa
     assert gone.startswith("osd: no resource manager runs here\n  'osd target serve' starts one")
 
 
-def test_several_run_here(osd: Run, alone: Alone, tmp_path: Path) -> None:
-    other = Alone(tmp_path / "other", alone.run)
-    words = osd("manager", "status", code=2).stderr
-    assert "more than one resource manager" in words
-    assert {line.split()[0] for line in words.splitlines()[1:]} == {alone.url, other.url}
-    for each in (alone, other):
-        found = json.loads(osd("manager", "status", "--manager", each.url, "-o", "json").stdout)
-        assert found["manager"]["pid"] == each.process.pid
-    other.stop()
-    assert osd("manager", "status")
-
-
 def test_nobody_listens(osd: Run, alone: Alone) -> None:
     for url in ("ipc:///nowhere/at/all", "tcp://127.0.0.1:1", "tcp://127.0.0.1:port"):
         assert (
