@@ -26,7 +26,7 @@ __all__ = ["attach", "detach", "manager", "sandboxd"]
 SANDBOXD_SOCKET = Path("/run/iosd-sandboxd/socket")
 POOLS_FILE = Path("/run/iosd-attach/pools")
 CONTROL_SOCKET = Path("/run/iosd-target/control")
-MANAGER_RUN = Path("/run/iosd-manager")
+MANAGER_RUN = Path("/run/iosd")
 MANAGER_PLACE = Path("/run/iosd/manager-iosd.json")
 NOTIFY = "NOTIFY_SOCKET"
 
@@ -160,7 +160,7 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
     type=click.Path(path_type=Path),
     default=MANAGER_PLACE,
     show_default=True,
-    help="File that says where it is; made before, where it may not make it.",
+    help="File that says where it is.",
 )
 def manager(config: Path | None, control: Path, folder: Path, announce: Path) -> None:
     """Run iosd-manager for the target of the configuration."""

@@ -109,7 +109,9 @@ class Superblock:
             as_ours = cls.MAGIC + VERSION.to_bytes(4, "big") + data[12:-4]
             ours = zlib.crc32(as_ours) == int.from_bytes(data[-4:], "big")
             if magic == cls.MAGIC and version != VERSION and not ours:
-                raise Unknown(f"format version {version} is unknown, or damaged")
+                raise Unknown(
+                    f"format version {version}, or a damaged one, is unknown to this release"
+                )
             raise FormatError("its checksum is wrong")
         if magic != cls.MAGIC:
             raise FormatError("it does not begin with IOSDSTOR")

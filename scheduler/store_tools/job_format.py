@@ -213,7 +213,7 @@ class JobRecord:
             raise FormatError(f"a job record of {len(data)} bytes")
         version, *values = _LAYOUT.unpack(data[: _LAYOUT.size])
         if version not in VERSIONS:
-            raise FormatError(f"a job record of version {version}")
+            raise FormatError(f"a job record of version {version}: of a later release, or damaged")
         numbers = dict(zip((name for name, _ in _NUMBERS), values, strict=True))
         if numbers["state"] not in tuple(JobState):
             raise FormatError(f"a job record of state {numbers['state']:#04x}")

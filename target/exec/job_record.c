@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "wire/cursor.h"
 #include "wire/exec_param.h"
@@ -131,8 +132,12 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	struct osd_job_record record = {0};
 	uint64_t version = osd_rd_be(&r, 2);
 
-	if (version < 1 || version > OSD_JOB_RECORD_VERSION)
+	if (version < 1 || version > OSD_JOB_RECORD_VERSION) {
+		osd_error("a job's record has version %u, which this release (up to %d) does not "
+			  "know: use the release that wrote it, or a later one",
+			  (unsigned)version, OSD_JOB_RECORD_VERSION);
 		return OSD_E_INTERNAL;
+	}
 #define X(member, width) record.member = (__typeof__(record.member))osd_rd_be(&r, width);
 	NUMBERS(X)
 #undef X

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +21,12 @@
 #include "wire/cursor.h"
 
 #define BALLAST_BYTES                                                                              \
-	(UINT64_C(64) << 20) /* log between two checkpoints: what recovery may need                \
+	(UINT64_C(64)                                                                              \
+	 << 20) /* log between two checkpoints: what recovery may need                \
 			      */
 #define MAGIC "IOSDSTOR"
+
+static const char damaged[] = "the superblock in '%s' is damaged; restore it from a backup";
 
 enum root_role { ROLE_MAIN = 1, ROLE_HEADS = 2 };
 
@@ -76,33 +80,45 @@ static void superblock_encode(const struct superblock *superblock,
 	osd_wr_be(&w, crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4), 4); /* 508-511 */
 }
 
-/* NULL, or what is wrong with it (a format with the directory's name). */
-static const char *superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOCK],
-				     struct superblock *ret_superblock)
+/* A release that knows more has written it: the message says what that is. */
+static enum osd_status refuse_later(char message[256], const char *directory, const char *what,
+				    uint64_t theirs)
+{
+	snprintf(message, 256,
+		 "'%.100s' has %s %" PRIu64 ", which this release (format version %d) does not "
+		 "know: use the release that wrote it, or a later one",
+		 directory, what, theirs, OSD_MEDIA_VERSION);
+	return OSD_E_MEDIUM;
+}
+
+static enum osd_status superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOCK],
+					 const char *directory, char message[256],
+					 struct superblock *ret_superblock)
 {
 	struct osd_rd r = osd_rd_init(bytes, OSD_MEDIA_SUPERBLOCK);
 	const uint8_t *magic = osd_rd_bytes(&r, 8);
-	uint64_t version = osd_rd_be(&r, 4);
+	uint64_t version = osd_rd_be(&r, 4), features;
 
 	if (memcmp(magic, MAGIC, 8) != 0)
-		return "'%s' holds a superblock that is not iosd's; give another directory";
+		return fail(message, 0,
+			    "'%s' holds a superblock that is not iosd's; give another directory",
+			    directory);
 	if (version != OSD_MEDIA_VERSION)
-		return "'%s' has a format version this release does not know; use the release that "
-		       "wrote it";
+		return refuse_later(message, directory, "format version", version);
 	if (osd_get_be(bytes + OSD_MEDIA_SUPERBLOCK - 4, 4) !=
 	    crc32(bytes, OSD_MEDIA_SUPERBLOCK - 4))
-		return "the superblock in '%s' is damaged; restore it from a backup";
+		return fail(message, 0, damaged, directory);
 	ret_superblock->role = (enum root_role)osd_rd_be(&r, 4);
-	if (osd_rd_be(&r, 8) != 0)
-		return "'%s' uses features this release does not know; use the release that wrote "
-		       "it";
+	features = osd_rd_be(&r, 8);
+	if (features != 0)
+		return refuse_later(message, directory, "feature bits", features);
 	memcpy(ret_superblock->store_id, osd_rd_bytes(&r, OSD_MEDIA_STORE_ID), OSD_MEDIA_STORE_ID);
 	memcpy(ret_superblock->system_id, osd_rd_bytes(&r, OSD_MEDIA_SYSTEM_ID),
 	       OSD_MEDIA_SYSTEM_ID);
 	osd_rd_be(&r, 4);
 	ret_superblock->head_bytes = osd_rd_be(&r, 8);
 	ret_superblock->created_ms = osd_rd_be(&r, 8);
-	return NULL;
+	return OSD_OK;
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t length)
@@ -149,7 +165,6 @@ static enum osd_status superblock_read(const char *directory, int directory_fd, 
 	uint8_t bytes[OSD_MEDIA_SUPERBLOCK];
 	OSD_CLEANUP_CLOSE int fd =
 		openat(directory_fd, "superblock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	const char *problem;
 	ssize_t got;
 
 	if (fd < 0 && errno == ENOENT)
@@ -160,11 +175,8 @@ static enum osd_status superblock_read(const char *directory, int directory_fd, 
 	if (got < 0)
 		return fail(message, errno, "cannot read the superblock in '%s'", directory);
 	if ((size_t)got < sizeof(bytes))
-		return fail(message, 0,
-			    "the superblock in '%s' is damaged; restore it from a backup",
-			    directory);
-	problem = superblock_decode(bytes, ret_superblock);
-	return problem ? fail(message, 0, problem, directory) : OSD_OK;
+		return fail(message, 0, damaged, directory);
+	return superblock_decode(bytes, directory, message, ret_superblock);
 }
 
 /* ---- one root ---------------------------------------------------------------------------- */

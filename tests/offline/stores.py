@@ -190,13 +190,13 @@ def self_key(database: Database, obj: ObjectRef) -> bytes:
     raise AssertionError(f"{obj} has no record")
 
 
-def started(folder: Path, two_roots: bool) -> Harness:
-    """The target; there is no iosd-sandboxd, so that jobs wait."""
+def started(folder: Path, two_roots: bool, target: Path | None = None) -> Harness:
+    """The target, today's unless another is given; there is no iosd-sandboxd, so that jobs wait."""
     options: dict[str, object] = {"dir": folder / "store", "sandboxd": folder / "absent"}
     if two_roots:
         (folder / "ssd").mkdir(exist_ok=True)
         options["ssd"] = folder / "ssd"
-    return Harness(program(), options, folder / "log")
+    return Harness(target or program(), options, folder / "log")
 
 
 def filled(length: int, seed: int) -> bytes:
@@ -204,9 +204,9 @@ def filled(length: int, seed: int) -> bytes:
     return (block * (length // len(block) + 1))[:length]
 
 
-def build(folder: Path, two_roots: bool) -> Store:
-    """Make one of everything, and close it in order."""
-    harness = started(folder, two_roots)
+def build(folder: Path, two_roots: bool, target: Path | None = None, indexes: bool = True) -> Store:
+    """Make one of everything, and close it in order; an earlier target may have no indexes."""
+    harness = started(folder, two_roots, target)
     osd = harness.osd
     assert osd.create_partition() == FIRST and osd.create_partition() == SECOND
     plain = osd.create(FIRST)
@@ -242,8 +242,9 @@ def build(folder: Path, two_roots: bool) -> Store:
     queued = submit(osd, "print(1)", zone=ref(FIRST), key=b"key 1", name="waits")
     ended = submit(osd, "print(2)", zone=ref(FIRST), key=b"key 2", tags={"a": "b"})
     assert ended.cancel()
-    index(osd, FIRST, APPLICATION)
-    index(osd, SECOND, 1)
+    if indexes:
+        index(osd, FIRST, APPLICATION)
+        index(osd, SECOND, 1)
     osd.flush_osd()
     harness.finish()
     names = Names(

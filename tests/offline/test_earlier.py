@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A store of an earlier release opens with all that is in it; one of a later is refused, untouched."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+from pyosd.jobs import KILL
+from pyosd.types import AttributeValue
+from scheduler.store_tools import commands
+from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
+from tests.harness import StartFailed
+from tests.offline.earlier import ARCHIVES, unpack
+from tests.offline.stores import APPLICATION, FIRST, SECOND, Store, index, look, started
+
+VERSION, FEATURES = slice(8, 12), slice(16, 24)  # of a superblock
+CONTROL = 0x2000_0003
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name.partition(".")[0])
+def test_an_earlier_store_opens_whole(archive: Path, folder: Path) -> None:
+    """The tools find nothing wrong before and after; all that was seen is seen, and can be gone on with."""
+    store, seen = unpack(archive, folder)
+    assert len(seen) == 15
+    assert store.check() == []
+    with store.serve() as osd:
+        assert look(osd) == seen
+        for page, partition_id in ((APPLICATION, FIRST), (1, SECOND)):
+            index(osd, partition_id, page)
+        osd.write(store.names.plain, 3, b"later")
+        osd.set_attributes(store.names.plain, [AttributeValue(APPLICATION, 1, b"later")])
+        osd.set_attributes(store.names.queued, [AttributeValue(CONTROL, 1, bytes([KILL]))])
+    plain = seen[store.names.plain]
+    plain.data = plain.data[:3] + b"later" + plain.data[8:]
+    plain.attributes[APPLICATION, 1] = b"later"
+    assert store.check() == []
+    with store.serve() as osd:
+        assert look(osd) == seen
+
+
+def states(store: Store) -> dict[int, JobState]:
+    """Of the jobs, by their object ids."""
+    return {
+        int(record.id.object_id): record.state
+        for key, value in store.records(Table.JOBS)
+        if JobKey.decode(key).kind is JobKeyKind.RECORD
+        for record in (JobRecord.decode(value),)
+    }
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name.partition(".")[0])
+def test_jobs_of_an_earlier_store(archive: Path, folder: Path) -> None:
+    """One that waited still waits, one that had ended has ended, before and after the first opening."""
+    store, _ = unpack(archive, folder)
+    wanted = {
+        int(store.names.queued.object_id): JobState.QUEUED,
+        int(store.names.ended.object_id): JobState.CANCELLED,
+    }
+    assert states(store) == wanted
+    with store.serve():
+        pass
+    assert states(store) == wanted
+
+
+def patched(root: Path, where: slice, value: int) -> None:
+    """A superblock as another release might write it."""
+    file = root / "superblock"
+    data = bytearray(file.read_bytes())
+    data[where] = value.to_bytes(where.stop - where.start, "big")
+    data[508:] = zlib.crc32(data[:508]).to_bytes(4, "big")
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("root", [0, 1], ids=["main", "heads"])
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [(VERSION, 2, "format version 2"), (FEATURES, 5, "feature bits")],
+    ids=["version", "features"],
+)
+def test_a_later_store_is_refused(
+    store: Store, root: int, where: slice, value: int, words: str
+) -> None:
+    """By the target and by every tool, with a message that says what it is, and nothing is changed."""
+    patched(store.roots[root], where, value)
+    before = store.digest()
+    with pytest.raises(StartFailed) as refused:
+        started(store.folder, store.two_roots)
+    for text in (words, "use the release that wrote it", str(store.roots[root])):
+        assert text in str(refused.value)
+    for verb in (commands.check, commands.repair, commands.dump):
+        done = store.run(verb)
+        assert done.exit_code == 78, done.output
+        assert words in done.output and "use the release that wrote it" in done.output
+    assert store.digest() == before
+
+
+def test_a_later_job_record_is_refused(store: Store) -> None:
+    """The format of the store being the same, a record of a job may still be of a later release."""
+    key, value = next(
+        (key, value)
+        for key, value in store.records(Table.JOBS)
+        if JobKey.decode(key).kind is JobKeyKind.RECORD
+    )
+    store.put(Table.JOBS, key, (9).to_bytes(2, "big") + value[2:])
+    with pytest.raises(StartFailed, match=r"version 9.*use the release that wrote it"):
+        started(store.folder, store.two_roots)
+    assert any("of a later release" in each["detail"] for each in store.check())
