@@ -126,7 +126,7 @@ static int start_management(struct sandbox *s, struct osd_step *step)
 static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 {
 	(void)s, (void)step;
-	osd_thread_turns(OSD_TURNS_LONG);
+	osd_thread_take_long_turns();
 	/* Not the idle class: others may wait for a page that a script is reading. */
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
 		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));

@@ -8,8 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SHORT_TURN_NSEC 100000	 /* the least the kernel takes */
-#define LONG_TURN_NSEC	5000000 /* more than anybody's usual one */
+#define LONG_TURN_NSEC 5000000 /* more than anybody's usual one */
 
 /* What sched_setattr(2) takes; the C library of Debian 12 does not declare it. */
 struct scheduling {
@@ -35,19 +34,14 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
 	return true;
 }
 
-void osd_thread_turns(enum osd_turns turns)
+void osd_thread_take_long_turns(void)
 {
-	static const uint64_t runtime[] = {
-		[OSD_TURNS_USUAL] = 0,
-		[OSD_TURNS_SHORT] = SHORT_TURN_NSEC,
-		[OSD_TURNS_LONG] = LONG_TURN_NSEC,
-	};
 	struct scheduling now = {0};
 
 	/* Whoever runs us may have chosen another policy or priority: those stay. */
 	if (syscall(SYS_sched_getattr, 0, &now, sizeof(now), 0) != 0 || now.policy != SCHED_OTHER)
 		return;
 	now.size = sizeof(now);
-	now.runtime = runtime[turns];
+	now.runtime = LONG_TURN_NSEC;
 	syscall(SYS_sched_setattr, 0, &now, 0);
 }

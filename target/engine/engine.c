@@ -190,7 +190,6 @@ static void *worker_main(void *argument)
 	struct worker *worker = argument;
 	struct osd_engine *engine = worker->engine;
 
-	osd_thread_turns(OSD_TURNS_SHORT);
 	pthread_mutex_lock(&engine->lock);
 	while (worker->index < engine->wanted) {
 		if (!engine->head) {
@@ -318,7 +317,6 @@ static void *urgent_main(void *argument)
 {
 	struct osd_engine *engine = argument;
 
-	osd_thread_turns(OSD_TURNS_SHORT);
 	pthread_mutex_lock(&engine->lock);
 	while (engine->urgent_head || !engine->stop_urgent) {
 		struct osd_request *request = engine->urgent_head;

@@ -14,7 +14,6 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/util.h"
 #include "shim/shim.h"
 #include "wire/cursor.h"
@@ -207,12 +206,8 @@ static int open_unit(struct shim_lu *unit, const char *path)
 static int shim_open(struct tgt_lu *lu, char *path, int *fd, uint64_t *size)
 {
 	struct shim_lu *unit = shim_lu_find(lu);
-	int error = -EINVAL;
+	int error = unit ? open_unit(unit, path) : -EINVAL;
 
-	osd_thread_turns(OSD_TURNS_USUAL); /* what is started here says itself if it wants others */
-	if (unit)
-		error = open_unit(unit, path);
-	osd_thread_turns(OSD_TURNS_SHORT);
 	if (error)
 		return error;
 	*fd = -1;

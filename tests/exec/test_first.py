@@ -6,6 +6,7 @@ what makes them: who gets a processor before whom, and how often a script makes 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import struct
@@ -63,9 +64,10 @@ def by_name(pid: int) -> dict[str, list[int]]:
 def looping(serving: Serving) -> int | None:
     """The sandbox that has computed for longer than it takes to start one."""
     for pid in descendants(serving.pids["iosd-sandboxd"]):
-        user = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
-        if len(threads_of(pid)) == 2 and user > 20:
-            return pid
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # others come and go
+            user = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+            if len(threads_of(pid)) == 2 and user > 20:
+                return pid
     return None
 
 
@@ -79,19 +81,17 @@ def until(what: Callable[[], T | None]) -> T:
 
 
 def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
-    """Those ordinary commands wait for take the shortest, scripts the longest and read from disks last; who
-    brings a script its kill does not wait for it."""
+    """Scripts run in long turns, and read from disks last; who brings a script its kill does not wait for
+    it."""
     job = submit("print('up')\nwhile True: pass")
     until(lambda: job.status().stdout_length)
     usual = turn_of(0)
     threads = by_name(serving.pids["tgtd"])
     script, management = threads_of(until(lambda: looping(serving)))
-    assert threads["iosd-proxy"] and threads["iosd-worker"] and threads["iosd-urgent"]
-    for name in ("master", "iosd-worker", "iosd-urgent"):
-        assert {turn_of(each) for each in threads[name]} == {100_000 if usual else 0}, name
-    for name in ("iosd-proxy", "iosd-output", "iosd-monitor", "iosd-background"):
+    for name in ("master", "iosd-worker", "iosd-urgent", "iosd-proxy", "iosd-output"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
-    assert turn_of(script) == (5_000_000 if usual else 0) >= usual
+    assert turn_of(script) == (5_000_000 if usual else 0)
+    assert usual < 5_000_000
     assert turn_of(management) == usual
     assert io_priority_of(script) == LAST_OF_BEST_EFFORT
     assert io_priority_of(threads["iosd-worker"][0]) != LAST_OF_BEST_EFFORT
