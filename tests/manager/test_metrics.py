@@ -114,7 +114,7 @@ HOSTILE = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 200), HOSTILE), min_size=1, max_size=6))
 def test_whatever_a_target_says(wrongs: list[tuple[int, Any]]) -> None:
     """Any value at any place: the text stays text, and the names ours."""

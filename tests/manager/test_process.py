@@ -178,15 +178,6 @@ def test_http(start: Start) -> None:
     assert "error" not in running.log.read_text()
 
 
-def test_http_is_taken(start: Start) -> None:
-    """By somebody, where we were told to be: an end."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = start("--http", address)
-        assert ended.process.wait(DEADLINE_S) == 1
-        assert f"cannot listen at {address}" in ended.log.read_text()
-
-
 def test_usual_http_is_taken(start: Start) -> None:
     """Where nobody said so: we go on without."""
     with contextlib.ExitStack() as stack:
