@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import socket
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from scheduler.admin import places
 from scheduler.keys import KeyPair, KeysError, read_file, read_key
@@ -33,6 +33,7 @@ SCHEMA = "iosd.admin/1"
 TIMEOUT_S = 5.0
 STEP_S = 0.05
 HANG_UPS = 3
+EVENT = struct.Struct("=Hi")  # first frame of a monitor's message: event, value
 ANSWER_MOST = 64 << 20
 KEY_FILE = Path("iosd", "manager.key_secret")  # below ~/.config
 
@@ -319,7 +320,8 @@ class Manager:
         while (left := until - time.monotonic()) > 0:
             ready = dict(poller.poll(int(left * 1000) + 1))
             if self.monitor in ready:
-                self._heed(recv_monitor_message(self.monitor)["event"])
+                # zmq.utils.monitor would read it too, and import asyncio for that.
+                self._heed(EVENT.unpack_from(self.monitor.recv_multipart()[0])[0])
             if self.socket in ready:
                 try:
                     answer = json.loads(self.socket.recv_multipart()[-1])
