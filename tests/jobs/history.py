@@ -214,6 +214,8 @@ def asked(line: Line, operation: Operation) -> Line | None:
     after = before
     if operation.name in CONTROLS:
         after = frozenset(controlled(at, operation.name) for at in before)
+        # An effective kill's answer may be read when it has led somewhere already.
+        after |= later(at for at in after if at.doomed)
     if not operation.answered:
         return found._replace(may=before | after)
     return narrow(found, after, operation.answer)

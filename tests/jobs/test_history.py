@@ -134,6 +134,10 @@ GOOD: dict[str, list[Row]] = {
     ],
     "cancelled too late": [SUBMITTED, (history.CANCEL, 7, RUNS), (STATUS, 7, RAN)],
     "killed": [SUBMITTED, (history.KILL, 7, RUNS), (STATUS, 7, KILLED)],
+    "killed at once": [
+        *(SUBMITTED, (STATUS, 7, RUNS), (history.KILL, 7, seen(history.C, 5, 107, 1))),
+        (STATUS, 7, KILLED),
+    ],
     "perhaps killed": [SUBMITTED, (STATUS, 7, RUNS), (history.KILL, 7, None), (STATUS, 7, RAN)],
     "tried again": [SUBMITTED, (STATUS, 7, RUNS), (STATUS, 7, seen(history.Q, 6, 104, 1))],
     "removed": [
