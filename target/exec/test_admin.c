@@ -250,6 +250,57 @@ static void test_modes(void)
 	stop();
 }
 
+/* ---- principals ------------------------------------------------------------------------------ */
+
+struct listed {
+	char last[OSD_JOB_PRINCIPAL_MAX + 1];
+	uint64_t rows, accepted, queued, at_most;
+};
+
+static bool list(void *arg, const struct osd_principal_usage *usage)
+{
+	struct listed *listed = arg;
+
+	CHECK(strcmp(listed->last, usage->name) < 0);
+	snprintf(listed->last, sizeof(listed->last), "%s", usage->name);
+	listed->accepted += usage->accepted;
+	listed->queued += usage->queued;
+	return ++listed->rows < listed->at_most;
+}
+
+/* All are counted, in order and in parts, however many there are. */
+static void test_many_principals(void)
+{
+	const struct osd_principal_share share = {.weight = 3, .queue_max = 2, .at_once = 1};
+	struct osd_principal_share got;
+	struct listed listed = {.at_most = 1000};
+	char name[32];
+
+	start("name=default;max=1;queue=10000\n");
+	for (unsigned i = 0; i < OSD_PRINCIPALS_MAX + 6; i++) {
+		snprintf(name, sizeof(name), "addr:%u", i);
+		CHECK_EQ(submit("", name), OSD_OK);
+	}
+	osd_exec_each_usage(exec, NULL, list, &listed);
+	CHECK_EQ(listed.rows, 1000);
+	listed.at_most = UINT64_MAX;
+	osd_exec_each_usage(exec, listed.last, list, &listed);
+	CHECK_EQ(listed.rows, OSD_PRINCIPALS_MAX + 1); /* those with jobs, and the others */
+	CHECK_EQ(listed.accepted, OSD_PRINCIPALS_MAX + 6);
+	CHECK_EQ(listed.queued, OSD_PRINCIPALS_MAX);
+	CHECK_EQ(exec->principals.others.accepted, 6);
+	stop();
+	start("name=default;max=1\n");
+	CHECK_EQ(osd_exec_principal_set(exec, "addr:a", &share, message), OSD_OK);
+	CHECK_EQ(submit("", "addr:a"), OSD_OK);
+	CHECK_EQ(submit("", "addr:a"), OSD_OK);
+	CHECK_EQ(submit("", "addr:a"), OSD_E_BUSY);
+	CHECK_EQ(exec->refused[OSD_REFUSAL_PRINCIPAL], 1);
+	osd_exec_principal_share(exec, "addr:a", &got);
+	CHECK(got.weight == 3 && got.queue_max == 2 && got.at_once == 1);
+	stop();
+}
+
 /* ---- the file again -------------------------------------------------------------------------- */
 
 static enum osd_status reload(const char *pools, const char *expected)
@@ -324,6 +375,7 @@ int main(void)
 	test_busy_slots_count();
 	test_jobs_keep_their_memory();
 	test_modes();
+	test_many_principals();
 	test_reload();
 	unlink(pools_file);
 	return 0;
