@@ -94,11 +94,14 @@ def main_pid(machine: Machine, unit: str) -> int:
     return int(machine.run("systemctl", "show", "-P", "MainPID", unit))
 
 
+def states(machine: Machine, *units: str) -> list[str]:
+    """Of each."""
+    return machine.try_run("systemctl", "is-active", *units)[1].split()
+
+
 def all_active(machine: Machine) -> bool:
     """Whether everything runs."""
-    return machine.try_run("systemctl", "is-active", *SERVICES)[1].split() == ["active"] * len(
-        SERVICES
-    )
+    return states(machine, *SERVICES) == ["active"] * len(SERVICES)
 
 
 def settle(machine: Machine) -> None:
@@ -152,7 +155,7 @@ def serves(machine: Machine) -> None:
     settle(machine)
     job(machine)
     machine.run("systemctl", "stop", "iosd.target")
-    assert machine.try_run("systemctl", "is-active", *SERVICES[1:])[1].split() == ["inactive"] * 3
+    machine.wait(lambda: states(machine, *SERVICES[1:]) == ["inactive"] * 3, "end of the services")
     assert machine.run("systemctl", "is-active", "tgt")
     machine.run("systemctl", "start", "iosd.target")
     settle(machine)

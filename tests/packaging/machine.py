@@ -136,6 +136,7 @@ class Machine:
                 *("unshare", *flags, "sh", "-c", BOOT, "boot", str(self.root), *words),
             ],
             stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,  # unshare's complaint about a child that was killed
             start_new_session=True,
         )
         self.wait(self._child, "pid 1")
