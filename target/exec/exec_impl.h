@@ -122,6 +122,7 @@ struct osd_exec {
 	size_t wait_count, held_count, running_count;
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
 	uint64_t accepted, finished, lost;
+	_Atomic bool ends_fail; /* the last job's end could not be stored (job_end.c) */
 	/* When the output thread looks for expired records again, and when it did. */
 	uint64_t sweep_usec, swept_usec;
 	bool quiescing, stopping, formatting;

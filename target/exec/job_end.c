@@ -2,6 +2,7 @@
 /* job_end.c -- how a job ends: one transaction with everything, then memory, then those who wait.
  * Whoever reads a terminal state reads everything (design D14). */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -9,8 +10,8 @@
 #include "exec/exec_impl.h"
 #include "exec/story.h"
 
-#define END_TRIES      5 /* of the terminal transaction, on failures that may pass */
-#define END_PAUSE_USEC 20000
+#define END_TRIES      9     /* of the terminal transaction, on failures that may pass */
+#define END_PAUSE_USEC 20000 /* after the first, then twice as long each: 5 s in all */
 
 enum osd_status osd_exec_transact(struct osd_exec *exec, unsigned flags,
 				  enum osd_status (*fn)(struct osd_txn *txn, void *arg), void *arg)
@@ -125,18 +126,29 @@ static enum osd_status write_end(struct osd_txn *txn, void *arg)
 	return put_end(txn, &ending->record, ending->remains);
 }
 
-/* A terminal state that cannot be written now may be later: the disk may have filled up. */
+static void pause_usec(uint64_t usec)
+{
+	struct timespec pause = {.tv_sec = (time_t)(usec / 1000000),
+				 .tv_nsec = (long)(usec % 1000000) * 1000};
+
+	nanosleep(&pause, NULL);
+}
+
+/* A terminal state that cannot be written now may be later: the disk may have filled up, or others
+ * may have been faster each time.  Once one could not for so long, the next is tried once only. */
 static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 {
-	struct timespec pause = {.tv_nsec = END_PAUSE_USEC * 1000L};
+	int tries = atomic_load(&exec->ends_fail) ? 1 : END_TRIES;
 	enum osd_status status = OSD_OK;
 
-	for (int i = 0; i < END_TRIES; i++) {
+	for (int i = 0; i < tries; i++) {
 		status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_end, ending);
 		if (status != OSD_E_RETRY && status != OSD_E_NO_SPACE && status != OSD_E_NO_MEMORY)
 			break;
-		nanosleep(&pause, NULL);
+		if (i + 1 < tries)
+			pause_usec((uint64_t)END_PAUSE_USEC << i);
 	}
+	atomic_store(&exec->ends_fail, status != OSD_OK);
 	return status;
 }
 

@@ -103,6 +103,8 @@ def asked(array: Array, operation: Operation) -> Array | None:
     seen = array.head.seen
     there = [may for each, may in zip(array.members, after, strict=True) if each.job]
     states = {seen.state} if seen and seen.state.terminal else states_of(there)
+    if seen and seen.state is history.H and all(terminal(may) for may in there):
+        states.add(history.H)  # its end comes a moment after the last member's
     head = history.narrow(array.head, frozenset(map(Where, states)), operation.answer)
     if head is None:
         return None
