@@ -36,6 +36,22 @@ NOISE: tuple[str, ...] = (
 NOISE += ("var/backups/", "dev/", "proc/", "sys/", "debs/", "root/", "srv/")
 BACKUPS = ("etc/passwd-", "etc/group-", "etc/shadow-", "etc/gshadow-", "etc/subuid-", "etc/subgid-")
 
+# What matters of the unit of tgt 1.0.97: other ways to start and to stop, and less that is allowed.
+HARDENED = """\
+[Service]
+Type=forking
+ExecStart=/usr/sbin/tgtd
+ExecStartPost=/usr/sbin/tgt-admin -e -c /etc/tgt/targets.conf
+ExecStop=/usr/sbin/tgt-admin --update ALL -c /dev/null -f
+ExecStop=/usr/sbin/tgtadm --op delete --mode system
+ProtectHostname=true
+ProtectClock=true
+PrivateTmp=true
+SystemCallArchitectures=native
+RestrictNamespaces=true
+ProtectHome=true
+"""
+
 
 def say(text: str) -> None:
     """With the time that it took so far."""
@@ -186,6 +202,23 @@ def manages(machine: Machine) -> None:
     )
 
 
+def other_unit(machine: Machine) -> None:
+    """The drop-ins go with another tgt.service."""
+    unit = machine.root / "etc/systemd/system/tgt.service"
+    for text in (HARDENED, None):
+        machine.run("systemctl", "stop", "tgt")
+        unit.unlink(missing_ok=True)
+        if text is not None:
+            unit.write_text(text)
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "start", "tgt")
+        settle(machine)
+        kind = machine.run("systemctl", "show", "-P", "Type", "tgt").strip()
+        assert kind == ("notify" if text is None else "forking")
+        job(machine)
+    say("under tgt 1.0.97's unit too")
+
+
 def upgrades(machine: Machine) -> None:
     """Installed again over itself: a changed configuration and the store stay."""
     config = machine.root / "etc/iosd/iosd.toml"
@@ -252,6 +285,7 @@ def main(folder: Path) -> None:
         install(machine)
         say("installed")
         serves(machine)
+        other_unit(machine)
         upgrades(machine)
         purge(machine)
         beside(machine)
