@@ -307,17 +307,20 @@ enum ready_index { READY_SIGNAL, READY_LISTEN, READY_TARGET, READY_ZYGOTES };
 
 #define READY_MAX (READY_ZYGOTES + OSD_POOLS_MAX * OSD_ZYGOTES)
 
-static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *ready)
+/* Those there are and no more: poll() refuses more entries than the process may have descriptors.
+ * places[i]: which of all zygotes ready[i] is. */
+static size_t await_zygotes(const struct osd_daemon *daemon, struct pollfd *ready, unsigned *places)
 {
 	size_t count = 0;
 
-	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
-		for (unsigned j = 0; j < OSD_ZYGOTES; j++) {
-			const struct osd_zygote *zygote = &daemon->pools[i].zygotes[j];
+	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++) {
+		const struct osd_zygote *zygote =
+			&daemon->pools[i / OSD_ZYGOTES].zygotes[i % OSD_ZYGOTES];
 
-			ready[count++] = (struct pollfd){.fd = zygote->pid ? zygote->socket : -1,
-							 .events = POLLIN};
-		}
+		if (!zygote->pid)
+			continue;
+		ready[count] = (struct pollfd){.fd = zygote->socket, .events = POLLIN};
+		places[count++] = i;
 	}
 	return count;
 }
@@ -346,14 +349,15 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
 	};
 	int wait_msec = osd_zygotes_retry(daemon);
-	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES);
+	unsigned places[OSD_POOLS_MAX * OSD_ZYGOTES];
+	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES, places);
 
 	if (poll(ready, READY_ZYGOTES + zygotes, wait_msec) < 0)
 		return;
 	for (size_t i = 0; i < zygotes; i++) {
 		if (ready[READY_ZYGOTES + i].revents)
-			osd_zygote_serve(daemon, &daemon->pools[i / OSD_ZYGOTES],
-					 (unsigned)(i % OSD_ZYGOTES));
+			osd_zygote_serve(daemon, &daemon->pools[places[i] / OSD_ZYGOTES],
+					 places[i] % OSD_ZYGOTES);
 	}
 	if (ready[READY_TARGET].revents && daemon->target_fd == ready[READY_TARGET].fd)
 		osd_target_serve(daemon);
