@@ -27,15 +27,19 @@ from scheduler.schema import Key
 __all__ = ["ROWS", "SECTIONS", "Row", "default_file", "rows"]
 
 POOL = "pools.default"
+ABOUT = {
+    "limits": "What a job gets that asks for nothing.",
+    "maximum": "What a job may ask for.",
+    "scale": "How this pool follows its load.",
+    "access": "Who may use it.",
+}
 SECTIONS: dict[str, tuple[Sequence[Key], str]] = {
     "target": ((*TARGET_KEYS, *OWN_KEYS), "The target."),
     "manager": (MANAGER_KEYS, "The resource manager."),
     "manager.workers": (MANAGER_TABLES["workers"], "Threads that run commands."),
     "manager.scale": (MANAGER_TABLES["scale"], "How pools follow their load that say nothing."),
     POOL: (POOL_KEYS, "A pool of sandboxes; other names make other pools."),
-    f"{POOL}.limits": (TABLES["limits"], "What a job gets that asks for nothing."),
-    f"{POOL}.maximum": (TABLES["maximum"], "What a job may ask for."),
-    f"{POOL}.scale": (TABLES["scale"], "How this pool follows its load."),
+    **{f"{POOL}.{part}": (keys, ABOUT[part]) for part, keys in TABLES.items()},
 }
 # Keys that have no default, or one that follows from the host or from other keys: a value that could be
 # there.  All of them together are a configuration that can be served.
@@ -58,6 +62,7 @@ EXAMPLES = {
     f"{POOL}.warm_spare": "5",
     f"{POOL}.packages": '"numpy"',
     f"{POOL}.preload": '["numpy"]',
+    f"{POOL}.access.users": '["alice"]',
     f"{POOL}.limits.cpu": '"60s"',
     f"{POOL}.maximum.mem": '"1GiB"',
 }
