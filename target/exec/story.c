@@ -159,7 +159,7 @@ static void tell_end(const struct osd_job_record *record)
 		osd_job_reason_info(record->reason)->label, record->reason, record->exit_code,
 		record->signal, record->attempt, (unsigned long long)record->queue_usec,
 		(unsigned long long)record->run_usec,
-		(unsigned long long)(record->cpu_user_usec + record->cpu_system_usec),
+		(unsigned long long)record->cpu_user_usec + record->cpu_system_usec,
 		(unsigned long long)record->peak_bytes, (unsigned long long)record->bytes_read,
 		(unsigned long long)record->bytes_written, (unsigned long long)record->calls,
 		(unsigned long long)record->stdout_length);
