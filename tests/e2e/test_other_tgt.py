@@ -44,6 +44,10 @@ int tgt_event_add(void) { return 0; }
 void tgt_event_del(void) {}
 void *alloc_vpd(void) { return 0; }
 void *iscsi_transportid(void) { return 0; }
+void concat_buf_init(void) {}
+int concat_buf_finish(void) { return 0; }
+void concat_buf_release(void) {}
+int iscsi_target_show(void) { return 0; }
 #endif
 
 int main(int argc, char **argv)
