@@ -8,6 +8,7 @@ import asyncio
 import json
 import math
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -218,10 +219,18 @@ def test_it_lives_without_being_loaded_again(page: Page, observed: Observed) -> 
 
 
 def test_it_tells_when_the_target_has_gone_and_come_back(page: Page, observed: Observed) -> None:
-    observed.served.kill("tgtd")
-    page.until(
-        lambda: "no connection" in page.text("#notice") or "no connection" in page.text("#role")
-    )
+    supervisor = observed.served.process
+    supervisor.send_signal(signal.SIGSTOP)  # it starts tgtd again faster than a page can tell
+    try:
+        observed.served.kill("tgtd")
+        page.until(
+            lambda: (
+                "no connection" in page.text("#notice") or "no connection" in page.text("#role")
+            ),
+            "no connection",
+        )
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
     observed.served.restarted()
     page.until(lambda: page.text("#role") == "managing", "managing again")
     page.until(lambda: page.text("#notice") == "", "no notice")
