@@ -267,7 +267,7 @@ def rows(samples: int, folder: Path) -> Iterator[Row]:
         for row_id in ROW_IDS:
             yield missing(row_id, REPORTED, "one processor for the target, one for initiators")
         return
-    options = ("--workers", "1", "--no-manager", "--no-sandboxes")
+    options = ("--workers", "1", "--no-sandboxes")
     with bench_target(*options, prefix=("taskset", "-c", str(cpus[0]))) as target:
         found = _run(target, samples * SAMPLE_EVERY, set(cpus[1:]))
     _write(found, folder)

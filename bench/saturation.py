@@ -253,8 +253,8 @@ def rows(seconds: float, folder: Path) -> Iterator[Row]:
     matplotlib is installed."""
     with contextlib.ExitStack() as stack:
         targets = {
-            "with": stack.enter_context(bench_target()),
-            "without": stack.enter_context(bench_target("--no-manager")),
+            "with": stack.enter_context(bench_target(manager=True)),
+            "without": stack.enter_context(bench_target()),
         }
         places, full = _capacity(targets, seconds)
         found: dict[str, list[Step]] = {name: [] for name in targets}

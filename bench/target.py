@@ -47,18 +47,23 @@ def _add_disk(control: str, image: Path, uid: int) -> None:
 
 @contextlib.contextmanager
 def bench_target(
-    *arguments: str, portal: str = "127.0.0.1:0", prefix: Sequence[str] = ()
+    *arguments: str,
+    portal: str = "127.0.0.1:0",
+    prefix: Sequence[str] = (),
+    manager: bool = False,
 ) -> Iterator[BenchTarget]:
     """Serve for the length of the block.
 
     Args: arguments: more options of `osd target serve`.  prefix: argv put before it, such as
-        ip netns exec NAME.
+        ip netns exec NAME.  manager: with a resource manager, which changes pools and workers.
     """
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         command = [*prefix, sys.executable, "-c", SERVE, "-o", "json"]
-        command += ["--data", str(folder / "store"), "--portal", portal, *arguments]
+        command += ["--data", str(folder / "store"), "--portal", portal]
+        command += ["--log-level", "warning", *arguments]
+        command += [] if manager else ["--no-manager"]
         process = subprocess.Popen(command, cwd=SOURCE, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
