@@ -20,9 +20,9 @@
 #define NAME_PREFIX    "iosd-sandboxd-"
 /* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
 #define SPARE_BYTES    (8u << 20)
-/* half of the default: ordinary commands come first (design D22) */
-#define CPU_SHARES     "512"
-#define CPU_WEIGHT     "50"
+/* the least there is: ordinary commands come first (design D22), and what nobody else wants is theirs */
+#define CPU_SHARES     "2"
+#define CPU_WEIGHT     "1"
 #define REMOVE_STEP_MS 5
 #define REMOVE_STEPS   2000
 

@@ -5,6 +5,7 @@
 #include "exec/proxy.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -15,6 +16,7 @@
 #include "base/util.h"
 #include "exec/story.h"
 
+#define TURN_USEC   100	/* a proxy lets others go at least this often */
 #define LIMITS_USEC	1000000 /* iosd-sandboxd's answer to LIMITS */
 
 /* ---- what the session asks of its proxy ------------------------------------------------------ */
@@ -250,12 +252,25 @@ static enum osd_served serve_one(struct osd_run *run, unsigned number)
 	return served;
 }
 
+/* A script that calls on and on keeps its proxy from ever sleeping; who wakes up beside it, such as the
+ * thread of an ordinary command, may have to wait for the kernel's next tick, 4 ms. */
+static void let_others_go(uint64_t *turn_usec)
+{
+	uint64_t now = osd_monotonic_usec();
+
+	if (now - *turn_usec < TURN_USEC)
+		return;
+	sched_yield();
+	*turn_usec = now;
+}
+
 /* Until the script finishes, misbehaves or dies.  The answer to FINISH is left to post. */
 static void serve(struct osd_run *run)
 {
 	struct osd_shm *shm = run->sandbox->shm;
 	uint32_t seen = run->call_seen;
 	enum osd_served served = OSD_SERVED;
+	uint64_t turn_usec = 0;
 
 	for (unsigned number = 0; served == OSD_SERVED; number++) {
 		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) !=
@@ -264,6 +279,7 @@ static void serve(struct osd_run *run)
 		served = serve_one(run, number);
 		if (served == OSD_SERVED)
 			osd_shm_post(&shm->answer);
+		let_others_go(&turn_usec);
 	}
 }
 
