@@ -105,7 +105,7 @@ def test_one_job_beside_a_thousand(control: Peer, users: tuple[pyosd.Target, pyo
         control.ask(Type.POOL, name="default", mode="running")
         assert mine.wait(WAIT_S).state is JobState.COMPLETED
         # By their starts: two that run at once may end in any order.
-        since = {id: at for id, at in diary.started(a).items() if id not in begun}
+        since = {job: at for job, at in diary.started(a).items() if job not in begun}
         assert sum(at < since[mine.id] for at in since.values()) <= SLOTS
         control.ask(Type.POOL, name="default", mode="paused")
         wait_for(lambda: usage(control)[A]["running"] == 0, "A's jobs that had started end")
