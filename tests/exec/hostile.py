@@ -486,7 +486,7 @@ SHARED_WITH_THE_PROXY = (
 at = word(id(_osdcore.call) + 16) & ~7  # the program's data: the pointer stands behind it
 while True:
     shm = word(at)
-    if shm >> 40 == 0x7f and not shm & 0xfff and memory[shm:shm + 4] == b"SDSO":
+    if shm >> 40 in (0x7e, 0x7f) and not shm & 0xfff and memory[shm:shm + 4] == b"SDSO":
         break
     at += 8
 CALL, ANSWER, CONTROL, USAGE = shm + 64, shm + 128, shm + 192, shm + 264
