@@ -17,6 +17,7 @@ from scheduler.admin.verb import (
     Fields,
     Listing,
     ago,
+    check_size,
     day_and_time,
     differences,
     when,
@@ -279,10 +280,7 @@ def workers(
             result = client.ask("workers.reset", target=admin.target_name, why=admin.why)
         admin.show_change("workers", result)
         return
-    if count is not None and (auto or least is not None or most is not None):
-        raise click.UsageError("either N, or --auto, --min, --max")
-    if count is None and not auto and least is None and most is None:
-        raise click.UsageError("say N, or --auto, --min or --max")
+    check_size(count, auto, least, most)
     with admin.connect() as client:
         result = client.ask(
             "workers.set",

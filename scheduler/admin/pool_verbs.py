@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from scheduler.admin.client import Manager, ManagerError
-from scheduler.admin.verb import Admin, Change, Fields, Listing, seconds, when
+from scheduler.admin.verb import Admin, Change, Fields, Listing, check_size, seconds, when
 from scheduler.live import check_words
 from scheduler.param_type import ParamType
 from scheduler.schema import SECONDS, ConfigError, measure
@@ -141,10 +141,7 @@ def scale(
 
     Slots at work finish their jobs; nothing is taken from them.
     """
-    if size is not None and (auto or least is not None or most is not None):
-        raise click.UsageError("either N, or --auto, --min, --max")
-    if size is None and not auto and least is None and most is None:
-        raise click.UsageError("say N, or --auto, --min or --max")
+    check_size(size, auto, least, most)
     with admin.connect() as manager:
         result = manager.ask(
             "pool.scale",

@@ -30,6 +30,7 @@ __all__ = [
     "Fields",
     "Listing",
     "ago",
+    "check_size",
     "day_and_time",
     "seconds",
     "when",
@@ -39,6 +40,15 @@ SHOW = "iosd.show"  # in click's meta: show(records, columns, output, schema, na
 FORMATS = ("table", "wide", "json", "jsonl", "id")
 INTERRUPTED = 130
 Fields = dict[str, Any]
+
+
+def check_size(size: int | None, auto: bool, least: int | None, most: int | None) -> None:
+    """Either a size, or what it follows the load between.  Raises: click.UsageError."""
+    follows = auto or least is not None or most is not None
+    if size is not None and follows:
+        raise click.UsageError("either N, or --auto, --min, --max")
+    if size is None and not follows:
+        raise click.UsageError("say N, or --auto, --min or --max")
 
 
 @dataclass
