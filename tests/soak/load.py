@@ -22,8 +22,11 @@ from pyosd.job_status import JobState
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.serving import Serving
 
-PACE_S = 0.02
-"""Mean pause between two steps of a worker."""
+PACE_S = 0.15
+"""Mean time from one step's begin to the next one's: about half of what two processors can do, so that
+what is open at a time is a matter of the load and not of how busy the machine is otherwise."""
+LATE_S = 5.0
+"""A worker that is late by less catches up."""
 RENEW_S = 45.0
 """Mean life of a worker's partition."""
 JOB_S = 60.0
@@ -96,6 +99,7 @@ class Worker:
     def run(self, stop: threading.Event, rest: threading.Event) -> None:
         """Step by step until told to stop; between two steps it rests as long as it is told to."""
         weights = [weight for _, weight in self.steps]
+        due = time.monotonic()
         while not stop.is_set():
             if rest.is_set():
                 self.leave()
@@ -103,7 +107,8 @@ class Worker:
                 continue
             step = self.rng.choices(self.steps, weights)[0][0]
             self.guarded(step.__name__, step)
-            stop.wait(self.rng.expovariate(1 / PACE_S))
+            due = max(due + self.rng.expovariate(1 / PACE_S), time.monotonic() - LATE_S)
+            stop.wait(max(0.0, due - time.monotonic()))
         self.leave()
 
     def guarded(self, name: str, step: Callable[[pyosd.Target], None]) -> None:
