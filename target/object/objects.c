@@ -91,6 +91,8 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 					    &objects->tier.head);
 	if (status == OSD_OK && two)
 		status = osd_file_data_open(objects->media->main.data_fd, &objects->tier.tail);
+	if (status == OSD_OK && two)
+		status = osd_both_open(true, &objects->tier.both);
 	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))
 		atomic_store(&objects->disk_full, true);
 	return status;

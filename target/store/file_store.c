@@ -463,6 +463,13 @@ static enum osd_status file_capacity(struct osd_data *base, uint64_t *ret_total,
 	return OSD_OK;
 }
 
+static int file_plain_fd(struct osd_data_file *file, uint64_t offset, const void *bytes,
+			 size_t length)
+{
+	(void)bytes;
+	return offset <= INT64_MAX && length <= INT64_MAX - offset ? fd_of(file) : -1;
+}
+
 static void file_data_close(struct osd_data *base)
 {
 	free(to_data(base));
@@ -489,6 +496,7 @@ static const struct osd_data_ops file_ops = {
 	.remove_partition = file_remove_partition,
 	.sync_all = file_sync_all,
 	.capacity = file_capacity,
+	.plain_fd = file_plain_fd,
 };
 
 enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data)

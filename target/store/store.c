@@ -164,6 +164,11 @@ static enum osd_status note_data(struct osd_data *data, _Atomic uint64_t *count,
 	return status;
 }
 
+void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status)
+{
+	note_data(data, is_write ? &data->figures.writes : &data->figures.reads, status);
+}
+
 enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read)
 {

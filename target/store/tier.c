@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -12,7 +13,8 @@ void osd_tier_close(struct osd_tier *tier)
 {
 	osd_data_close(tier->head);
 	osd_data_close(tier->tail);
-	*tier = (struct osd_tier){NULL, NULL};
+	osd_both_close(tier->both);
+	*tier = (struct osd_tier){NULL, NULL, NULL};
 }
 
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
@@ -102,32 +104,48 @@ static enum osd_status open_parts(struct osd_tier_file *file)
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t length)
+{
+	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
+}
+
+/* A file that was never written has nothing to read: the operation has then no file. */
+static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
+{
+	enum osd_status status =
+		op->length ? open_part(file, tail, false, &op->file) : OSD_E_NO_OBJECT;
+
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status failed_of(const struct osd_data_op *head, const struct osd_data_op *tail)
+{
+	return head->status != OSD_OK ? head->status : tail->status;
+}
+
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read)
 {
-	size_t in_head =
-		offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
-	size_t got_head = 0, got_tail = 0;
-	struct osd_data_file *part;
-	enum osd_status status = OSD_OK;
+	size_t first = in_head(file, offset, length);
+	struct osd_data_op head = {.act = OSD_DATA_READ, .offset = offset, .buffer = buffer,
+				   .length = first, .flags = flags},
+			   tail = {.act = OSD_DATA_READ, .offset = offset + first - file->head_bytes,
+				   .buffer = (uint8_t *)buffer + first, .length = length - first,
+				   .flags = flags};
+	enum osd_status status = open_to_read(file, false, &head);
 
-	if (in_head) {
-		status = open_part(file, false, false, &part);
-		if (status == OSD_OK)
-			status = osd_data_read(part, offset, buffer, in_head, flags, &got_head);
-	}
-	if (status == OSD_OK && in_head < length && got_head == in_head) {
-		status = open_part(file, true, false, &part);
-		if (status == OSD_OK)
-			status = osd_data_read(part, offset + in_head - file->head_bytes,
-					       (uint8_t *)buffer + in_head, length - in_head, flags,
-					       &got_tail);
-	}
-	if (status == OSD_E_NO_OBJECT) /* that file was never written: nothing there to read */
-		status = OSD_OK;
 	if (status == OSD_OK)
-		*ret_read = got_head + got_tail;
-	return status;
+		status = open_to_read(file, true, &tail);
+	if (status != OSD_OK)
+		return status;
+	osd_data_both(flags & OSD_DATA_READ_NOWAIT ? NULL : file->tier->both, &head, &tail);
+	status = failed_of(&head, &tail);
+	if (status != OSD_OK)
+		return status;
+	if (tail.done && head.done < first) /* a head that ends early goes on in zeros */
+		memset((uint8_t *)buffer + head.done, 0, first - head.done);
+	*ret_read = tail.done ? first + tail.done : head.done;
+	return OSD_OK;
 }
 
 /* Head file of exactly head_bytes, tail file open. */
@@ -147,26 +165,27 @@ static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_fi
 	return status == OSD_OK ? open_part(file, true, true, ret_tail) : status;
 }
 
+/* Both files are there, with the head as long as a tail wants it, before either half is begun: a
+ * crash between the halves leaves a mixture in the range of this write only. */
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length)
 {
-	size_t in_head =
-		offset >= file->head_bytes ? 0 : OSD_MIN(length, file->head_bytes - offset);
-	struct osd_data_file *part;
+	size_t first = in_head(file, offset, length);
+	struct osd_data_op head = {.act = OSD_DATA_WRITE, .offset = offset, .bytes = bytes,
+				   .length = first},
+			   tail = {.act = OSD_DATA_WRITE, .offset = offset + first - file->head_bytes,
+				   .bytes = (const uint8_t *)bytes + first,
+				   .length = length - first};
 	enum osd_status status = OSD_OK;
 
-	if (in_head) {
-		status = open_part(file, false, true, &part);
-		if (status == OSD_OK)
-			status = osd_data_write(part, offset, bytes, in_head);
-	}
-	if (status == OSD_OK && in_head < length) {
-		status = begin_tail(file, &part);
-		if (status == OSD_OK)
-			status = osd_data_write(part, offset + in_head - file->head_bytes,
-						(const uint8_t *)bytes + in_head, length - in_head);
-	}
-	return status;
+	if (head.length)
+		status = open_part(file, false, true, &head.file);
+	if (status == OSD_OK && tail.length)
+		status = begin_tail(file, &tail.file);
+	if (status != OSD_OK)
+		return status;
+	osd_data_both(file->tier->both, &head, &tail);
+	return failed_of(&head, &tail);
 }
 
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
@@ -384,17 +403,18 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 
 static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
-	struct osd_data_file *part;
+	struct osd_data_op head = {.act = OSD_DATA_SYNC}, tail = {.act = OSD_DATA_SYNC};
 	enum osd_status status = open_parts(file);
 
-	if (status == OSD_OK)
-		status = osd_data_sync(atomic_load(&file->head));
-	part = atomic_load(&file->tail);
-	if (status == OSD_OK && part)
-		status = osd_data_sync(part);
+	if (status != OSD_OK)
+		return status;
+	head.file = atomic_load(&file->head);
+	tail.file = atomic_load(&file->tail);
+	osd_data_both(file->tier->both, &head, &tail);
+	status = failed_of(&head, &tail);
 	if (status == OSD_OK && directories)
 		status = osd_data_sync_directories(store_of(file, false), &file->name);
-	if (status == OSD_OK && directories && part &&
+	if (status == OSD_OK && directories && tail.file &&
 	    store_of(file, true) != store_of(file, false))
 		status = osd_data_sync_directories(store_of(file, true), &file->name);
 	return status;

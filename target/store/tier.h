@@ -3,6 +3,8 @@
  * the tail file (design D9).  With one store everything is in the head file (head_bytes
  * UINT64_MAX). The head file is extended to exactly head_bytes before the tail's first byte is
  * written, so the object's length is that of the head, or head_bytes + tail once there is a tail.
+ * What concerns both files is asked of both at once and ends when both have; it fails if either
+ * does.
  *
  * Reads and writes may run in any number of threads (the object layer's range locks order them);
  * truncate and close need the file alone. */
@@ -13,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/both.h"
 #include "store/store.h"
 
 #define OSD_TIER_ONE UINT64_MAX /* head_bytes: no tail */
@@ -20,6 +23,7 @@
 struct osd_tier {
 	struct osd_data *head; /* owned */
 	struct osd_data *tail; /* owned; NULL: head holds everything */
+	struct osd_both *both; /* owned; NULL: head and tail are asked one after the other */
 };
 
 enum osd_tier_head_on { OSD_HEAD_ON_HEAD, OSD_HEAD_ON_TAIL };
