@@ -66,6 +66,8 @@ static const struct option options[] = {
 	 "the N-th store call fails, for tests"},
 	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0",
 	 "the process dies there instead, for tests"},
+	{"model", OPTION_TEXT, AT(model), 1, 128, NULL,
+	 "simulated disks, for tests and benchmarks (docs/tiers.md)"},
 	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
 	 "long commands stop at their next step while this file exists, for tests"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
@@ -218,6 +220,10 @@ static enum osd_status check_together(const struct osd_config *config, char mess
 	}
 	if (!config->memory && !config->directory) {
 		snprintf(message, 256, "option 'dir' is missing: name the data directory");
+		return OSD_E_PARAM_FIELD;
+	}
+	if (config->memory && config->model) {
+		snprintf(message, 256, "options 'memory' and 'model' exclude each other");
 		return OSD_E_PARAM_FIELD;
 	}
 	return OSD_OK;

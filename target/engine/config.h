@@ -24,6 +24,7 @@ struct osd_config {
 	char *pools;          /* pools=, file of pools (exec/pool_config.c); owned; NULL: default alone */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
+	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
 	uint64_t workers;     /* workers= */
 	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */

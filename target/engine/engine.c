@@ -469,8 +469,13 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.unsafe_nosync = config->unsafe_nosync,
 		.fault_at = config->fault,
 		.fault_kill = config->fault_kill,
+		.model = config->model,
 		.product_serial = config->serial,
 	};
+
+	if (config->model)
+		osd_warning("the disks of this store are simulated (model=%s): it is as slow as they "
+			    "are", config->model);
 
 	return osd_objects_open(&objects, message, &engine->objects);
 }

@@ -90,6 +90,7 @@ static void test_refusals(void)
 	parse_bad("dir=/a;osc_compat=on", "0 or 1");
 	parse_bad("dir=/a;osc-compat=1", "unknown");
 	parse_bad("dir=/a;memory=1", "memory");
+	parse_bad("memory=1;model=thesis", "model");
 	parse_bad("=1;dir=/a", "unknown");
 }
 

@@ -57,6 +57,7 @@ struct osd_objects_config {
 	bool unsafe_nosync; /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
 	uint64_t fault_at;  /* tests only: the n-th store call after opening fails; 0: none */
 	bool fault_kill;    /* tests only: instead the process is killed there */
+	const char *model;  /* tests and benchmarks only: simulated disks (store/model.h), or NULL */
 	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 

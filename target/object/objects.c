@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "object/value_index.h"
+#include "store/model.h"
 
 /* ---- opening the stores ------------------------------------------------------------------ */
 
@@ -95,6 +96,31 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 		status = osd_both_open(true, &objects->tier.both);
 	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))
 		atomic_store(&objects->disk_full, true);
+	return status;
+}
+
+static enum osd_status wrap_models(struct osd_objects *objects,
+				   const struct osd_objects_config *config, char message[256])
+{
+	struct osd_model model;
+	enum osd_status status;
+
+	if (!config->model)
+		return OSD_OK;
+	if (!osd_model_parse(config->model, &model)) {
+		snprintf(message, 256, "option 'model' names no simulated disks (docs/tiers.md)");
+		return OSD_E_PARAM_FIELD;
+	}
+	if (model.count != (objects->tier.tail ? 2 : 1)) {
+		snprintf(message, 256, "option 'model' has %u disk(s) and the store %d root(s)",
+			 model.count, objects->tier.tail ? 2 : 1);
+		return OSD_E_PARAM_FIELD;
+	}
+	status = osd_model_data_wrap(OSD_STEAL(objects->tier.head), &model.devices[model.count - 1],
+				     &objects->tier.head);
+	if (status == OSD_OK && objects->tier.tail)
+		status = osd_model_data_wrap(OSD_STEAL(objects->tier.tail), &model.devices[0],
+					     &objects->tier.tail);
 	return status;
 }
 
@@ -190,6 +216,8 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 				   : open_in_memory(objects);
 	if (status == OSD_OK && config->product_serial)
 		snprintf(objects->serial, sizeof(objects->serial), "%s", config->product_serial);
+	if (status == OSD_OK)
+		status = wrap_models(objects, config, message);
 	if (status == OSD_OK)
 		status = wrap_faults(objects, config);
 	if (status == OSD_OK)

@@ -5,7 +5,8 @@
  *
  *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c;
  *
- * fault_store.c wraps either and fails, or dies at, the n-th call.
+ * fault_store.c wraps either and fails, or dies at, the n-th call; model_store.c wraps data and takes
+ * the time of a simulated disk.
  *
  * Callers use the checked wrappers below, never the functions in the struct.
  *
