@@ -199,10 +199,24 @@ static enum osd_status set_clock(struct osd_txn *txn, uint64_t value)
 				   sizeof(bytes));
 }
 
+static void run_tag(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_object *object = osd_cache_changed(txn, effect, committed);
+
+	if (object)
+		atomic_store(&object->tag, (uint32_t)effect->value);
+	osd_object_put(object);
+}
+
 static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)
 {
 	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
+	struct osd_effect *effect = osd_txn_effect(txn, run_tag);
 
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	effect->id = txn->id;
+	effect->value = value;
 	txn->record.policy_tag = (uint32_t)value;
 	txn->dirty = true;
 	return osd_attr_stored_set(txn, page, OSD_SEC_TAG, NULL, 0); /* the first release's */

@@ -127,12 +127,6 @@ static enum osd_status policy_tag(struct osd_txn *txn, uint64_t *ret_tag)
 	return status;
 }
 
-/* Never 0, which in a capability means that it does not matter. */
-static uint64_t boot_epoch(const struct osd_objects *objects)
-{
-	return osd_objects_openings(objects) % UINT16_MAX + 1;
-}
-
 /* Values that are numbers. */
 static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number)
 {
@@ -172,7 +166,7 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	case OSD_V_USER_TAG:
 		return atomic_load(&txn->partition->user_tag);
 	case OSD_V_BOOT_EPOCH:
-		return boot_epoch(txn->objects);
+		return osd_objects_boot_epoch(txn->objects);
 	default:
 		return row->parameter;
 	}

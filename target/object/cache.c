@@ -64,6 +64,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
 	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
 	atomic_store(&object->max_length, record->max_length);
+	atomic_store(&object->tag, record->policy_tag);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&object->times[i], record->times[i]);
 	osd_tier_file_init(&object->file, &objects->tier);

@@ -115,6 +115,7 @@ struct osd_object {
 	_Atomic bool directories_unsynced;
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic uint64_t max_length;
+	_Atomic uint32_t tag; /* policy access tag; 0: none, or among the attributes */
 	_Atomic uint64_t allocated; /* bytes of blocks, when last looked at */
 	struct osd_tier_file file;
 
@@ -239,8 +240,6 @@ struct osd_objects {
 		       */
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
 };
-
-uint64_t osd_now_ms(void);
 
 /* Whether a long walk inside txn shall end (osd_txn_watch): looked at for each record. */
 static inline bool osd_txn_stopped(const struct osd_txn *txn)

@@ -69,6 +69,12 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 void osd_objects_close(struct osd_objects *objects);
 /* How many times this store has been opened, this time included. */
 uint64_t osd_objects_openings(const struct osd_objects *objects);
+/* Never 0, which in a capability means that it does not matter. */
+uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
+#define OSD_SYSTEM_ID_BYTES 20
+const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
+/* The clock of timestamps and of capabilities: ms since 1970. */
+uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);
@@ -243,6 +249,31 @@ struct osd_look {
 enum osd_status osd_object_look(struct osd_objects *objects, struct osd_object_id id,
 				struct osd_look *ret_look);
 void osd_object_put(struct osd_object *object); /* NULL is fine */
+
+/* What capabilities are compared with. */
+struct osd_object_facts {
+	struct osd_object_id id;
+	enum osd_object_type type;
+	uint32_t tag;	     /* policy access tag; 0 of the root */
+	uint64_t created_ms; /* 0 of the root, and of what is to be made */
+	uint16_t boot_epoch; /* the store's */
+	bool to_be_made;     /* as it will be */
+	bool missing;	     /* there is none: type may be several or'ed, the rest means nothing */
+};
+/* Of an open object, from memory: a tag of 0 may be one that a store of the first release keeps
+ * elsewhere (osd_txn_facts knows). */
+void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_facts);
+/* The same by id, for user objects and collections; from the record when it must.  Not inside a
+ * transaction, as osd_object_get. */
+enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
+				  struct osd_object_facts *ret_facts);
+/* Of any object, as of the transaction. */
+enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id,
+			      struct osd_object_facts *ret_facts);
+/* Of an object that is about to be made in the partition; OSD_E_NO_PARTITION. */
+enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,
+				       struct osd_object_id id,
+				       struct osd_object_facts *ret_facts);
 static inline void osd_object_putp(struct osd_object **object)
 {
 	osd_object_put(*object);

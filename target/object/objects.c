@@ -362,6 +362,16 @@ uint64_t osd_objects_openings(const struct osd_objects *objects)
 	return atomic_load(&objects->next_generation) >> 32;
 }
 
+uint16_t osd_objects_boot_epoch(const struct osd_objects *objects)
+{
+	return (uint16_t)(osd_objects_openings(objects) % UINT16_MAX + 1);
+}
+
+const uint8_t *osd_objects_system_id(const struct osd_objects *objects)
+{
+	return objects->system_id;
+}
+
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats)
 {
 	struct osd_kv_stats kv;
