@@ -148,19 +148,20 @@ enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void 
 	return OSD_OK;
 }
 
-/* Head file of exactly head_bytes, tail file open. */
+/* Head file of at least head_bytes, tail file open.  Whether there is a tail yet is not asked of the
+ * store, where looking in vain may take as long as a write. */
 static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_file **ret_tail)
 {
-	enum osd_status status = open_part(file, true, false, ret_tail);
 	struct osd_data_file *head;
 	struct osd_data_stat stat;
+	enum osd_status status;
 
-	if (status != OSD_E_NO_OBJECT)
-		return status;
+	if (atomic_load_explicit(&file->tail, memory_order_acquire))
+		return open_part(file, true, false, ret_tail);
 	status = open_part(file, false, true, &head);
 	if (status == OSD_OK)
 		status = osd_data_stat(head, &stat);
-	if (status == OSD_OK && stat.size != file->head_bytes)
+	if (status == OSD_OK && stat.size < file->head_bytes)
 		status = osd_data_truncate(head, file->head_bytes);
 	return status == OSD_OK ? open_part(file, true, true, ret_tail) : status;
 }
@@ -401,10 +402,24 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 	return status;
 }
 
+/* Opens what may have been written to: behind a short head there is no tail to look for. */
+static enum osd_status open_written(struct osd_tier_file *file)
+{
+	struct osd_data_file *head;
+	struct osd_data_stat stat;
+	enum osd_status status = open_part(file, false, false, &head);
+
+	if (status == OSD_OK && has_tail(file))
+		status = osd_data_stat(head, &stat);
+	if (status != OSD_OK || !has_tail(file) || stat.size < file->head_bytes)
+		return status;
+	return open_parts(file);
+}
+
 static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
 	struct osd_data_op head = {.act = OSD_DATA_SYNC}, tail = {.act = OSD_DATA_SYNC};
-	enum osd_status status = open_parts(file);
+	enum osd_status status = open_written(file);
 
 	if (status != OSD_OK)
 		return status;
