@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyosd.cdb import AttributeLists, Request, encode
+from pyosd._signing import Aside, Exchange, Signer
+from pyosd.cdb import NO_LAYOUT, AttributeLists, Request, encode
+from pyosd.credentials import Credential, CredentialSource
+from pyosd.errors import OSDError
 from pyosd.reply import PendingReply, Reply, decode_reply
-from pyosd.transport import Command, Response, Transport
+from pyosd.transport import Command, Pending, Response, Transport
 from pyosd.types import AttributeId, AttributeValue, Buffer
 
 __all__ = ["Caller", "lists_of"]
@@ -21,8 +24,10 @@ def lists_of(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> Attr
 class Caller:
     """Requests to one logical unit."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, credentials: CredentialSource | None = None) -> None:
+        """Args: credentials: who has leave for what is asked; None: nobody needs any (NOSEC)."""
         self._transport = transport
+        self.signer = Signer(credentials)
 
     @property
     def transport(self) -> Transport:
@@ -44,23 +49,77 @@ class Caller:
         """
         return self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
 
-    def submit(self, request: Request) -> PendingReply:
-        """Send a request without waiting; many may be under way, answers come in any order."""
+    def submit(self, request: Request, credential: Credential | None = None) -> PendingReply:
+        """Send a request without waiting; many may be under way, answers come in any order.
+
+        Args: credential: to use for it instead of what the session's source has.
+        """
+        if self.signer.source or credential:
+            return _SignedReply(request, self.signer.exchange(request, credential), self._transport)
         command, layout = encode(request)
         return PendingReply(request, layout, self._transport.submit(command))
 
-    def call(self, request: Request, timeout: float | None = None) -> Reply:
-        """Send a request (requests.py builds them) and wait.
+    def call(
+        self,
+        request: Request,
+        timeout: float | None = None,
+        credential: Credential | None = None,
+    ) -> Reply:
+        """Send a request (requests.py builds them) and wait; credential: as submit().
 
         Returns: everything that came back, retrieved attributes included.
         Raises: as the head of this file says.
         """
-        reply = self.reply(request, timeout)
+        reply = self.reply(request, timeout, credential)
         if reply.error:
             raise reply.error
         return reply
 
-    def reply(self, request: Request, timeout: float | None = None) -> Reply:
+    def reply(
+        self,
+        request: Request,
+        timeout: float | None = None,
+        credential: Credential | None = None,
+    ) -> Reply:
         """As call(), but a refusal is returned in Reply.error instead of raised."""
+        if self.signer.source or credential:
+            return self.submit(request, credential).reply(timeout)
         command, layout = encode(request)
         return decode_reply(request, layout, self._transport.execute(command, timeout))
+
+
+class _SignedReply(PendingReply):
+    """A request under way under a credential: carries the dialogue of _signing.py."""
+
+    def __init__(self, request: Request, exchange: Exchange, transport: Transport) -> None:
+        self._exchange = exchange
+        self._transport = transport
+        self._reply: Reply | None = None
+        self._failure: OSDError | None = None
+        super().__init__(request, NO_LAYOUT, self._send(None))
+
+    def _send(self, answer: Response | None) -> Pending:
+        """Go on to the next command."""
+        step, result = self._exchange.send(answer), None  # type: object, object
+        while not isinstance(step, Command):
+            if isinstance(step, Aside):
+                result = self._transport.execute(step.command)
+            else:
+                assert callable(step)
+                result = step()
+            step = self._exchange.send(result)
+        return self._transport.submit(step)
+
+    def reply(self, timeout: float | None = None) -> Reply:
+        if self._failure:
+            raise self._failure
+        while self._reply is None:
+            response = self.pending.result(timeout)
+            try:
+                self.pending = self._send(response)
+            except StopIteration as stop:
+                self._reply = stop.value
+            except OSDError as error:
+                self._failure = error
+                raise
+        return self._reply

@@ -29,6 +29,8 @@ _COPY_SOURCE = 0x0101
 _EMBEDDED_CDB_MAX = 16
 _OPERAND = struct.Struct(">Q")
 _TASK_MANAGEMENT_REPLY = 8
+_DH_SEED, _DH_CHANGE = 0, 1
+_DH_LENGTH = 4
 
 
 # ---- copy and check -----------------------------------------------------------------------------
@@ -173,6 +175,39 @@ def set_key(
         address,
         word48=tail,
         bits11=key_to_set,
+        **extra,
+    )
+
+
+def set_master_key_seed(
+    group: int, key_identifier: bytes, dh_data: bytes, **extra: Unpack[Extra]
+) -> Request:
+    """SET MASTER KEY (8899h), seed exchange: g^x mod p out, g^y mod p in, each as long as p."""
+    room = _DH_LENGTH + len(dh_data)
+    return _set_master_key(_DH_SEED, group, key_identifier, dh_data, room, **extra)
+
+
+def set_master_key_change(
+    group: int, key_identifier: bytes, dh_data: bytes, target_dh_data: bytes, **extra: Unpack[Extra]
+) -> Request:
+    """SET MASTER KEY (8899h), change master key: both values of the exchange once more."""
+    values = (dh_data, target_dh_data)
+    data = b"".join(len(each).to_bytes(_DH_LENGTH, "big") + each for each in values)
+    return _set_master_key(_DH_CHANGE, group, key_identifier, data, 0, **extra)
+
+
+def _set_master_key(
+    step: int, group: int, key_identifier: bytes, data: bytes, room: int, **extra: Unpack[Extra]
+) -> Request:
+    if len(key_identifier) != 7 or not 0 <= group <= 0xFF:
+        raise ValueError("SET MASTER KEY takes a group of one byte and a 7-byte key identifier")
+    return Request(
+        ServiceAction.SET_MASTER_KEY,
+        object_id=int.from_bytes(bytes([group]) + key_identifier, "big"),
+        length=len(data) << 32 | room,  # 32 PARAMETER LIST LENGTH, 36 ALLOCATION LENGTH
+        bits11=step,
+        data=data,
+        data_in_length=room,
         **extra,
     )
 

@@ -34,10 +34,12 @@ from pyosd._login import (
     login,
     logout_request,
 )
+from pyosd._signing import Aside, Signer, Step
 from pyosd._source import Code
 from pyosd._wait import message_meaning, open_socket, scsi_response, submit
 from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID
 from pyosd.cdb import AttributeLists, Request, encode
+from pyosd.credentials import Credential, CredentialSource, source_of
 from pyosd.errors import (
     CommandTimeout,
     ProtocolError,
@@ -201,10 +203,17 @@ class AsyncConnection:
 class AsyncTarget:
     """A logical unit, for coroutines.  Requests come from pyosd.requests; many may be under way."""
 
-    def __init__(self, connection: AsyncConnection, address: TargetAddress, timeout: float) -> None:
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        address: TargetAddress,
+        timeout: float,
+        credentials: CredentialSource | None = None,
+    ) -> None:
         self._connection = connection
         self._address = address
         self._timeout = timeout
+        self._signer = Signer(credentials)
         self.poller = Poller(self)
 
     @property
@@ -231,11 +240,30 @@ class AsyncTarget:
 
     async def call(self, request: Request, timeout: float | None = None) -> Reply:
         """Send a request and decode its answer.  Raises: as pyosd.commands says."""
-        command, layout = encode(request)
-        reply = decode_reply(request, layout, await self.execute(command, timeout))
+        reply = await self.reply(request, timeout)
         if reply.error:
             raise reply.error
         return reply
+
+    async def reply(self, request: Request, timeout: float | None = None) -> Reply:
+        """As call(), but a refusal is returned in Reply.error instead of raised."""
+        if self._signer.source is None:
+            command, layout = encode(request)
+            return decode_reply(request, layout, await self.execute(command, timeout))
+        exchange, loop = self._signer.exchange(request), asyncio.get_running_loop()
+        result: object = None
+        try:
+            while True:
+                step: Step = exchange.send(result)
+                if isinstance(step, Aside):
+                    result = await self.execute(step.command)
+                elif isinstance(step, Command):
+                    result = await self.execute(step, timeout)
+                else:
+                    result = await loop.run_in_executor(None, step)
+        except StopIteration as stop:
+            reply: Reply = stop.value
+            return reply
 
     async def read(self, obj: ObjectRef, start: int, length: int) -> bytearray:
         """Read a range, with READs of 1 MiB under way side by side.
@@ -295,9 +323,7 @@ class AsyncTarget:
             synchronous=params.wait is not None,
             attributes=AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)),
         )
-        command, layout = encode(request)
-        response = await self.execute(command, jobs.exec_timeout(params))
-        reply = decode_exec(decode_reply(request, layout, response))
+        reply = decode_exec(await self.reply(request, jobs.exec_timeout(params)))
         if reply.job is None:
             raise ProtocolError("the target accepted a job without naming it")
         if params.array is None:
@@ -315,6 +341,7 @@ async def connect(
     url: str,
     *,
     chap: Chap | None = None,
+    credentials: CredentialSource | Credential | None = None,
     initiator: str = "",
     header_digest: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
@@ -340,6 +367,6 @@ async def connect(
         connection.fail(Unreachable, "the login did not succeed")
         raise
     try:
-        yield AsyncTarget(connection, address, timeout)
+        yield AsyncTarget(connection, address, timeout, source_of(credentials))
     finally:
         await connection.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from pyosd.attributes import (
     PageForm,
@@ -21,6 +22,7 @@ from pyosd.attributes import (
     encode_get_list,
     encode_set_list,
 )
+from pyosd.credentials import Need, Permission
 from pyosd.transport import Command
 from pyosd.types import AttributeId, AttributeValue, Buffer, MutableBuffer
 
@@ -147,6 +149,7 @@ class SetOne:
 
 Attributes = AttributeLists | AttributePage | SetOne
 NO_ATTRIBUTES = AttributeLists()
+NO_PERMISSION = Permission(0)
 DEFAULT_OPTIONS = Options()
 
 
@@ -186,6 +189,10 @@ class Request:
     attributes: Attributes = NO_ATTRIBUTES
     options: Options = DEFAULT_OPTIONS
     capability: bytes = field(default=bytes(CAPABILITY_LENGTH), repr=False)  # 80-183
+    permissions: Permission = NO_PERMISSION
+    """Asked for beyond what the command needs: what a job may do in its zone."""
+    grants: tuple[Need, ...] = ()
+    """Leave that it shall carry for further objects (extension capabilities)."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,9 @@ class Layout:
     retrieved_offset: int
     retrieved_length: int
     page_format: bool
+
+
+NO_LAYOUT = Layout(0, 0, False)
 
 
 def encode_offset(offset: int) -> tuple[int, int]:
@@ -231,36 +241,42 @@ def encode_continuation(service_action: int, descriptors: tuple[Descriptor, ...]
     return header + b"".join(each.encode() for each in descriptors)
 
 
-class _DataOut:
+class DataOut:
     """Data-Out under construction.  Keeps the caller's buffer uncopied while it is the only
     segment.
+
+    parts: what it consists of, pads included.  set_list, get_list: which of them these are.
     """
 
     def __init__(self) -> None:
-        self._parts: list[Buffer] = []
-        self._length = 0
+        self.parts: list[Buffer] = []
+        self.length = 0
+        self.set_list = self.get_list = b""
 
     def append(self, part: Buffer) -> None:
+        """Put a part behind the others."""
         view = memoryview(part)
         if view.nbytes:
-            self._parts.append(part)
-            self._length += view.nbytes
+            self.parts.append(part)
+            self.length += view.nbytes
 
     def append_aligned(self, part: bytes) -> int:
         """Append at the next encodable offset; returns the encoded offset."""
-        encoded, real = encode_offset(self._length)
-        self.append(bytes(real - self._length))
+        encoded, real = encode_offset(self.length)
+        self.append(bytes(real - self.length))
         self.append(part)
         return encoded
 
     def value(self) -> Buffer:
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        """All of it."""
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
 
-def _encode_lists(lists: AttributeLists, out: _DataOut, data_in: int) -> tuple[bytes, Layout]:
+def _encode_lists(lists: AttributeLists, out: DataOut, data_in: int) -> tuple[bytes, Layout]:
     wanted = tuple(lists.get)
     get_list, set_list = encode_get_list(wanted), encode_set_list(lists.set)
     allocation = allocation_for(wanted) if lists.allocation is None else lists.allocation
+    out.set_list, out.get_list = set_list, get_list
     # The get list goes last: OSC's target wants it to end Data-Out.
     set_offset = out.append_aligned(set_list) if set_list else OFFSET_UNUSED
     get_offset = out.append_aligned(get_list) if get_list else OFFSET_UNUSED
@@ -278,8 +294,9 @@ def _encode_lists(lists: AttributeLists, out: _DataOut, data_in: int) -> tuple[b
     return parameters, Layout(real, allocation, False)
 
 
-def _encode_page(page: AttributePage, out: _DataOut, data_in: int) -> tuple[bytes, Layout]:
+def _encode_page(page: AttributePage, out: DataOut, data_in: int) -> tuple[bytes, Layout]:
     value = page.set.value if page.set else b""
+    out.set_list = value
     allocation = page.allocation if page.page else 0
     set_offset = out.append_aligned(value) if value else OFFSET_UNUSED
     retrieved, real = encode_offset(data_in) if allocation else (OFFSET_UNUSED, data_in)
@@ -320,7 +337,7 @@ _READING = {
 }
 
 
-def _only_reads(request: Request) -> bool:
+def only_reads(request: Request) -> bool:
     """Whether the command changes nothing but timestamps, so that it may be sent twice."""
     attributes = request.attributes
     return request.service_action in _READING and not (
@@ -328,14 +345,23 @@ def _only_reads(request: Request) -> bool:
     )
 
 
-def encode(request: Request) -> tuple[Command, Layout]:
-    """Encode a request: its CDB, Data-Out and the length of its Data-In.
+class Assembled(NamedTuple):
+    """A request as bytes whose security parameters (CDB 184-235) are zero."""
 
-    Returns: the command, and what decode_data_in() needs to take the answer apart.
+    cdb: bytes
+    out: DataOut
+    continuation_length: int
+    layout: Layout
+    data_in_length: int
+
+
+def assemble(request: Request) -> Assembled:
+    """The CDB of a request and the segments of its Data-Out.
+
     Raises: ValueError: a field does not fit its place; nothing else.
     """
     continuation = encode_continuation(request.service_action, request.descriptors)
-    out = _DataOut()
+    out = DataOut()
     out.append(continuation)
     out.append(request.data)
     if isinstance(request.attributes, AttributePage):
@@ -365,16 +391,24 @@ def encode(request: Request) -> tuple[Command, Layout]:
             request.address,  # 40
             len(continuation) if request.word48 is None else request.word48,  # 48
             parameters,  # 52
-            request.capability,  # 80; security parameters 184-235 are zero under NOSEC
+            request.capability,  # 80
         )
     except struct.error as error:
         raise ValueError(f"a field of the CDB is out of range: {error}") from None
     end = layout.retrieved_offset + layout.retrieved_length
     data_in_length = end if layout.retrieved_length else request.data_in_length
-    command = Command(
-        cdb, out.value(), data_in_length, request.data_in_buffer, _only_reads(request)
-    )
-    return command, layout
+    return Assembled(cdb, out, len(continuation), layout, data_in_length)
+
+
+def encode(request: Request) -> tuple[Command, Layout]:
+    """Encode a request: its CDB, Data-Out and the length of its Data-In.
+
+    Returns: the command, and what decode_data_in() needs to take the answer apart.
+    Raises: ValueError: a field does not fit its place; nothing else.
+    """
+    cdb, out, _, layout, length = assemble(request)
+    data = out.value()
+    return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from pyosd.cdb import (
 )
 from pyosd.errors import ProtocolError
 from pyosd.exec_params import ExecParams
-from pyosd.job_status import POLL_ROOM, JobPoll, decode_poll
+from pyosd.job_status import JOB_POLL_IDS, POLL_ROOM, JobPoll, decode_poll, poll_of
 from pyosd.reply import ExecReply, PendingReply, Reply, decode_exec, decode_reply
 from pyosd.sense import decode, error_for
 from pyosd.transport import Command
@@ -328,6 +328,8 @@ class Commands(CollectionCommands, SpecialCommands):
 
     def poll_job(self, job: ObjectRef) -> JobPoll | None:
         """How a job goes, by the cheapest command there is; None: not a job's surrogate."""
+        if self.signer.source:
+            return poll_of(self.get_attributes(job, JOB_POLL_IDS))
         request, command, layout = _poll_command(job)
         response = self.transport.execute(command)
         if response.status or response.sense:

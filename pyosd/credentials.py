@@ -2,24 +2,35 @@
 """What authorises a command: capabilities, the keys that prove them, and who hands both out.
 
 Lives here: values and bytes of docs/security-protocol.md that the initiator, the security manager and
-tests share.  Not here: signing of commands (the initiator's), keys of a target (pyosd.secmgr).
+tests share; sources of credentials that need nobody else.
+Not here: signing of commands (the initiator's), keys of a target (pyosd.secmgr).
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import os
+import secrets
+import threading
 import time
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from pyosd.types import ObjectRef, ObjectType
+from pyosd.errors import PermissionDenied
+from pyosd.types import ROOT, ObjectRef, ObjectType
 
 CAPABILITY_LENGTH = 104
 CHECK_LENGTH = 32
 """Bytes of a check value."""
 SYSTEM_ID_LENGTH = 20
+CREDENTIALS_SCHEMA = "iosd.credentials/1"
+SECRET_FILE_MAX = 1 << 20
 
 
 class SecurityMethod(IntEnum):
@@ -58,7 +69,23 @@ class Permission(IntFlag):
     FUN_EXE = 0x0002
 
 
-_DIGESTS = {Algorithm.HMAC_SHA256: hashlib.sha256, Algorithm.HMAC_SHA1: hashlib.sha1}
+class KeyLevel(IntEnum):
+    """Keys that SET KEY sets (CDB byte 11)."""
+
+    ROOT = 1
+    PARTITION = 2
+    WORKING = 3
+
+
+class Need(NamedTuple):
+    """What a command needs leave for: an object, of which type, and all of these permissions."""
+
+    obj: ObjectRef
+    object_type: ObjectType
+    permissions: Permission
+
+
+DIGESTS = {Algorithm.HMAC_SHA256: hashlib.sha256, Algorithm.HMAC_SHA1: hashlib.sha1}
 _DESCRIPTORS = {
     ObjectType.ROOT: 2,
     ObjectType.PARTITION: 2,
@@ -69,7 +96,7 @@ _DESCRIPTORS = {
 
 def mac(key: bytes, *parts: bytes | bytearray | memoryview, algorithm: Algorithm) -> bytes:
     """A check value of 32 bytes over the parts, one after the other."""
-    state = hmac.new(key, digestmod=_DIGESTS[algorithm])
+    state = hmac.new(key, digestmod=DIGESTS[algorithm])
     for part in parts:
         state.update(part)
     return state.digest().ljust(CHECK_LENGTH, b"\0")
@@ -194,3 +221,207 @@ class CredentialSource(Protocol):
         """The target did not take it (a key was changed, or it was revoked): hand out no such
         credential again."""
         ...
+
+
+# ---- sources --------------------------------------------------------------------------------------
+
+
+def covers(capability: Capability, need: Need) -> bool:
+    """Whether a capability is leave for what is needed, as far as it says itself."""
+    allowed, wanted = capability.obj, need.obj
+    if capability.object_type is not need.object_type or need.permissions & ~capability.permissions:
+        return False
+    if need.object_type is ObjectType.ROOT:
+        return True
+    if need.object_type is ObjectType.PARTITION:
+        # To make one of any id is the only thing allowed of partition 0.
+        any_new = allowed.partition_id == 0 and need.permissions == Permission.CREATE
+        return any_new or allowed.partition_id == wanted.partition_id
+    inside = allowed.object_id in (0, wanted.object_id)
+    return inside and allowed.partition_id == wanted.partition_id
+
+
+def denied(need: Need) -> PermissionDenied:
+    """What a source raises that has nothing for a need."""
+    wanted = need.permissions.name or hex(need.permissions)
+    kind = need.object_type.name.lower().replace("_", " ")
+    return PermissionDenied(
+        0, 0, 0, f"no credential for {kind} {need.obj} that allows {wanted}", sam_status=0
+    )
+
+
+class StaticSource:
+    """A few credentials that somebody was given; expired and refused ones are not handed out."""
+
+    def __init__(self, credentials: Iterable[Credential]) -> None:
+        self._credentials = list(credentials)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self._credentials)} credentials>"
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> StaticSource:
+        """Those of a file as write() makes it, which nobody but its owner may read or write.
+
+        Raises: OSError: not to be read; ValueError: others may read it, or it is not such a file.
+        """
+        text = read_secret(path)
+        try:
+            table = json.loads(text)
+            if table["schema"] != CREDENTIALS_SCHEMA:
+                raise ValueError(table["schema"])
+            found = [
+                Credential(
+                    Capability.decode(bytes.fromhex(each["capability"])), bytes.fromhex(each["key"])
+                )
+                for each in table["credentials"]
+            ]
+        except (ValueError, KeyError, TypeError):  # what is wrong may be the secret: say nothing
+            raise ValueError(f"{os.fspath(path)} is no file of {CREDENTIALS_SCHEMA}") from None
+        if any(len(each.key) != CHECK_LENGTH for each in found):
+            raise ValueError(f"{os.fspath(path)}: a capability key has {CHECK_LENGTH} bytes")
+        return cls(found)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Make a file of them, readable by its owner only.  Raises: OSError: it is there already."""
+        table = {
+            "schema": CREDENTIALS_SCHEMA,
+            "credentials": [
+                {"capability": each.capability.encode().hex(), "key": each.key.hex()}
+                for each in self._credentials
+            ],
+        }
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(table, file, indent=1)
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        """The first that covers it (CredentialSource.credential)."""
+        need = Need(obj, object_type, permissions)
+        with self._lock:
+            for each in self._credentials:
+                if covers(each.capability, need) and each.lasts():
+                    return each
+        raise denied(need)
+
+    def refused(self, credential: Credential) -> None:
+        """Hand it out no more (CredentialSource.refused)."""
+        with self._lock:
+            self._credentials = [each for each in self._credentials if each != credential]
+
+
+class KeySource:
+    """Makes credentials from working keys: for who has those, administrators and tests.
+
+    keys: working keys by partition id (0: partition zero, whose key is for the root and for making
+    and removing partitions).  version: of all of them.  lifetime: seconds that a credential lasts.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[int, bytes],
+        system_id: bytes,
+        *,
+        method: SecurityMethod = SecurityMethod.CAPKEY,
+        algorithm: Algorithm = Algorithm.HMAC_SHA256,
+        version: int = 0,
+        lifetime: float = 3600.0,
+        audit: bytes = bytes(20),
+    ) -> None:
+        self._keys = dict(keys)
+        self._system_id = system_id
+        self._pattern = Capability(
+            ROOT, ObjectType.ROOT, Permission(0), method, algorithm, version, audit=audit
+        )
+        self._lifetime = lifetime
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self._keys)} keys>"
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        """Exactly what is asked for (CredentialSource.credential)."""
+        of_partition = object_type is ObjectType.PARTITION
+        made = permissions & (Permission.CREATE | Permission.REMOVE | Permission.GBL_REM)
+        key = self._keys.get(0 if of_partition and made else obj.partition_id)
+        if key is None:
+            raise denied(Need(obj, object_type, permissions))
+        capability = replace(
+            self._pattern,
+            obj=obj,
+            object_type=object_type,
+            permissions=permissions,
+            expires_ms=milliseconds(time.time() + self._lifetime),
+            discriminator=secrets.token_bytes(12),
+        )
+        return Credential.sign(capability, key, self._system_id)
+
+    def refused(self, credential: Credential) -> None:
+        """Nothing is kept (CredentialSource.refused)."""
+
+
+class CachingSource:
+    """Keeps what another source hands out as long as it lasts, and gives it for whatever it covers.
+
+    most: credentials kept.  margin: seconds before its end from which on one is not handed out.
+    """
+
+    def __init__(self, source: CredentialSource, *, most: int = 4096, margin: float = 30.0) -> None:
+        self._source = source
+        self._most = most
+        self._margin = margin
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, ObjectType], list[Credential]] = OrderedDict()
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        """One that is kept, else the source's (CredentialSource.credential)."""
+        need, place = Need(obj, object_type, permissions), (obj.partition_id, object_type)
+        with self._lock:
+            for each in self._kept.get(place, ()):
+                if covers(each.capability, need) and each.lasts(self._margin):
+                    return each
+        found = self._source.credential(obj, object_type, permissions)
+        with self._lock:
+            kept = [each for each in self._kept.pop(place, ()) if each.lasts(self._margin)]
+            self._kept[place] = [found, *kept]
+            while sum(map(len, self._kept.values())) > self._most:
+                oldest = next(iter(self._kept.values()))
+                oldest.pop()
+                if not oldest:
+                    self._kept.popitem(last=False)
+        return found
+
+    def refused(self, credential: Credential) -> None:
+        """Forget it, and tell the source (CredentialSource.refused)."""
+        with self._lock:
+            for place, kept in self._kept.items():
+                self._kept[place] = [each for each in kept if each != credential]
+        self._source.refused(credential)
+
+
+def source_of(credentials: CredentialSource | Credential | None) -> CredentialSource | None:
+    """One credential as a source of that one."""
+    return StaticSource([credentials]) if isinstance(credentials, Credential) else credentials
+
+
+def read_secret(path: str | os.PathLike[str]) -> str:
+    """Text of a file that nobody but its owner may read or write.
+
+    Raises: OSError: not to be read; ValueError: others may, or it is no text.
+    """
+    with Path(path).open("rb") as file:
+        if os.fstat(file.fileno()).st_mode & 0o077:
+            raise ValueError(f"{os.fspath(path)} is not its owner's alone: chmod 600 it")
+        data = file.read(SECRET_FILE_MAX + 1)
+    if len(data) > SECRET_FILE_MAX:
+        raise ValueError(f"{os.fspath(path)} is longer than {SECRET_FILE_MAX} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{os.fspath(path)} is no text") from None

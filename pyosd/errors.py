@@ -70,7 +70,18 @@ class NotFound(OSDError, KeyError):
 
 
 class PermissionDenied(OSDError, PermissionError):
-    """The capability does not allow it, or is not valid (any more)."""
+    """The capability does not allow it, or is not valid (any more).
+
+    verified: False: the refusal should have carried a proof that it is the target's, and did not.
+    """
+
+    verified = True
+
+
+class IntegrityError(OSDError):
+    """An answer's integrity check value is wrong or missing: somebody changed it on its way, or it
+    is not the target's.  Nothing of it was used; whether the command acted is unknown.
+    """
 
 
 class QuotaExceeded(OSDError):

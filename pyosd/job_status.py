@@ -166,6 +166,23 @@ def decode_poll(page: memoryview) -> JobPoll | None:
     return JobPoll._make(fields) if length >= _POLL.size - 8 else None
 
 
+JOB_POLL_IDS = tuple(
+    AttributeId(Page.JOB_STATUS, number)
+    for number in (
+        *(Number.VERSION, Number.STATE, Number.SIGNAL, Number.EXIT_CODE, Number.GENERATION),
+        *(Number.REASON, Number.ATTEMPT, Number.PROGRESS, Number.POLL_INTERVAL, Number.POSITION),
+        *(Number.STDOUT_LENGTH, Number.RESULT_LENGTH),
+    )
+)
+"""What a JobPoll is made of, in its order."""
+
+
+def poll_of(attributes: Iterable[AttributeValue]) -> JobPoll | None:
+    """The same from a list of JOB_POLL_IDS; None: as decode_poll()."""
+    values = [each.uint if each.value else None for each in attributes]
+    return None if None in values[:2] else JobPoll._make(each or 0 for each in values)
+
+
 @dataclass(frozen=True)
 class ArrayPlace:
     """Where a job stands in an array, or what array it stands for.

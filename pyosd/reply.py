@@ -46,9 +46,9 @@ class Reply:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class PendingReply:
-    """A request under way."""
+    """A request under way.  pending: of its command, of the last if it was sent again."""
 
     request: Request
     layout: Layout

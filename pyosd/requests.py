@@ -40,6 +40,8 @@ from pyosd._special_requests import (
     perform_scsi_command,
     perform_task_management,
     set_key,
+    set_master_key_change,
+    set_master_key_seed,
 )
 from pyosd.cdb import Descriptor, Request, ServiceAction
 from pyosd.exec_params import ExecParams
@@ -87,6 +89,8 @@ __all__ = [
     "remove_partition",
     "set_attributes",
     "set_key",
+    "set_master_key_change",
+    "set_master_key_seed",
     "set_member_attributes",
     "write",
     "write_pieces",

@@ -88,7 +88,23 @@ _SENSE_KEYS = {
 }
 _CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
 _SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
-_FIELD_PARTITION, _FIELD_OBJECT, _FIELD_PERMISSIONS = 16, 24, 129
+_FIELD_PARTITION, _FIELD_OBJECT = 16, 24
+_CAPABILITY_FIELDS = range(80, 184)
+_CAPABILITY_TEXTS = {
+    80: "the capability or its proof is not valid",
+    82: "the security method is weaker than the target wants",
+    84: "the capability has expired",
+    122: "the capability is for an object that is there no more",
+    128: "the capability is for another type of object",
+    129: "the capability lacks a permission",
+    135: "the capability is for another type of object",
+    140: "the capability was revoked",
+    144: "the capability is from before the target was started",
+    152: "the capability is for another partition",
+    160: "the capability is for another object",
+    168: "the capability is for another range",
+    176: "the capability is for another range",
+}
 # Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
 _REQUESTED_ID_FIELD = {
     0x8882: _FIELD_OBJECT,
@@ -162,6 +178,8 @@ def describe(sense: Sense) -> str:
     code = (sense.asc, sense.ascq)
     key = _SENSE_KEYS.get(sense.sense_key, f"sense key {sense.sense_key:X}h")
     text = _TEXTS.get(code, key)
+    if code == (0x24, 0x00) and not sense.field_in_data_out:
+        text = _CAPABILITY_TEXTS.get(sense.field_pointer or 0, text)
     details = [f"{sense.sense_key:X}h {sense.asc:02X}/{sense.ascq:02X}"]
     if sense.field_pointer is not None:
         where = "Data-Out" if sense.field_in_data_out else "CDB"
@@ -215,7 +233,7 @@ def _kind(sense: Sense, service_action: int) -> type[OSDError]:
         return PermissionDenied
     if code != (0x24, 0x00) or sense.field_in_data_out:
         return OSDError
-    if sense.field_pointer == _FIELD_PERMISSIONS:
+    if sense.field_pointer in _CAPABILITY_FIELDS:
         return PermissionDenied
     if sense.field_pointer in (_FIELD_PARTITION, _FIELD_OBJECT):
         taken = _REQUESTED_ID_FIELD.get(service_action) == sense.field_pointer

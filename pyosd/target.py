@@ -19,6 +19,7 @@ from pyosd._login import Chap
 from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
+from pyosd.credentials import Credential, CredentialSource, source_of
 from pyosd.job_status import JobStatus
 from pyosd.pool_status import PoolStatus, pools
 from pyosd.reply import PendingReply
@@ -37,8 +38,13 @@ from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
 class Target(Commands):
     """A logical unit with the OSD commands as methods, whole-object transfers, and jobs."""
 
-    def __init__(self, transport: IscsiTransport, url: str = "") -> None:
-        super().__init__(transport)
+    def __init__(
+        self,
+        transport: IscsiTransport,
+        url: str = "",
+        credentials: CredentialSource | None = None,
+    ) -> None:
+        super().__init__(transport, credentials)
         self._iscsi = transport
         self.url = url
 
@@ -239,6 +245,7 @@ def connect(
     url: str,
     *,
     chap: Chap | None = None,
+    credentials: CredentialSource | Credential | None = None,
     initiator: str = "",
     header_digest: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
@@ -249,6 +256,8 @@ def connect(
     Args: url: iscsi://[user%secret@]host[:port]/target-name/lun.
         chap: names and secrets instead of the URL's; with a target secret the target must prove
         itself.
+        credentials: who hands out leave for each command, or the one credential for all; None: the
+        target wants none (NOSEC).
         initiator: iSCSI name of this side.  timeout: seconds a command may take.
     Raises: ValueError: not such a URL; Unreachable; LoginRejected.
     """
@@ -262,4 +271,4 @@ def connect(
         timeout=timeout,
         reconnect_timeout=reconnect_timeout,
     )
-    return Target(transport, url)
+    return Target(transport, url, source_of(credentials))

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bytes of a protected command: seal() puts a request's security parameters in, open_reply() checks
+those of its answer.  Pure.
+
+Not here: which credential, when to try again (_signing.py).
+Source: docs/security-protocol.md, whose sections are named.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from dataclasses import dataclass, replace
+
+from pyosd.attributes import (
+    ALL,
+    Page,
+    Retrieved,
+    allocation_for,
+)
+from pyosd.cdb import (
+    OFFSET_UNUSED,
+    AttributeLists,
+    AttributePage,
+    DataOut,
+    Descriptor,
+    Layout,
+    Request,
+    ServiceAction,
+    SetOne,
+    assemble,
+    encode_offset,
+    only_reads,
+)
+from pyosd.credentials import CHECK_LENGTH, DIGESTS, Credential, SecurityMethod
+from pyosd.errors import IntegrityError
+from pyosd.reply import Reply, decode_reply
+from pyosd.sense import GOOD, TASK_ABORTED, decode, error_for
+from pyosd.transport import Command, Response
+from pyosd.types import AttributeId, AttributeValue, Buffer
+
+_CHECK, _NONCE = slice(184, 216), slice(216, 228)
+_OFFSETS = struct.Struct(">II")  # 228 Data-In, 232 Data-Out
+_CONTINUATION_CHECK = slice(8, 40)
+_EXTENSION, _EXTENSION_HEAD, _EXTENSION_ENTRY, _EXTENSIONS_MAX = 0xFFEE, 8, 136, 16
+_ZEROS = bytes(CHECK_LENGTH)
+_COUNTS_OUT, _COUNTS_IN = struct.Struct(">QQQ"), struct.Struct(">QQ")
+_DATA_IN_INFO = _COUNTS_IN.size + CHECK_LENGTH
+_PAGE = struct.Struct(">II32sB3xQQQQ")
+_WHOLE_PAGE = AttributeId(Page.CURRENT_COMMAND, ALL)
+_PAGE_ROOM = allocation_for(tuple(AttributeId(Page.CURRENT_COMMAND, each) for each in range(7)))
+_PAGE_NUMBERS = 6  # behind its identification
+_RESPONSE_DESCRIPTOR = b"\x07\x20"
+_CAPABILITY = 80
+_MEMBERS = {
+    ServiceAction.GET_MEMBER_ATTRIBUTES,
+    ServiceAction.SET_MEMBER_ATTRIBUTES,
+    ServiceAction.REMOVE_MEMBER_OBJECTS,
+}
+_VALUE_FIRST = {
+    ServiceAction.GENERIC_COMPARE_AND_SWAP,
+    ServiceAction.CONDITIONAL_SET_ATTRIBUTES,
+}
+_VALUE_ROOM = 16 + (1 << 16)
+_NO_PAGE_FORM = (
+    "attribute pages in their fixed form have no room for the proof of an answer: ask for "
+    "attributes instead"
+)
+
+
+class Grant:
+    """A credential ready for use."""
+
+    __slots__ = ("_state", "capability", "credential", "method")
+
+    def __init__(self, credential: Credential) -> None:
+        self.credential = credential
+        self.capability = credential.capability.encode()
+        self.method = credential.capability.method
+        self._state = hmac.new(
+            credential.key, digestmod=DIGESTS[credential.capability.algorithm]
+        )  # its copies are cheaper than keys that are expanded anew
+
+    def mac(self, *parts: Buffer) -> bytes:
+        """A check value over the parts, one after the other."""
+        state = self._state.copy()
+        for part in parts:
+            state.update(part)
+        return state.digest().ljust(CHECK_LENGTH, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A protected command, and what its answer must agree with.
+
+    request: as it was sent.  whole_page: the Current Command page was put in front of what it
+    gets.  integrity: where Data-In's integrity information lies; -1: nowhere.
+    """
+
+    request: Request
+    command: Command
+    layout: Layout
+    grant: Grant
+    nonce: bytes
+    whole_page: bool
+    integrity: int
+
+
+# ---- request --------------------------------------------------------------------------------------
+
+
+def seal(request: Request, grants: list[Grant], nonce: bytes, token: bytes) -> Sealed:
+    """Protect a request by its first grant's method; the other grants become extension capabilities.
+
+    Args: nonce: for CMDRSP and ALLDATA.  token: the target's security token, for CAPKEY.
+    Raises: ValueError: a field does not fit, or more than 16 further grants.
+    """
+    grant, others = grants[0], grants[1:]
+    proves = grant.method >= SecurityMethod.CMDRSP
+    attributes, whole_page = _with_page(request) if proves else (request.attributes, False)
+    asked = replace(
+        request,
+        attributes=attributes,
+        capability=grant.capability,
+        descriptors=_with_extensions(request.descriptors, others),
+        data_in_buffer=None,  # nothing gets there before it is known to be right
+    )
+    plain, out, continuation_length, layout, data_in_length = assemble(asked)
+    cdb = bytearray(plain)
+    integrity = -1
+    if proves:
+        cdb[_NONCE] = nonce
+        _OFFSETS.pack_into(cdb, _NONCE.stop, OFFSET_UNUSED, OFFSET_UNUSED)
+    if grant.method is SecurityMethod.ALLDATA:
+        data_in, integrity = encode_offset(data_in_length)
+        data_in_length = integrity + _DATA_IN_INFO
+        data_out = _append_integrity(out, asked, grant, nonce)
+        _OFFSETS.pack_into(cdb, _NONCE.stop, data_in, data_out)
+    if proves:
+        cdb[_CHECK] = grant.mac(cdb)
+    elif grant.method is SecurityMethod.CAPKEY:
+        cdb[_CHECK] = grant.mac(token)
+    if continuation_length and grant.method is not SecurityMethod.NOSEC:
+        segment = bytearray(out.parts[0])
+        _put_extensions(segment, others, bytes(cdb[_CHECK]) if proves else token)
+        if proves:
+            segment[_CONTINUATION_CHECK] = grant.mac(nonce, segment)
+        out.parts[0] = segment
+    command = Command(bytes(cdb), out.value(), data_in_length, None, only_reads(request))
+    return Sealed(asked, command, layout, grant, nonce, whole_page, integrity)
+
+
+def _with_page(request: Request) -> tuple[AttributeLists | AttributePage, bool]:
+    """Attributes that get the Current Command page too, in page format where that does.
+
+    Returns: also whether it was put into a list.
+    """
+    attributes = request.attributes
+    if isinstance(attributes, AttributePage):
+        if attributes.page not in (0, Page.CURRENT_COMMAND):
+            raise ValueError(_NO_PAGE_FORM)
+        return AttributePage(Page.CURRENT_COMMAND, _PAGE.size, attributes.set), False
+    sets = (attributes.attribute,) if isinstance(attributes, SetOne) else attributes.set
+    gets = () if isinstance(attributes, SetOne) else attributes.get
+    if not gets and len(sets) <= 1 and request.service_action not in _MEMBERS:
+        return AttributePage(Page.CURRENT_COMMAND, _PAGE.size, sets[0] if sets else None), False
+    room = None if isinstance(attributes, SetOne) else attributes.allocation
+    if room is None:
+        room = allocation_for(gets)
+    if request.service_action in _VALUE_FIRST:
+        room += _VALUE_ROOM  # the value before may be of any length, and the page comes behind it
+    return AttributeLists((_WHOLE_PAGE, *gets), sets, room + 8 + 16 + _PAGE_ROOM), True
+
+
+def _with_extensions(
+    descriptors: tuple[Descriptor, ...], grants: list[Grant]
+) -> tuple[Descriptor, ...]:
+    """Descriptors with room for extension capabilities at their end, where there are any."""
+    if len(grants) > _EXTENSIONS_MAX:
+        raise ValueError(f"a command carries at most {_EXTENSIONS_MAX} further capabilities")
+    if not grants:
+        return descriptors
+    content = struct.pack(">H6x", len(grants)) + b"".join(g.capability + _ZEROS for g in grants)
+    kept = tuple(each for each in descriptors if each.type != _EXTENSION)
+    return (*kept, Descriptor(_EXTENSION, content))
+
+
+def _put_extensions(segment: bytearray, grants: list[Grant], bound_to: bytes) -> None:
+    """Check values of extension capabilities, the last descriptor of the segment."""
+    at = len(segment) - _EXTENSION_ENTRY * len(grants)
+    for grant in grants:
+        at += _EXTENSION_ENTRY
+        segment[at - CHECK_LENGTH : at] = grant.mac(bound_to)
+
+
+def _append_integrity(out: DataOut, request: Request, grant: Grant, nonce: bytes) -> int:
+    """Data-Out integrity information.  Returns: its encoded offset."""
+    if not out.length:
+        return OFFSET_UNUSED
+    data = memoryview(request.data)
+    counts = _COUNTS_OUT.pack(data.nbytes, len(out.set_list), len(out.get_list))
+    check = grant.mac(nonce, data, out.set_list, out.get_list, counts)
+    return out.append_aligned(counts + check)
+
+
+# ---- answer ---------------------------------------------------------------------------------------
+
+
+def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
+    """Check and decode an answer; request: as it was before it was sealed.
+
+    Raises: IntegrityError: what it should prove it does not.
+    """
+    proves = sealed.grant.method >= SecurityMethod.CMDRSP
+    layout, most = sealed.layout, sealed.request.data_in_length
+    if proves and not _check_status(sealed, response):
+        response = replace(response, data_in=memoryview(b""))
+    elif sealed.integrity >= 0:
+        response, layout, most = _check_data_in(sealed, response)
+    reply = decode_reply(sealed.request, layout, response)
+    data, retrieved, page = reply.data[:most], reply.retrieved, reply.page
+    if proves and response.status == GOOD:
+        current = _current_page(sealed, response.data_in, retrieved)
+        check = current[8:40]
+        expected = _response_check(sealed, response.status, current[:8], current[40:])
+        if not hmac.compare_digest(check, expected):
+            raise _wrong("the response check value of an answer is wrong", response)
+    if sealed.whole_page:
+        retrieved = _without_page(retrieved)
+    if proves and not (isinstance(request.attributes, AttributePage) and request.attributes.page):
+        page = None
+    if request.data_in_buffer is not None:
+        view = memoryview(request.data_in_buffer)[: len(data)]
+        view[:] = data
+        data = view
+    return Reply(request, response, data, retrieved, page, reply.sense, reply.error)
+
+
+def _wrong(text: str, response: Response) -> IntegrityError:
+    sense = decode(response.sense)
+    code = (sense.sense_key, sense.asc, sense.ascq) if sense else (0, 0, 0)
+    return IntegrityError(*code, text, sense=sense, sam_status=response.status)
+
+
+def _response_check(sealed: Sealed, status: int, before: Buffer, after: Buffer) -> bytes:
+    return sealed.grant.mac(sealed.nonce, bytes((status,)), before, _ZEROS, after)
+
+
+def _check_status(sealed: Sealed, response: Response) -> bool:
+    """Check the sense data of an answer other than GOOD, which has none.
+
+    Returns: False: it is a refusal that cannot prove itself.
+    """
+    status, sense = response.status, response.sense
+    if status == GOOD:
+        if sense:
+            raise _wrong("sense data came with GOOD", response)
+        return True
+    if status == TASK_ABORTED:  # says nothing, but that nobody knows
+        return False
+    if sense[8:10] == _RESPONSE_DESCRIPTOR and len(sense) >= 10 + CHECK_LENGTH:
+        expected = _response_check(sealed, status, sense[:10], sense[10 + CHECK_LENGTH :])
+        if not hmac.compare_digest(sense[10 : 10 + CHECK_LENGTH], expected):
+            raise _wrong("the response check value of sense data is wrong", response)
+        return True
+    found = decode(sense)
+    if found is None or (found.asc, found.ascq, found.field_pointer) != (0x24, 0, _CAPABILITY):
+        raise _wrong("an answer came without its response check value", response)
+    return False
+
+
+def _check_data_in(sealed: Sealed, response: Response) -> tuple[Response, Layout, int]:
+    """Check Data-In by its integrity information.
+
+    Returns: the response without Data-In where it may have none; how much of retrieved attributes,
+    and of command data, there is.
+    """
+    data_in, at, layout = response.data_in, sealed.integrity, sealed.layout
+    info = bytes(data_in[at : at + _DATA_IN_INFO])
+    if len(info) < _DATA_IN_INFO:
+        if error_for(response.status, decode(response.sense)) is None:
+            raise _wrong("Data-In came without its integrity information", response)
+        return replace(response, data_in=memoryview(b"")), layout, 0
+    data, retrieved = _COUNTS_IN.unpack_from(info)
+    start = layout.retrieved_offset
+    if data > sealed.request.data_in_length or retrieved > layout.retrieved_length:
+        raise _wrong("Data-In says it is longer than asked for", response)
+    expected = sealed.grant.mac(
+        sealed.nonce, data_in[:data], data_in[start : start + retrieved], info[: _COUNTS_IN.size]
+    )
+    if not hmac.compare_digest(info[_COUNTS_IN.size :], expected):
+        raise _wrong("the integrity check value of Data-In is wrong", response)
+    return response, replace(layout, retrieved_length=retrieved), data
+
+
+def _current_page(sealed: Sealed, data_in: memoryview, retrieved: Retrieved) -> bytes:
+    """The Current Command page as an answer has it, in page form."""
+    if not sealed.whole_page:
+        at = sealed.layout.retrieved_offset
+        return bytes(data_in[at : at + _PAGE.size])
+    attributes = retrieved.attributes
+    if retrieved.members:
+        attributes = retrieved.members[0].attributes
+    at = _page_start(attributes)
+    entries = attributes[at + 1 : at + 1 + _PAGE_NUMBERS]
+    values = [each.value for each in entries]
+    if [len(each) for each in values] != [CHECK_LENGTH, 1, 8, 8, 8, 8]:
+        return b""
+    check, kind, *numbers = values
+    return _PAGE.pack(
+        Page.CURRENT_COMMAND,
+        _PAGE.size - 8,
+        check,
+        kind[0],
+        *(int.from_bytes(each, "big") for each in numbers),
+    )
+
+
+def _page_start(attributes: tuple[AttributeValue, ...]) -> int:
+    """Where the page's entries begin; behind all others where it is not there."""
+    places = (at for at, each in enumerate(attributes) if each.id == (Page.CURRENT_COMMAND, 0))
+    return next(places, len(attributes))
+
+
+def _without_page(retrieved: Retrieved) -> Retrieved:
+    """Attributes as asked for."""
+    if retrieved.members:
+        return replace(retrieved, members=retrieved.members[1:])
+    at = _page_start(retrieved.attributes)
+    behind = at + 1 + _PAGE_NUMBERS
+    return replace(retrieved, attributes=retrieved.attributes[:at] + retrieved.attributes[behind:])

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stands between requests and a transport where credentials are in use: requests get their
+capability and check values, answers are believed only with theirs.  No I/O.
+
+Lives here: Signer.exchange(), a dialogue that a driver carries (_caller.py for threads, aio.py): it
+yields the command to send, or something to do meanwhile, and is sent what came of it.
+Not here: bytes of what is protected (_sealed.py), who hands out credentials (credentials.py).
+Source: docs/security-protocol.md.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from pyosd import requests
+from pyosd._sealed import Grant, open_reply, seal
+from pyosd.attributes import Information, Page
+from pyosd.cdb import AttributeLists, Request, only_reads
+from pyosd.credentials import Credential, CredentialSource, Need, SecurityMethod, milliseconds
+from pyosd.errors import IntegrityError, OSDError, PermissionDenied
+from pyosd.permissions import needs_of, other_type
+from pyosd.reply import Reply
+from pyosd.transport import Command, Response
+from pyosd.types import ROOT, AttributeId, ObjectRef, ObjectType
+
+GRANTS_KEPT = 1024
+MARGIN_S = 5.0
+"""A credential that expires within so many seconds is not used any more."""
+RESYNC_WITHIN_S = 5.0
+"""A refusal for the nonce's time that comes later is not believed to have come before the command
+was acted upon: the nonce may have grown old on its way."""
+TOKEN_PAGE = 0xB1
+_TOKEN_ROOM = 255
+_CLOCK = AttributeId(Page.ROOT_INFORMATION, Information.CLOCK)
+_CAPABILITY, _KEY_VERSION, _EXPIRES, _TYPE, _TAG = 80, 81, 84, 128, 140
+_FIELD, _FROZEN, _REPEATED, _TIME = (0x24, 0x00), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07)
+_UNPROVEN = (
+    "refused without proof: the target knows no such key (was it changed?), or somebody on the way "
+    "says so"
+)
+_ACTED = (
+    "the command's nonce is in use although it was said to be refused: whether it acted is unknown"
+)
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A command to send, and to wait for, before the one that the dialogue is about."""
+
+    command: Command
+
+
+Step: TypeAlias = Command | Aside | Callable[[], object]
+"""The command itself; another one first; or something to call, which may take its time."""
+Exchange: TypeAlias = Generator[Step, Any, Reply]
+
+
+class Signer:
+    """Signs requests to one target and verifies what it answers.  Thread-safe."""
+
+    def __init__(self, source: CredentialSource | None = None) -> None:
+        self.source = source
+        self._lock = threading.Lock()
+        self._grants: OrderedDict[Need, Grant] = OrderedDict()
+        self._types: dict[ObjectRef, ObjectType] = {}
+        self._token = b""
+        self._ahead_ms = 0  # the target's clock less ours
+
+    def exchange(self, request: Request, credential: Credential | None = None) -> Exchange:
+        """The dialogue of one request.
+
+        Args: credential: to use instead of what the source has for it.
+        Returns: the answer, verified as far as the credential's method goes.
+        Raises: ValueError; PermissionDenied, Unreachable: of the source; IntegrityError.
+        """
+        return _Attempts(self, request, credential).run()
+
+    # ---- what is shared by all requests -----------------------------------------------------------
+
+    def kept(self, need: Need) -> Grant | None:
+        """What was handed out for the same before, unless it is about to expire."""
+        with self._lock:
+            grant = self._grants.get(need)
+            if grant is None:
+                return None
+            if grant.credential.lasts(MARGIN_S):
+                self._grants.move_to_end(need)
+                return grant
+            del self._grants[need]
+            return None
+
+    def keep(self, need: Need, grant: Grant) -> None:
+        """Remember what was handed out."""
+        with self._lock:
+            self._grants[need] = grant
+            if len(self._grants) > GRANTS_KEPT:
+                self._grants.popitem(last=False)
+
+    def drop(self, credential: Credential) -> None:
+        """Forget what the target did not take, and tell who handed it out."""
+        with self._lock:
+            for need in [n for n, each in self._grants.items() if each.credential == credential]:
+                del self._grants[need]
+        if self.source:
+            self.source.refused(credential)
+
+    def fetch(self, need: Need) -> Grant:
+        """Ask the source.  May take its time."""
+        if self.source is None:
+            raise PermissionDenied(0, 0, 0, f"no credentials for {need.obj}", sam_status=0)
+        grant = Grant(self.source.credential(*need))
+        self.keep(need, grant)
+        return grant
+
+    def typed(self, need: Need) -> Need:
+        """With the type that the object turned out to have, where its request does not tell."""
+        kind = self._types.get(need.obj)
+        return need if kind is None else need._replace(object_type=kind)
+
+    def learn_type(self, need: Need) -> None:
+        """Remember what an object turned out to be."""
+        with self._lock:
+            if len(self._types) >= GRANTS_KEPT:
+                self._types.clear()
+            self._types[need.obj] = need.object_type
+
+    def token(self, anew: bool = False) -> Generator[Step, Any, bytes]:
+        """The target's security token."""
+        if anew or not self._token:
+            cdb = bytes((0x12, 1, TOKEN_PAGE, 0, _TOKEN_ROOM, 0))
+            response = yield Aside(Command(cdb, b"", _TOKEN_ROOM, repeatable=True))
+            page = bytes(response.data_in)
+            self._token = page[4 : 4 + int.from_bytes(page[2:4], "big")]
+            if response.status or not self._token:
+                raise IntegrityError(0, 0, 0, "the target has no security token", sam_status=0)
+        return self._token
+
+    def nonce(self) -> bytes:
+        """A new one, by the target's clock."""
+        now = milliseconds(time.time()) + self._ahead_ms
+        return now.to_bytes(6, "big") + secrets.token_bytes(6)
+
+    def set_clock(self, target_ms: int) -> None:
+        """Go by the target's clock from now on."""
+        self._ahead_ms = target_ms - milliseconds(time.time())
+
+
+class _Attempts:
+    """One request, as often as it has to be sent: what was tried already."""
+
+    def __init__(self, signer: Signer, request: Request, credential: Credential | None) -> None:
+        self._signer = signer
+        self._request = request
+        self._own = credential
+        needs = needs_of(request)
+        self._ambiguous = other_type(request, needs[0]) is not None
+        self._needs = [signer.typed(needs[0]) if self._ambiguous else needs[0], *needs[1:]]
+        self._nonce = b""
+        self._sent = 0.0
+        self._kept_nonce = False
+        self._tried: set[str] = set()
+
+    def run(self) -> Exchange:
+        while True:
+            grants = yield from self._grants()
+            method = grants[0].method
+            token = b""
+            if method is SecurityMethod.CAPKEY:
+                token = yield from self._signer.token()
+            elif method > SecurityMethod.CAPKEY and not self._nonce:
+                self._nonce = self._signer.nonce()
+            sealed = seal(self._request, grants, self._nonce, token)
+            self._sent = time.monotonic()
+            response: Response = yield sealed.command
+            reply = open_reply(self._request, sealed, response)
+            again = reply.error and (yield from self._mended(reply.error, grants))
+            if not again:
+                return reply
+
+    def _grants(self) -> Generator[Step, Any, list[Grant]]:
+        found = []
+        for at, need in enumerate(self._needs):
+            if at == 0 and self._own:
+                grant = Grant(self._own)
+            else:
+                grant = self._signer.kept(need) or (yield partial(self._signer.fetch, need))
+            found.append(grant)
+        return found
+
+    def _once(self, what: str) -> bool:
+        """Whether that was not tried before."""
+        if what in self._tried:
+            return False
+        self._tried.add(what)
+        return True
+
+    def _mended(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
+        """Do away with why a request was refused.  Returns: whether to send it once more."""
+        code = (error.asc, error.ascq)
+        pointer = error.field_pointer if code == _FIELD else None
+        if pointer == _CAPABILITY:
+            return (yield from self._unproven(error, grants))
+        if code == _REPEATED:
+            return self._repeated()
+        if self._kept_nonce and code == _TIME:
+            raise IntegrityError(error.sense_key, error.asc, error.ascq, _ACTED, sense=error.sense)
+        self._nonce, self._kept_nonce = b"", False
+        if code == _FROZEN or pointer in (_KEY_VERSION, _EXPIRES, _TAG):
+            return (yield from self._renewed(grants))
+        if code == _TIME:
+            return (yield from self._resynced(error))
+        if pointer == _TYPE and self._ambiguous and self._once("type"):
+            other = other_type(self._request, self._needs[0])
+            if other and not self._own:
+                self._needs[0] = other
+                self._signer.learn_type(other)
+                return True
+        return False
+
+    def _unproven(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
+        """24/00 at 80: no key, so no proof.  The nonce stays the same: had the command been acted
+        upon all the same, it would not be a second time.
+        """
+        if isinstance(error, PermissionDenied):
+            error.verified = False
+        if grants[0].method is SecurityMethod.CAPKEY:
+            before = yield from self._signer.token()
+            if self._once("token") and before != (yield from self._signer.token(anew=True)):
+                return True
+        self._kept_nonce = bool(self._nonce)
+        if (yield from self._renewed(grants)):
+            return True
+        error.text = f"{_UNPROVEN} ({error.text})"
+        error.args = (error.text,)
+        return False
+
+    def _renewed(self, grants: list[Grant]) -> Generator[Step, Any, bool]:
+        """Other credentials.  False: the source has none, or the same again."""
+        if self._own or not self._once("credential"):
+            return False
+
+        def renew() -> bool:
+            for grant in grants:
+                self._signer.drop(grant.credential)
+            try:
+                found = [self._signer.fetch(need) for need in self._needs]
+            except PermissionDenied:
+                return False
+            return [each.credential for each in found] != [each.credential for each in grants]
+
+        again: bool = yield renew
+        return again
+
+    def _repeated(self) -> bool:
+        """The nonce was seen before: by a command that was sent twice when a session was lost, or
+        after a refusal that was not the target's.
+        """
+        if only_reads(self._request) and self._once("nonce"):
+            self._nonce, self._kept_nonce = b"", False
+            return True
+        raise IntegrityError(0x5, *_REPEATED, _ACTED)
+
+    def _resynced(self, error: OSDError) -> Generator[Step, Any, bool]:
+        """Go by the target's clock: the refusal says it, else the root does."""
+        late = time.monotonic() - self._sent > RESYNC_WITHIN_S and not only_reads(self._request)
+        if late or not self._once("clock"):
+            return False
+        clock = error.sense.information if error.sense else None
+        if clock is None:
+            clock = yield from self._read_clock()
+        if not clock:
+            return False
+        self._signer.set_clock(clock)
+        return True
+
+    def _read_clock(self) -> Generator[Step, Any, int]:
+        """The root's clock attribute, where no nonce is needed for it; 0: it is not to be had."""
+        request = requests.get_attributes(ROOT, attributes=AttributeLists((_CLOCK,)))
+        need = needs_of(request)[0]
+        try:
+            grant = self._signer.kept(need) or (yield partial(self._signer.fetch, need))
+        except PermissionDenied:
+            return 0
+        if grant.method > SecurityMethod.CAPKEY:
+            return 0
+        token = b""
+        if grant.method is SecurityMethod.CAPKEY:
+            token = yield from self._signer.token()
+        sealed = seal(request, [grant], b"", token)
+        response = yield Aside(sealed.command)
+        reply = open_reply(request, sealed, response)
+        return reply.attributes[0].uint if reply.error is None and reply.attributes else 0
