@@ -31,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench install uninstall deb deb-test clean
+.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -103,6 +103,9 @@ soak: build $(plots) ## HOURS=2 of mixed load and kills: what of the target grow
 
 bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json
 	@$(bin)/python -m bench $(BENCH_ARGS)
+
+bench-tiers: build $(rivals) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
+	@$(bin)/python -m bench.tiers $(BENCH_ARGS)
 
 install: build  ## into $(DESTDIR)$(PREFIX)
 	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"

@@ -20,6 +20,7 @@ from bench import (
     saturation,
     scale,
     scripts,
+    tiers,
     wire,
 )
 from bench.stats import Row, format_table, write_report
@@ -35,6 +36,7 @@ GROUPS = (
     "rivals",
     "scale",
     "near-data",
+    "tiers",
     "manager",
     "instructions",
 )
@@ -113,6 +115,8 @@ def measure(plan: Plan, folder: Path) -> Iterator[Row]:
         yield from _on_reusing_target(plan)
     if plan.wants("near-data"):
         yield near_data.row(3 if plan.quick else 5)
+    if plan.wants("tiers"):
+        yield from tiers.rows(plan.quick)
     if plan.wants("manager"):
         folder.mkdir(parents=True, exist_ok=True)
         yield from nfs.rows(10 if plan.quick else 100, folder)

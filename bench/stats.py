@@ -72,6 +72,7 @@ class Row:
     method: str
     unit: str = "s"
     reason: str = ""
+    simulated: bool = False  # by a model of devices, not by devices
 
 
 def bootstrap(ratios: Sequence[float], rounds: int = 2000) -> tuple[float, float]:
@@ -178,10 +179,11 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_report(rows: Sequence[Row], path: Path) -> None:
-    """Write the JSON of design.md section 5."""
+def write_report(rows: Sequence[Row], path: Path, **more: Any) -> None:
+    """Write the JSON of design.md section 5, and what else belongs to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"schema": SCHEMA, "machine": machine(), "rows": [asdict(row) for row in rows]}
+    found = [asdict(row) for row in rows]
+    report = {"schema": SCHEMA, "machine": machine(), **more, "rows": found}
     path.write_text(json.dumps(report, indent=2) + "\n")
 
 

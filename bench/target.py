@@ -51,17 +51,21 @@ def bench_target(
     portal: str = "127.0.0.1:0",
     prefix: Sequence[str] = (),
     manager: bool = False,
+    data: Path | None = None,
+    disk: bool = True,
 ) -> Iterator[BenchTarget]:
     """Serve for the length of the block.
 
     Args: arguments: more options of `osd target serve`.  prefix: argv put before it, such as
         ip netns exec NAME.  manager: with a resource manager, which changes pools and workers.
+        data: folder of the store; None: a fresh one.  disk: with the plain disk beside the OSD.
     """
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         command = [*prefix, sys.executable, "-c", SERVE, "-o", "json"]
-        command += ["--data", str(folder / "store"), "--portal", portal]
+        store = data or folder / "store"
+        command += ["--data", str(store), "--portal", portal]
         command += ["--log-level", "warning", *arguments]
         command += [] if manager else ["--no-manager"]
         process = subprocess.Popen(command, cwd=SOURCE, stdout=subprocess.PIPE, text=True)
@@ -71,9 +75,8 @@ def bench_target(
             if not line:
                 raise SystemExit(f"bench: the target did not start (exit {process.wait()})")
             ready = json.loads(line)
-            image = folder / "disk"
-            owner = (folder / "store").stat().st_uid
-            _add_disk(ready["control"], image, owner)
+            if disk:
+                _add_disk(ready["control"], folder / "disk", store.stat().st_uid)
             disk_url = re.sub(r"/\d+$", f"/{DISK_LUN}", ready["url"])
             yield BenchTarget(ready["url"], disk_url, folder, process.pid)
         finally:
