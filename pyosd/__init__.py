@@ -17,6 +17,7 @@ from pyosd.commands import Commands
 from pyosd.errors import (
     CommandTimeout,
     Conflict,
+    IntegrityError,
     JobCancelled,
     JobError,
     JobExpired,
@@ -83,6 +84,7 @@ __all__ = [
     "ExecParams",
     "Executor",
     "Extent",
+    "IntegrityError",
     "Isolation",
     "Job",
     "JobArray",

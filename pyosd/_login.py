@@ -36,12 +36,20 @@ MAX_RECV_SEGMENT = 16_776_192
 
 @dataclass(frozen=True)
 class Chap:
-    """CHAP names and secrets; target_user and target_secret ask the target to prove itself too."""
+    """CHAP names and secrets; target_user and target_secret ask the target to prove itself too.
+
+    Raises: ValueError: the same secret for both: whoever is asked to prove itself could then have
+    the other do it (RFC 7143, 9.2.1).
+    """
 
     user: str
     secret: str = field(repr=False)
     target_user: str = ""
     target_secret: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if self.target_secret and self.target_secret == self.secret:
+            raise ValueError("CHAP wants another secret for the target than for this side")
 
 
 @dataclass(frozen=True)

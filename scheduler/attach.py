@@ -19,7 +19,7 @@ from scheduler import paths
 from scheduler.parts import TargetConfig, module_options, pools_file
 from scheduler.reload import Managed, tell_manager, tell_target
 from scheduler.schema import ConfigError
-from scheduler.service import ServiceFailed, as_user
+from scheduler.service import ServiceFailed, as_user, group_of
 from scheduler.supervise import (
     Refused,
     check_portal,
@@ -73,7 +73,8 @@ def administrator(uid: int | None) -> TgtAdm:
     if "TGT_IPC_SOCKET" in os.environ:
         environment["TGT_IPC_SOCKET"] = os.environ["TGT_IPC_SOCKET"]
     command = [*as_user(uid), str(paths.find_program("tgtadm", "tgt"))]
-    return TgtAdm(command, environment, TGTD_CONTROL)
+    user = None if uid is None else (uid, group_of(uid))
+    return TgtAdm(command, environment, TGTD_CONTROL, user)
 
 
 def is_loopback(host: str) -> bool:
@@ -154,9 +155,9 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     number = 1 + max(targets.values(), default=0)
     isolation = config.isolation if config.sandboxes else None
     options = module_options(config, isolation, places.sandboxd, places.pools, places.control)
-    if config.chap is not None:  # of an earlier time, perhaps with another secret
+    for user in config.chap_users:  # of an earlier time, perhaps with another secret
         with contextlib.suppress(TgtError):
-            await adm.run("delete", "account", "--user", config.chap.user)
+            await adm.run("delete", "account", "--user", user)
     try:
         await adm.create(
             config.name, str(config.data), options, config.initiators, config.chap, number

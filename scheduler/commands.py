@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from scheduler import doctor as layers
 from scheduler import logs, paths
+from scheduler.chap import Accounts, SecretError, checked, read_accounts, read_secret
 from scheduler.config import DEFAULT_FILE, TARGET_KEYS, Config, load
 from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
@@ -23,7 +24,6 @@ from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
-from scheduler.tgt import Chap
 
 __all__ = ["doctor", "serve"]
 
@@ -82,20 +82,22 @@ def default_data() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "iosd"
 
 
-def read_chap(user: str | None, secret_file: Path | None) -> Chap | None:
-    """Take the secret from a file or the environment, never from the command line."""
-    if user is None:
-        return None
-    if secret_file is not None:
-        secret = secret_file.read_text().strip()
-    else:
-        secret = os.environ.get("IOSD_CHAP_SECRET", "")
-    if not 12 <= len(secret) <= 256:
-        raise click.UsageError(
-            "--chap-user needs a secret of 12 to 256 characters, in --chap-secret-file or "
-            "IOSD_CHAP_SECRET"
-        )
-    return Chap(user, secret)
+def read_chap(user: str | None, secret_file: Path | None, file: Path | None) -> Accounts | None:
+    """Take secrets from files or the environment, never from the command line."""
+    if user is not None and file is not None:
+        raise click.UsageError("--chap-file names the users; --chap-user is for one without it")
+    try:
+        if file is not None:
+            return read_accounts(file)
+        if user is None:
+            return None
+        if secret_file is not None:
+            secret = read_secret(secret_file).strip()
+        else:
+            secret = os.environ.get("IOSD_CHAP_SECRET", "")
+        return Accounts((checked(user, secret, "--chap-secret-file or IOSD_CHAP_SECRET"),))
+    except SecretError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def take_defaults(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -165,6 +167,7 @@ def target_config(
     name: str,
     chap_user: str | None,
     chap_secret_file: Path | None,
+    chap_file: Path | None,
     uid: int | None,
     workers: int | None,
     slots: int | None,
@@ -202,7 +205,7 @@ def target_config(
         ssd=ssd and ssd.resolve(),
         unsafe_portal=unsafe_portal,
         allow=allow,
-        chap=read_chap(chap_user, chap_secret_file),
+        chap=read_chap(chap_user, chap_secret_file, chap_file),
         uid=(default_uid() if uid is None else uid) if root else None,
         isolation=isolation,
         pools=settings.pools,
@@ -232,6 +235,11 @@ def target_config(
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="iSCSI name of the target.")
 @click.option("--chap-user", help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.")
 @click.option("--chap-secret-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--chap-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CHAP accounts, also the target's own; TOML, its owner's alone.",
+)
 @click.option(
     "--uid",
     type=click.IntRange(0),

@@ -61,6 +61,7 @@ TARGET_KEYS = (
     Key("name", text, None, "iSCSI name of the target"),
     Key("chap_user", text, None, "ask initiators for CHAP"),
     Key("chap_secret_file", text, None, "file of the secret"),
+    Key("chap_file", text, None, "file of CHAP accounts, the target's own too"),
     Key("uid", count(0, 2**31 - 1), None, "user of tgtd"),
     Key("workers", count(1, 64), None, "threads that run commands"),
     Key("isolation", choice(*LEVELS), None, "of scripts"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import paths
+from scheduler.chap import Accounts
 from scheduler.pools import Pool
 from scheduler.schema import Setting
-from scheduler.tgt import Chap
 
 __all__ = [
     "DEFAULT_NAME",
@@ -48,7 +48,7 @@ class TargetConfig:
     ssd: Path | None = None
     unsafe_portal: bool = False
     allow: tuple[str, ...] = ()
-    chap: Chap | None = None
+    chap: Accounts | None = None
     uid: int | None = None
     isolation: str = "full"
     pools: tuple[Pool, ...] = ()
@@ -56,6 +56,14 @@ class TargetConfig:
     sandboxes: bool = True
     options: tuple[str, ...] = ()
     manager: Mapping[str, Setting] | None = None
+
+    @property
+    def chap_users(self) -> tuple[str, ...]:
+        """Names of all CHAP accounts."""
+        if self.chap is None:
+            return ()
+        outgoing = [self.chap.outgoing] if self.chap.outgoing else []
+        return tuple(each.user for each in (*self.chap.incoming, *outgoing))
 
     @property
     def initiators(self) -> tuple[str, ...]:

@@ -192,7 +192,8 @@ class Supervisor:
         tgtadm = paths.find_program("tgtadm", "tgt")
         environment = plain_environment() | {"TGT_IPC_SOCKET": str(self.ipc / "s")}
         user = as_user(self.config.uid)
-        adm = TgtAdm([*user, str(tgtadm)], environment)
+        ids = None if self.config.uid is None else (self.config.uid, group_of(self.config.uid))
+        adm = TgtAdm([*user, str(tgtadm)], environment, user=ids)
         files = min(OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         limits = ["prlimit", "--core=0", f"--nofile={files}:{files}"]
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-__all__ = ["CONTROL", "LUN", "NEGOTIATION", "Chap", "TgtAdm", "TgtError"]
+from scheduler.chap import Accounts, Chap, add_account
+
+__all__ = ["CONTROL", "LUN", "NEGOTIATION", "TgtAdm", "TgtError"]
 
 CONTROL = 1  # tgtd's control number; its socket is private, so any does
 LUN = 1
+IPC_SOCKET = "/var/run/tgtd/socket"
 TARGET_ID = 1
 LARGEST_SEGMENT = (
     16776192  # the largest multiple of 512 that fits the 24-bit length of a data segment
@@ -35,14 +37,6 @@ class TgtError(Exception):
     """tgtadm refused; the text is its own."""
 
 
-@dataclass(frozen=True)
-class Chap:
-    """A name and secret that initiators must prove to know."""
-
-    user: str
-    secret: str
-
-
 class TgtAdm:
     """One tgtd's control channel.
 
@@ -50,13 +44,20 @@ class TgtAdm:
         command: argv of tgtadm, with what makes it run as tgtd's own uid and gid, which it demands.
         environment: holds TGT_IPC_SOCKET of that tgtd.
         control: its control number.
+        user: tgtd's uid and gid; None: ours.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], control: int = CONTROL
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        control: int = CONTROL,
+        user: tuple[int, int] | None = None,
     ) -> None:
         self.command = [*command, "-C", str(control), "--lld", "iscsi"]
         self.environment = dict(environment)
+        self.socket = f"{self.environment.get('TGT_IPC_SOCKET', IPC_SOCKET)}.{control}"
+        self.user = user
 
     async def run(self, operation: str, mode: str, *arguments: str) -> str:
         """Run one operation and return what it printed.
@@ -113,7 +114,7 @@ class TgtAdm:
         path: str,
         options: str,
         initiators: Sequence[str],
-        chap: Chap | None,
+        accounts: Accounts | None,
         number: int = TARGET_ID,
     ) -> None:
         """Make the target and its logical unit; initiators may log in once this returns."""
@@ -121,15 +122,29 @@ class TgtAdm:
         await self.run("new", "target", *tid, "-T", name)
         for key, value in NEGOTIATION.items():
             await self.run("update", "target", *tid, "-n", key, "-v", value)
-        if chap is not None:
-            account = ("--user", chap.user)
-            await self.run("new", "account", *account, "--password", chap.secret)
-            await self.run("bind", "account", *tid, *account)
+        if accounts is not None:
+            for account in accounts.incoming:
+                await self.add_account(account)
+                await self.run("bind", "account", *tid, "--user", account.user)
+            if accounts.outgoing is not None:
+                await self.add_account(accounts.outgoing)
+                await self.run(
+                    "bind", "account", *tid, "--user", accounts.outgoing.user, "--outgoing"
+                )
         unit = ("--lun", str(LUN), "--device-type", "osd", "--bstype", "iosd")
         await self.run("new", "logicalunit", *tid, *unit, "-b", path, "--bsopts", options)
         # Addresses only: tgtd ORs addresses and initiator names, and a client chooses its own name.
         for address in initiators:
             await self.run("bind", "target", *tid, "-I", address)
+
+    async def add_account(self, account: Chap) -> None:
+        """Make a CHAP account; its secret shows nowhere.  Raises: TgtError."""
+        try:
+            error = add_account(self.socket, account, self.user)
+        except OSError as failure:
+            raise TgtError(f"account '{account.user}': {failure}") from None
+        if error:
+            raise TgtError(f"account '{account.user}': tgtd's error {error}")
 
     async def remove(self, number: int) -> None:
         """Close a target's sessions and store, if it is there.

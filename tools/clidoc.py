@@ -36,7 +36,13 @@ target = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
 partition = 0x10000            # where a lone number names a job
 chap-user = "me"               # the secret: IOSD_CHAP_SECRET, or a file
 chap-secret-file = "~/.config/iosd/secret"
+chap-target-user = "disk"      # the target proves itself too: IOSD_CHAP_TARGET_SECRET, or a file
+chap-target-secret-file = "~/.config/iosd/target-secret"
+credentials = "~/.config/iosd/credentials"
 ```
+
+Files of secrets must be their owner's alone (`chmod 600`). A URL with a secret in it is not taken from the
+command line, where everybody may read it.
 """
 
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from pyosd._identity import Identity
 
 __all__ = ["ConfigError", "Profile", "config_path", "load_profile"]
 
 DEFAULT_PROFILE = "default"
-KEYS = {"target": str, "partition": int, "chap-user": str, "chap-secret-file": str}
+NOBODY = Identity()
+KEYS = {"target": str, "partition": int} | {
+    each.name.replace("_", "-"): str for each in fields(Identity)
+}
 
 
 class ConfigError(Exception):
@@ -29,19 +34,7 @@ class Profile:
 
     target: str | None = None
     partition: int | None = None
-    chap_user: str | None = None
-    chap_secret_file: str | None = None
-
-    def secret(self) -> str | None:
-        """The CHAP secret: IOSD_CHAP_SECRET, else the profile's file."""
-        if "IOSD_CHAP_SECRET" in os.environ:
-            return os.environ["IOSD_CHAP_SECRET"]
-        if self.chap_secret_file is None:
-            return None
-        try:
-            return Path(self.chap_secret_file).expanduser().read_text().strip()
-        except OSError as error:
-            raise ConfigError(f"cannot read {self.chap_secret_file}: {error.strerror}") from None
+    identity: Identity = NOBODY
 
 
 def config_path() -> Path:
@@ -89,4 +82,7 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
         _known(key, KEYS, "key", path)
         if not isinstance(value, KEYS[key]):
             raise ConfigError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
-    return Profile(**{key.replace("-", "_"): value for key, value in table.items()})
+    said = {key.replace("-", "_"): value for key, value in table.items()}
+    names = {each.name for each in fields(Identity)}
+    identity = Identity(**{key: value for key, value in said.items() if key in names})
+    return Profile(said.get("target"), said.get("partition"), identity)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import pyosd
+from pyosd._identity import for_child
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
 from pyosd.cli.follow import await_end, interrupted
@@ -227,7 +228,8 @@ def run_one(settings: Settings, given: dict[str, Any], code: bytes, index: int |
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in unheeded)
         settings.say(f"{flags}: limits do not hold with --local")
     paths = [PYOSD_PARENT, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {
+    environment, descriptors = for_child(settings.identity())
+    environment |= {
         "PYTHONPATH": os.pathsep.join(paths),
         "IOSD_TARGET": settings.url(),
         "IOSD_ZONE": str(given["zone"]),
@@ -241,7 +243,9 @@ def run_one(settings: Settings, given: dict[str, Any], code: bytes, index: int |
         script.write(code)
         script.flush()
         command = [sys.executable, "-P", "-m", "pyosd.osd", script.name, *given["args"]]
-        done = subprocess.run(command, env=environment)
+        done = subprocess.run(command, env=environment, pass_fds=descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
     if given["style"] == "script" or done.returncode == 0:
         return done.returncode if done.returncode >= 0 else 128 - done.returncode
     return Exit.JOB_FAILED

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyosd import errors
+from pyosd._identity import Identity, from_environment
 from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, load_profile
 from pyosd.cli.output import FORMATS, Column, Record, colour_wanted, print_json, print_records
@@ -64,6 +65,7 @@ class Settings:
     """The common flags of one invocation."""
 
     target: str | None = None
+    credentials: str | None = None
     profile_name: str | None = None
     colour: str = "auto"
     quiet: bool = False
@@ -91,6 +93,11 @@ class Settings:
         Raises:
             ConfigError: nobody said which.
         """
+        if self.target and "@" in self.target.partition("://")[2].partition("/")[0]:
+            raise ConfigError(
+                "a secret on the command line is everybody's to read: say it in IOSD_CHAP_SECRET, "
+                "or in a file that a profile's 'chap-secret-file' names"
+            )
         url = self.target or os.environ.get("IOSD_TARGET") or self.profile.target
         if not url:
             raise ConfigError(
@@ -105,11 +112,21 @@ class Settings:
         Raises:
             ConfigError: nobody said which, or the secret cannot be read.
         """
-        from pyosd import Chap, connect
+        from pyosd import connect
 
-        user = os.environ.get("IOSD_CHAP_USER") or self.profile.chap_user
-        chap = Chap(user, self.profile.secret() or "") if user else None
-        return connect(self.url(), chap=chap)
+        identity = self.identity()
+        try:
+            chap, source = identity.chap(), identity.source()
+        except OSError as error:
+            raise ConfigError(f"cannot read {error.filename}: {error.strerror}") from None
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        return connect(self.url(), chap=chap, credentials=source)
+
+    def identity(self) -> Identity:
+        """Who we are to the target: flag, environment, profile."""
+        said = Identity(credentials=self.credentials)
+        return said.over(from_environment()).over(self.profile.identity)
 
     def say(self, text: str) -> None:
         """Talk to the person, on stderr."""
@@ -171,6 +188,11 @@ def common_options() -> list[click.Parameter]:
             ["--target"], metavar="URL", help="iscsi://HOST[:PORT]/NAME/LUN  [IOSD_TARGET]"
         ),
         click.Option(
+            ["--credentials"],
+            metavar="FILE",
+            help="What the target wants for commands.  [IOSD_CREDENTIALS]",
+        ),
+        click.Option(
             ["--profile"], metavar="NAME", help="Table of the config file.  [IOSD_PROFILE]"
         ),
         click.Option(
@@ -202,7 +224,15 @@ class Verb(click.Command):
         """Make the Settings, run, and turn an exception into words and a code."""
         taken = {
             name: ctx.params.pop(name)
-            for name in ("target", "quiet", "verbose", "no_input", "output", "header")
+            for name in (
+                "target",
+                "credentials",
+                "quiet",
+                "verbose",
+                "no_input",
+                "output",
+                "header",
+            )
             if name in ctx.params
         }
         ctx.obj = settings = Settings(

@@ -7,7 +7,8 @@ default root); IOSD_ARGS, arguments as JSON (default: the words after the script
 IOSD_ARRAY_INDEX, what osd.array_index is; IOSD_RESULT, a file for what osd.result() leaves, and
 IOSD_RESULT_KIND, one for whether that is "json" or "bytes", not made where there is none;
 IOSD_FETCHED, a folder of objects that were fetched (see _fetched); IOSD_PROGRESS, set: osd.progress()
-prints on standard error; IOSD_TRAFFIC, a file for the number of bytes the session moved.  Rights are
+prints on standard error; IOSD_TRAFFIC, a file for the number of bytes the session moved;
+IOSD_CHAP_USER and the like, who we are (pyosd/_identity.py).  Rights are
 those of the session, and end at the zone as a
 job's do (see _zone).
 """
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors
+from pyosd._identity import SECRETS, from_environment
 from pyosd.attributes import CURRENT_TYPE, LOGICAL_LENGTH
 from pyosd.membership import join, leave
 from pyosd.target import connect as connect_target
@@ -415,7 +417,11 @@ def connect() -> SessionTransport:
     url = os.environ.get("IOSD_TARGET")
     if not url:
         raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
-    target = connect_target(url)
+    identity = from_environment()
+    chap, source = identity.chap(), identity.source()
+    for name in SECRETS:  # not for the script's children
+        os.environ.pop(name, None)
+    target = connect_target(url, chap=chap, credentials=source)
     atexit.register(target.close)
     traffic = os.environ.get("IOSD_TRAFFIC")
     if traffic:

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from pyosd import Chap
+from pyosd._identity import SECRETS, Identity, for_child, from_environment
+from pyosd.cli import main
+from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, config_path, load_profile
 
 
@@ -30,7 +36,7 @@ def test_default_and_named_profile(config: Path) -> None:
         '[profile.lab]\nchap-user = "me"\n'
     )
     assert load_profile(None) == Profile(target="iscsi://a/b/1", partition=0x10000)
-    assert load_profile("lab") == Profile(chap_user="me")
+    assert load_profile("lab") == Profile(identity=Identity(chap_user="me"))
 
 
 @pytest.mark.parametrize(
@@ -58,11 +64,39 @@ def test_unknown_profile_names_the_nearest(config: Path) -> None:
 def test_secret(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.write_text("twelve letters\n")
-    profile = Profile(chap_secret_file=str(secret))
-    assert profile.secret() == "twelve letters"
+    me = Identity(chap_user="me", chap_secret_file=str(secret))
+    secret.chmod(0o644)
+    with pytest.raises(ValueError, match="chmod 600"):
+        me.secret()
+    secret.chmod(0o600)
+    assert me.chap() == Chap("me", "twelve letters")
     secret.unlink()
-    with pytest.raises(ConfigError, match="secret"):
-        profile.secret()
+    with pytest.raises(FileNotFoundError, match="secret"):
+        me.secret()
     monkeypatch.setenv("IOSD_CHAP_SECRET", "from the environment")
-    assert profile.secret() == "from the environment"
-    assert Profile().secret() == "from the environment"
+    assert me.secret() == Identity().secret() == "from the environment"
+    assert Identity().chap() is None
+
+
+def test_who_we_are_to_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of files, and no secret."""
+    monkeypatch.setenv(SECRETS[0], "twelve letters")
+    me = Identity(chap_user="me", credentials="/some/file")
+    environment, descriptors = for_child(me)
+    assert "twelve letters" not in environment.values() and len(descriptors) == 1
+    monkeypatch.delenv(SECRETS[0])
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    child = from_environment()
+    assert child.chap() == Chap("me", "twelve letters") and child.credentials == "/some/file"
+    os.close(descriptors[0])
+
+
+def test_no_secret_on_the_command_line() -> None:
+    done = CliRunner().invoke(main, ["part", "ls", "--target", "iscsi://me%secret@127.0.0.1/x/1"])
+    assert done.exit_code == Exit.CONFIG and "IOSD_CHAP_SECRET" in done.stderr
+
+
+def test_one_secret_for_both_directions_is_refused() -> None:
+    with pytest.raises(ValueError, match="another secret"):
+        Chap("me", "twelve letters", "disk", "twelve letters")
