@@ -39,6 +39,8 @@ class BuildCMake(build_ext):
             raise SystemExit(f"missing build tools, run 'make packages': {' '.join(missing)}")
         for ext in self.extensions:
             self.build_extension(ext)
+        if self.inplace:  # what runs in this tree has its verbs, whatever is installed
+            self.run_command("egg_info")
 
     def build_extension(self, ext: Extension) -> None:
         assert isinstance(ext, CMakeTree)
@@ -156,6 +158,7 @@ setup(
             "target.check=scheduler.store_tools.commands:check",
             "target.repair=scheduler.store_tools.commands:repair",
             "target.dump=scheduler.store_tools.commands:dump",
+            "target.calibrate=scheduler.store_tools.calibrate:calibrate",
             "doctor=scheduler.commands:doctor",
         ],
     },
