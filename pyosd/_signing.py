@@ -14,23 +14,34 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from pyosd import requests
 from pyosd._sealed import Grant, open_reply, seal
-from pyosd.attributes import Information, Page
-from pyosd.cdb import AttributeLists, Request, only_reads
-from pyosd.credentials import Credential, CredentialSource, Need, SecurityMethod, milliseconds
+from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Information, Page
+from pyosd.cdb import AttributeLists, Request, ServiceAction, only_reads
+from pyosd.credentials import (
+    Credential,
+    CredentialSource,
+    Need,
+    Permission,
+    SecurityMethod,
+    milliseconds,
+)
 from pyosd.errors import IntegrityError, OSDError, PermissionDenied
-from pyosd.permissions import needs_of, other_type
+from pyosd.permissions import is_of_job, needs_of, other_type
 from pyosd.reply import Reply
 from pyosd.transport import Command, Response
-from pyosd.types import ROOT, AttributeId, ObjectRef, ObjectType
+from pyosd.types import ROOT, AttributeId, ObjectRef, ObjectType, ref
 
 GRANTS_KEPT = 1024
+JOBS_KEPT = 4096
+MEMBERS_MOST = 10_000
+"""Members of an array of jobs."""
 MARGIN_S = 5.0
 """A credential that expires within so many seconds is not used any more."""
 RESYNC_WITHIN_S = 5.0
@@ -48,6 +59,11 @@ _UNPROVEN = (
 _ACTED = (
     "the command's nonce is in use although it was said to be refused: whether it acted is unknown"
 )
+
+
+def _distance(job: ObjectRef, obj: ObjectRef) -> int:
+    """How many ids an object comes behind a job's surrogate; -1: elsewhere."""
+    return obj.object_id - job.object_id if job.partition_id == obj.partition_id else -1
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,7 @@ class Signer:
         self._lock = threading.Lock()
         self._grants: OrderedDict[Need, Grant] = OrderedDict()
         self._types: dict[ObjectRef, ObjectType] = {}
+        self._jobs: OrderedDict[ObjectRef, Need] = OrderedDict()
         self._token = b""
         self._ahead_ms = 0  # the target's clock less ours
 
@@ -119,6 +136,38 @@ class Signer:
         self.keep(need, grant)
         return grant
 
+    def fetch_first(self, needs: Sequence[Need]) -> tuple[Need, Grant]:
+        """Ask the source for one after the other, until it gives one.  May take its time."""
+        for need in needs[:-1]:
+            with suppress(PermissionDenied):
+                return need, self.kept(need) or self.fetch(need)
+        return needs[-1], self.kept(needs[-1]) or self.fetch(needs[-1])
+
+    def learn_job(self, job: ObjectRef, need: Need) -> None:
+        """Remember with which leave a job was started: it is for its surrogate, too."""
+        with self._lock:
+            self._jobs[job] = need
+            if len(self._jobs) > JOBS_KEPT:
+                self._jobs.popitem(last=False)
+
+    def stand_ins(self, request: Request, need: Need) -> list[Need]:
+        """What else may be leave for a request, if nobody has what it needs: a surrogate is looked at
+        by who has started its job, or the array whose members' ids follow its own.
+        """
+        if need.object_type is not ObjectType.USER_OBJECT or not need.obj.object_id:
+            return []
+        with self._lock:
+            before = [each for each in self._jobs if 0 <= _distance(each, need.obj) <= MEMBERS_MOST]
+            found = [self._jobs[max(before)]] if before else []
+        if is_of_job(request):
+            whole = ref(need.obj.partition_id)
+            found.append(Need(whole, ObjectType.PARTITION, Permission.FUN_EXE))
+        return found
+
+    def job_need(self, job: ObjectRef) -> Need | None:
+        """With which leave a job was started, if it was started, or found, here."""
+        return self._jobs.get(job)
+
     def typed(self, need: Need) -> Need:
         """With the type that the object turned out to have, where its request does not tell."""
         kind = self._types.get(need.obj)
@@ -161,7 +210,8 @@ class _Attempts:
         self._own = credential
         needs = needs_of(request)
         self._ambiguous = other_type(request, needs[0]) is not None
-        self._needs = [signer.typed(needs[0]) if self._ambiguous else needs[0], *needs[1:]]
+        first = signer.typed(needs[0]) if self._ambiguous else needs[0]
+        self._needs = [signer.job_need(first.obj) or first, *needs[1:]]
         self._nonce = b""
         self._sent = 0.0
         self._kept_nonce = False
@@ -182,7 +232,19 @@ class _Attempts:
             reply = open_reply(self._request, sealed, response)
             again = reply.error and (yield from self._mended(reply.error, grants))
             if not again:
+                self._learn(reply)
                 return reply
+
+    def _learn(self, reply: Reply) -> None:
+        """Of whom a surrogate is."""
+        need, request = self._needs[0], self._request
+        if request.service_action == ServiceAction.EXEC:
+            where = reply.retrieved.find(CURRENT_PARTITION_ID)
+            job = reply.retrieved.find(CURRENT_OBJECT_ID)
+            if where and job and job.uint:
+                self._signer.learn_job(ref(where.uint, job.uint), need)
+        elif need.permissions & Permission.FUN_EXE and reply.error is None:
+            self._signer.learn_job(ref(request.partition_id, request.object_id), need)
 
     def _grants(self) -> Generator[Step, Any, list[Grant]]:
         found = []
@@ -190,9 +252,17 @@ class _Attempts:
             if at == 0 and self._own:
                 grant = Grant(self._own)
             else:
-                grant = self._signer.kept(need) or (yield partial(self._signer.fetch, need))
+                kept = self._signer.kept(need)
+                grant = kept or (yield from self._fetched(at))
             found.append(grant)
         return found
+
+    def _fetched(self, at: int) -> Generator[Step, Any, Grant]:
+        others = self._signer.stand_ins(self._request, self._needs[at]) if at == 0 else []
+        given = yield partial(self._signer.fetch_first, [self._needs[at], *others])
+        grant: Grant
+        self._needs[at], grant = given
+        return grant
 
     def _once(self, what: str) -> bool:
         """Whether that was not tried before."""

@@ -69,6 +69,19 @@ class Permission(IntFlag):
     FUN_EXE = 0x0002
 
 
+READ_ONLY = Permission.READ | Permission.GET_ATTR | Permission.QUERY | Permission.M_OBJECT
+JOB_RIGHTS = (
+    READ_ONLY
+    | Permission.WRITE
+    | Permission.SET_ATTR
+    | Permission.CREATE
+    | Permission.REMOVE
+    | Permission.OBJ_MGMT
+    | Permission.APPEND
+)
+"""What a job is given in its zone beside leave to run, unless it asks for less."""
+
+
 class KeyLevel(IntEnum):
     """Keys that SET KEY sets (CDB byte 11)."""
 

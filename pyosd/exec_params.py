@@ -16,6 +16,7 @@ from enum import IntEnum, IntFlag
 from typing import TypeAlias
 
 from pyosd.cdb import Descriptor
+from pyosd.credentials import JOB_RIGHTS, Permission
 from pyosd.types import ObjectRef
 
 DESCRIPTOR_TYPE = 0xF081
@@ -172,7 +173,8 @@ class ExecParams:
     kept
     after the end.  array: first index, last index, most running at once (0: all).  predecessor: the
     job this one is run for again.  surrogate: partition and requested id of the job's object; object
-    id 0: any.
+    id 0: any.  rights: what its capability shall permit in the zone (not sent: where credentials are
+    in use, it is asked for).
     """
 
     engine: str = ""
@@ -194,6 +196,7 @@ class ExecParams:
     expiry: Duration | None = None
     predecessor: ObjectRef | None = None
     grace: Duration | None = None
+    rights: Permission = JOB_RIGHTS
 
     def _entries(self) -> list[tuple[Tag, bytes]]:
         """The parameters that were said, in tag order."""

@@ -35,6 +35,7 @@ from pyosd._source import (
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.commands import Commands
+from pyosd.credentials import JOB_RIGHTS, Permission
 from pyosd.exec_params import (
     After,
     ArgsEncoding,
@@ -504,6 +505,8 @@ class Submission(TypedDict, total=False):
         polling for short jobs.
     compress: send the code packed (zlib; the sandbox unpacks it): True, False, None: where it pays.
     predecessor: the job this one is run for again, one of the submitter's own.
+    rights: what it may do in its zone, where credentials are in use; as much as a script may want, if
+        not said.  It acts with no leave but that, and no longer than that lasts.
     array, at_once: for pyosd.job_array.submit().
     bytecode: the code is a .pyc file's content (a path that ends in .pyc says so by itself); the
         target must allow it, and be of the same release of Python.
@@ -527,6 +530,7 @@ class Submission(TypedDict, total=False):
     compress: bool | None
     bytecode: bool
     predecessor: ObjectRef | None
+    rights: Permission
     retries: int | None
     retry_oom: bool
     retry_exit: int
@@ -583,6 +587,7 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         retries=how.get("retries"),
         array=_array(how.get("array"), how.get("at_once", 0)),
         predecessor=how.get("predecessor"),
+        rights=how.get("rights", JOB_RIGHTS),
         after=tuple(to_wait_for(each) for each in how.get("after", ())),
         pool=how.get("pool", ""),
         expiry=how.get("expire"),

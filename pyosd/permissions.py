@@ -15,7 +15,7 @@ from pyosd.cdb import AttributeLists, AttributePage, Request, ServiceAction, Set
 from pyosd.credentials import Need, Permission
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ObjectType, ref
 
-__all__ = ["COMMANDS", "Command", "needs_of", "other_type"]
+__all__ = ["COMMANDS", "Command", "is_of_job", "needs_of", "other_type"]
 
 _SECURITY_PAGES = {
     Page.USER_SECURITY,
@@ -103,6 +103,12 @@ def needs_of(request: Request) -> tuple[Need, ...]:
     permissions = row.permissions | _of_attributes(request) | _of_options(request)
     first = Need(obj, kind, permissions | request.permissions)
     return (first, *_others(request), *request.grants)
+
+
+def is_of_job(request: Request) -> bool:
+    """Whether it is about attributes that only the surrogates of jobs have."""
+    named = [*_gets(request), *_sets(request)]
+    return any(Page.JOB_STATUS <= each.page <= Page.JOB_CONTROL for each in named)
 
 
 def other_type(request: Request, need: Need) -> Need | None:

@@ -44,6 +44,7 @@ from pyosd._special_requests import (
     set_master_key_seed,
 )
 from pyosd.cdb import Descriptor, Request, ServiceAction
+from pyosd.credentials import JOB_RIGHTS
 from pyosd.exec_params import ExecParams
 from pyosd.osd._query import Criterion
 from pyosd.types import Buffer, MutableBuffer, ObjectRef
@@ -367,5 +368,6 @@ def execute(
         descriptors=(descriptor,) if descriptor else (),
         data=code,
         data_in_length=result_allocation_length,
+        permissions=params.rights if params else JOB_RIGHTS,
         **extra,
     )

@@ -26,6 +26,7 @@ from pyosd.cli.output import harmless, print_json
 from pyosd.cli.params import ADDRESS, AFTER, ARRAY, DURATION, RETRY_ON, SIZE, TAG
 from pyosd.cli.script import embedded_options, read_script
 from pyosd.cli.verb import Settings, Verb
+from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
 from pyosd.exec_params import Limits
 from pyosd.job_array import JobArray
 from pyosd.jobs import Job
@@ -36,6 +37,7 @@ __all__ = ["exec_command"]
 WAIT = "--wait"
 PYOSD_PARENT = str(Path(pyosd.__file__).resolve().parents[1])
 LIMITS = ("limit_wall", "limit_cpu", "limit_mem", "limit_procs", "limit_output", "limit_io")
+RIGHTS = {"all": JOB_RIGHTS, "read": READ_ONLY, "none": Permission(0)}
 FOR_EVER = "inf"  # seconds; float() reads it
 
 
@@ -95,6 +97,12 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.option("--expire", type=DURATION, help="How long the record is kept.")
 @click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
 @click.option("--pool", default="", help="Which pool of sandboxes.")
+@click.option(
+    "--rights",
+    type=click.Choice([*RIGHTS]),
+    default="all",
+    help="What it may do in its zone, where credentials are in use.  [all]",
+)
 @click.option("--limit-wall", type=DURATION, help="Time.")
 @click.option("--limit-cpu", type=DURATION, help="Processor time.")
 @click.option("--limit-mem", type=SIZE, help="Memory.")
@@ -180,6 +188,7 @@ def request_of(given: dict[str, Any]) -> dict[str, Any]:
         "expire": given["expire"],
         "grace": given["grace"],
         "pool": given["pool"],
+        "rights": RIGHTS[given["rights"]],
         "compress": given["compress"],
         "bytecode": script.endswith(BYTECODE_SUFFIX),
         "surrogate": None if partition is None else ref(partition.partition_id),
@@ -201,6 +210,7 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         **request,
         "compress": "zlib" if packing else None,
         "zone": str(request["zone"]),
+        "rights": request["rights"].name or "",
         "surrogate": request["surrogate"] and str(request["surrogate"]),
         "after": [f"{each.job}:{'ok' if each.completed else 'any'}" for each in request["after"]],
         "limits": limits,

@@ -11,10 +11,12 @@ from dataclasses import replace
 import pytest
 
 from pyosd import requests as rq
+from pyosd._signing import Signer
 from pyosd.attributes import Page
 from pyosd.cdb import AttributePage, SetOne, decode_offset
 from pyosd.commands import Commands
 from pyosd.credentials import (
+    JOB_RIGHTS,
     Credential,
     KeySource,
     Need,
@@ -23,6 +25,8 @@ from pyosd.credentials import (
     StaticSource,
 )
 from pyosd.errors import IntegrityError, OSDError, PermissionDenied
+from pyosd.exec_params import ExecParams
+from pyosd.permissions import needs_of
 from pyosd.transport import Command, Response
 from pyosd.types import AttributeValue, ObjectRef, ObjectType, ref
 from tests.security.scripted import (
@@ -389,3 +393,55 @@ def test_nothing_secret_in_what_is_raised_or_shown() -> None:
     key = key_of(scripted.sent[0])
     for text in (repr(caught.value), str(caught.value.__dict__), repr(osd.signer), repr(source)):
         assert key.hex() not in text and repr(key)[2:-1] not in text and KEY.hex() not in text
+
+
+# ---- jobs -----------------------------------------------------------------------------------------
+
+JOB = ref(PID, 0x20000)
+STARTED = rq.execute(ref(PID), b"pass", attributes=AttributePage(Page.CURRENT_COMMAND, 76))
+
+
+class Narrow(Counted):
+    """Has leave for the partition as a zone only."""
+
+    def credential(self, obj: ObjectRef, kind: ObjectType, permissions: Permission) -> Credential:
+        made = super().credential(obj, kind, permissions)
+        if (obj, kind) != (ref(PID), ObjectType.PARTITION):
+            raise PermissionDenied(0, 0, 0, "no leave", sam_status=0)
+        return made
+
+
+def test_a_job_is_started_with_what_it_may_do() -> None:
+    osd, scripted, source = target(CMDRSP, Good())
+    osd.reply(STARTED)
+    need = Need(ref(PID), ObjectType.PARTITION, Permission.FUN_EXE | JOB_RIGHTS)
+    assert source.asked == [need]
+    less = ExecParams(rights=Permission.READ)
+    request = rq.execute(ref(PID), b"pass", less, attributes=STARTED.attributes)
+    assert needs_of(request)[0].permissions == Permission.FUN_EXE | Permission.READ
+    assert be(scripted.sent[0].cdb, 129, 2) == need.permissions
+
+
+def test_a_surrogate_is_looked_at_with_the_leave_its_job_was_started_with() -> None:
+    signer = Signer(Narrow(CMDRSP))
+    started = needs_of(STARTED)[0]
+    signer.learn_job(JOB, started)
+    scripted = Scripted(capability_key, [Good(b"abc")] * 2)
+    osd = Commands(scripted)
+    osd.signer = signer
+    osd.read(JOB, 0, 3)
+    osd.read(ref(PID, JOB.object_id + 7), 0, 3)  # of an array's member
+    assert len({each.cdb[80:184] for each in scripted.sent}) == 1
+    assert be(scripted.sent[0].cdb, 152, 16) == PID << 64
+    with pytest.raises(PermissionDenied):
+        osd.read(ref(PID, JOB.object_id - 1), 0, 3)
+
+
+def test_a_job_known_by_its_id_only() -> None:
+    scripted = Scripted(capability_key, [Good()] * 2)
+    osd = Commands(scripted, Narrow(CMDRSP))
+    control = AttributeValue(Page.JOB_CONTROL, 1, b"\1")
+    osd.reply(rq.set_attributes(JOB, attributes=SetOne(control)))
+    osd.read(JOB, 0, 0)  # known by now
+    for each in scripted.sent:
+        assert be(each.cdb, 129, 2) == Permission.FUN_EXE and each.cdb[128] == ObjectType.PARTITION
