@@ -79,6 +79,7 @@ PACKAGES = [
         ("pyosd", "pyosd"),
         ("pyosd.cli", "pyosd/cli"),
         ("pyosd.osd", "pyosd/osd"),
+        ("pyosd.secmgr", "pyosd/secmgr"),
         ("osd", "pyosd/_alias"),
         ("scheduler", "scheduler"),
         ("scheduler.admin", "scheduler/admin"),
@@ -113,6 +114,8 @@ setup(
         "pyzmq>=24",  # the resource manager and its administrators; Debian 12 has 24
         # The manager's metrics, health and console; Debian 12 has 0.16 and 3.8.
         *("prometheus-client>=0.16", "aiohttp>=3.8"),
+        # Of the security manager: sealed keys and certificates; Debian 12 has 38.
+        "cryptography>=38",
         # Berkeley DB 5.3 for the offline tools: libdb5.3-dev; the second where the first, which is
         # no longer developed, does not build.
         "bsddb3==6.2.9; python_version < '3.12'",
@@ -126,6 +129,8 @@ setup(
         ],
         # Only to measure against; `make bench` installs it, nothing else needs it.
         "bench": ["dask[distributed]>=2024.5", "matplotlib>=3.8"],
+        # A security manager whose database is a PostgreSQL server's.
+        "postgresql": ["psycopg[binary]>=3.1"],
         # To draw what `make soak` measured, which installs it.
         "soak": ["matplotlib>=3.8"],
     },

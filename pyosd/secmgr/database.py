@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The database: SQLite in a file, or PostgreSQL by URL, behind one small interface.
+
+Statements are written with ? for values, in the SQL that both understand; ids of 64 bits are text of 16
+hexadecimal digits, because neither has such numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyosd.secmgr.errors import SecmgrError
+
+Row = tuple[Any, ...]
+CLAIM = 0x696F7364  # PostgreSQL's advisory lock of who serves
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value {bytes} NOT NULL);
+CREATE TABLE IF NOT EXISTS users (name TEXT PRIMARY KEY, disabled INTEGER NOT NULL DEFAULT 0,
+    made_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, made_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS members (group_name TEXT NOT NULL REFERENCES groups(name) ON DELETE CASCADE,
+    user_name TEXT NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+    PRIMARY KEY (group_name, user_name));
+CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, hash {bytes} NOT NULL UNIQUE,
+    user_name TEXT NOT NULL REFERENCES users(name) ON DELETE CASCADE, label TEXT NOT NULL,
+    until_ms BIGINT NOT NULL, made_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS certificates (serial TEXT PRIMARY KEY,
+    user_name TEXT NOT NULL REFERENCES users(name) ON DELETE CASCADE,
+    until_ms BIGINT NOT NULL, made_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS rules (id {serial}, subject TEXT NOT NULL, is_group INTEGER NOT NULL,
+    target TEXT NOT NULL, kind TEXT NOT NULL, partition_id TEXT NOT NULL, object_id TEXT NOT NULL,
+    permissions INTEGER NOT NULL, tag BIGINT NOT NULL, until_ms BIGINT NOT NULL,
+    lifetime_s INTEGER NOT NULL, method INTEGER NOT NULL, made_ms BIGINT NOT NULL,
+    made_by TEXT NOT NULL, note TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS rules_of ON rules (subject, is_group);
+CREATE TABLE IF NOT EXISTS targets (name TEXT PRIMARY KEY, url TEXT NOT NULL, system_id {bytes} NOT NULL,
+    algorithm INTEGER NOT NULL, method INTEGER NOT NULL, rotate_s INTEGER NOT NULL,
+    login {bytes} NOT NULL, made_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS keys (target TEXT NOT NULL REFERENCES targets(name) ON DELETE CASCADE,
+    level INTEGER NOT NULL, partition_id TEXT NOT NULL, version INTEGER NOT NULL,
+    identifier {bytes} NOT NULL, sealed {bytes} NOT NULL, is_current INTEGER NOT NULL,
+    made_ms BIGINT NOT NULL, retired_ms BIGINT NOT NULL,
+    PRIMARY KEY (target, level, partition_id, version));
+CREATE TABLE IF NOT EXISTS intents (target TEXT NOT NULL REFERENCES targets(name) ON DELETE CASCADE,
+    level INTEGER NOT NULL, partition_id TEXT NOT NULL, version INTEGER NOT NULL,
+    identifier {bytes} NOT NULL, sealed {bytes} NOT NULL, made_ms BIGINT NOT NULL,
+    PRIMARY KEY (target, level, partition_id, version));
+CREATE TABLE IF NOT EXISTS tags (target TEXT NOT NULL REFERENCES targets(name) ON DELETE CASCADE,
+    partition_id TEXT NOT NULL, object_id TEXT NOT NULL, tag BIGINT NOT NULL,
+    PRIMARY KEY (target, partition_id, object_id));
+CREATE TABLE IF NOT EXISTS audit (seq BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, who TEXT NOT NULL,
+    what TEXT NOT NULL, detail TEXT NOT NULL, hash {bytes} NOT NULL);
+"""
+
+
+class Transaction(Protocol):
+    """Statements that happen together or not at all."""
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        """Run one; the rows it gives."""
+        ...
+
+
+class Database:
+    """What store, keystore and audit log share.  Any thread; one transaction at a time."""
+
+    words: dict[str, str]
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commit at the end, or undo all of it when something raises."""
+        with self._lock, self._begin() as inner:
+            yield inner
+
+    @contextlib.contextmanager
+    def _begin(self) -> Iterator[Transaction]:
+        raise NotImplementedError
+        yield
+
+    def create(self) -> None:
+        """Make the tables that are not there."""
+        with self.transaction() as tx:
+            for statement in SCHEMA.format(**self.words).split(";"):
+                if statement.strip():
+                    tx.run(statement)
+
+    def claim(self) -> None:
+        """Be the only one that serves from it.  Raises: SecmgrError: another does."""
+
+    def close(self) -> None:
+        """Let it go."""
+
+
+class SqliteDatabase(Database):
+    """One file of mode 0600."""
+
+    words = {"bytes": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}  # noqa: RUF012
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            # A credential is told of in the log before it is given out, power loss or not.
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                self._db.execute(f"PRAGMA {pragma}")
+        except (OSError, sqlite3.Error) as error:
+            raise SecmgrError(f"cannot open {path}: {error}") from None
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        """Inside a transaction."""
+        return self._db.execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def _begin(self) -> Iterator[Transaction]:
+        if self._db.in_transaction:  # ours, as the lock is
+            yield self
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let the file go."""
+        with self._lock:
+            self._db.close()
+
+
+class PostgresDatabase(Database):
+    """A database of a PostgreSQL server; a lost connection is made again by the next transaction."""
+
+    words = {  # noqa: RUF012
+        "bytes": "BYTEA",
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    }
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        try:
+            import psycopg
+        except ImportError:
+            raise SecmgrError("PostgreSQL needs the package psycopg: pip install psycopg") from None
+        self._psycopg = psycopg
+        self._url = url
+        self._claimed = False
+        self._depth = 0
+        self._db = self._connect()
+
+    def _connect(self) -> Any:
+        try:
+            return self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        except self._psycopg.Error as error:
+            # The URL may hold a password; libpq's words do not.
+            raise SecmgrError(f"PostgreSQL: {str(error).strip()}") from None
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        """Inside a transaction."""
+        cursor = self._db.execute(sql.replace("?", "%s"), values)
+        return cursor.fetchall() if cursor.description else []
+
+    @contextlib.contextmanager
+    def _begin(self) -> Iterator[Transaction]:
+        if self._depth == 0 and (self._db.closed or self._db.broken):
+            self._db = self._connect()
+            if self._claimed:
+                self.claim()
+        self._depth += 1
+        try:
+            if self._depth > 1:
+                yield self
+            else:
+                with self._db.transaction():
+                    yield self
+        finally:
+            self._depth -= 1
+
+    def claim(self) -> None:
+        """By a lock that ends with the connection."""
+        [(mine,)] = self.run("SELECT pg_try_advisory_lock(?)", CLAIM)
+        if not mine:
+            raise SecmgrError("another security manager serves from this database")
+        self._claimed = True
+
+    def close(self) -> None:
+        """Disconnect."""
+        with self._lock:
+            self._db.close()
+
+
+def open_database(place: str | Path) -> Database:
+    """By URL (postgresql://…) or path.  Raises: SecmgrError."""
+    if isinstance(place, str) and place.startswith(("postgresql://", "postgres://")):
+        return PostgresDatabase(place)
+    return SqliteDatabase(Path(place))
+
+
+def hex_id(number: int) -> str:
+    """An id as the tables have it."""
+    return f"{number:016x}"

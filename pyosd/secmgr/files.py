@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files with secrets: made so that nobody else may read them, and not believed if somebody may."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from pyosd.secmgr.errors import SecmgrError
+
+
+def write_private(path: Path, text: bytes) -> None:
+    """A new file of mode 0600.  Raises: SecmgrError: it is there, or cannot be made."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SecmgrError(f"cannot make {path}: {error.strerror}") from None
+    with os.fdopen(file, "wb") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def read_private(path: Path) -> str:
+    """A file that nobody else may read.  Raises: SecmgrError: somebody may, or it is not there."""
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid not in (0, os.geteuid()):
+                raise SecmgrError(f"{path} must belong to you and be of mode 0600")
+            return file.read(65536).decode()
+    except OSError as error:
+        raise SecmgrError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SecmgrError(f"{path} is not text") from None

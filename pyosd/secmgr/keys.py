@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The key manager: the keys of all targets, what credentials are signed with, and when keys change.
+
+Working keys rotate through the 16 versions, so that credentials signed with older ones stay good
+until they expire; a version is not used again before that. Changing a key above them makes all
+credentials of what is below worthless at once: clients ask for others, which wait here until the
+new keys are set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyosd import errors
+from pyosd.credentials import Algorithm, SecurityMethod
+from pyosd.secmgr import store
+from pyosd.secmgr.audit import Audit
+from pyosd.secmgr.capabilities import Signer
+from pyosd.secmgr.database import Database
+from pyosd.secmgr.derive import KEY_LENGTH, KeyPair
+from pyosd.secmgr.device import VERSIONS, Device
+from pyosd.secmgr.errors import Refusal, SecmgrError
+from pyosd.secmgr.files import read_private
+from pyosd.secmgr.keystore import Key, KeyStore, Level, Slot
+from pyosd.secmgr.keywork import KeyWork
+from pyosd.secmgr.rules import DEFAULT_LIFETIME_S
+from pyosd.secmgr.sealing import Sealer
+from pyosd.secmgr.store import TargetRecord
+from pyosd.types import ObjectRef, ObjectType
+
+LOG = logging.getLogger("iosd.secmgr.keys")
+
+MASTER_FIRST_LINE = "iosd master key 1"
+SELF = "secmgr"
+"""Who does what nobody asked for, in the log."""
+WAIT_S = 15.0  # for somebody else who works on the same target
+TICK_S = 5.0
+VERIFY_EVERY_S = 1.0  # of one partition, however often clients say that they were refused
+GROUP = 14
+
+Connect = Callable[[TargetRecord, str], Device]
+"""Opens a session.  Args: the target, its login opened ("user%secret", or nothing)."""
+
+
+@dataclass(frozen=True)
+class MasterFile:
+    """What a target's master key file says."""
+
+    pair: KeyPair
+    system_id: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> MasterFile:
+        """Raises: ValueError."""
+        lines = text.splitlines()
+        if not lines or lines[0] != MASTER_FIRST_LINE:
+            raise ValueError(f"it does not begin with '{MASTER_FIRST_LINE}'")
+        fields = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
+        try:
+            parts = [bytes.fromhex(fields[name]) for name in ("authentication", "generation")]
+            system_id = bytes.fromhex(fields["system-id"])
+        except (KeyError, ValueError):
+            raise ValueError("it lacks a key or the system id") from None
+        if {len(part) for part in parts} != {KEY_LENGTH} or len(system_id) != 20:
+            raise ValueError("a key has 64 hexadecimal digits, a system id 40")
+        return cls(KeyPair(*parts), system_id)
+
+    @classmethod
+    def read(cls, path: Path) -> MasterFile:
+        """Raises: SecmgrError."""
+        try:
+            return cls.parse(read_private(path))
+        except ValueError as error:
+            raise SecmgrError(f"{path} is no master key file: {error}") from None
+
+
+class KeyManager:
+    """Any thread; one at a time works on a target's keys."""
+
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer,
+        audit: Audit,
+        connect: Connect,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._audit = audit
+        self._connect = connect
+        self._clock = clock
+        self._keys = KeyStore(sealer)
+        self._signers: dict[tuple[str, int], Signer] = {}  # under _lock
+        self._generation = 0  # under _lock; of what _signers was made from
+        self._changing: set[str] = (
+            set()
+        )  # under _lock; targets whose credentials are about to be void
+        self._verified: dict[tuple[str, int], float] = {}  # under _lock
+        self._trouble: dict[str, str] = {}  # under _lock
+        self._lock = threading.Lock()
+        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # ---- signing ----
+
+    def signer(self, target: str, partition_id: int) -> Signer:
+        """What capabilities for a partition are signed with now.
+
+        A partition we know nothing of is given keys.  Raises: Refusal: there is no such target or
+        partition, or the target is needed and cannot be reached.
+        """
+        with self._lock:
+            found, changing = self._signers.get((target, partition_id)), target in self._changing
+            generation = self._generation
+        if changing:
+            with self._target_lock(target):
+                return self.signer(target, partition_id)
+        if found is not None:
+            return found
+        with self._database.transaction() as tx:
+            record = store.target(tx, target)
+            key = self._keys.current(tx, target, partition_id)
+        if key is None:
+            with self._work(target, SELF) as work:
+                work.complete_partition(partition_id)
+            with self._lock:
+                generation = self._generation
+            with self._database.transaction() as tx:
+                key = self._keys.current(tx, target, partition_id)
+        if key is None:
+            raise Refusal("not-ready", f"partition {partition_id:#x} has no key yet")
+        return self._remember(record, key, generation)
+
+    def _remember(self, record: TargetRecord, key: Key, generation: int) -> Signer:
+        """Keep it until keys change; not if they did since it was looked up."""
+        slot = key.slot
+        signer = Signer(
+            key.pair.authentication,
+            slot.version,
+            record.system_id,
+            record.algorithm,
+            record.method,
+        )
+        with self._lock:
+            if generation == self._generation:
+                self._signers[record.name, slot.partition_id] = signer
+        return signer
+
+    def refused(self, target: str, partition_id: int) -> None:
+        """A client says that the target did not take our credential: look whether it has our key."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._verified.get((target, partition_id), -VERIFY_EVERY_S) < VERIFY_EVERY_S:
+                return
+            self._verified[target, partition_id] = now
+        with self._work(target, SELF) as work:
+            mended = not work.verify(partition_id)
+        if mended:
+            LOG.warning("%s had lost its keys of partition %#x: set anew", target, partition_id)
+
+    # ---- what administrators ask for ----
+
+    def add(self, who: str, record: TargetRecord, master: MasterFile, login: str = "") -> None:
+        """Take a target with its master key; what we knew of its keys before is forgotten."""
+        name = record.name
+        sealed = self._sealer.seal(login.encode(), f"login {name}") if login else b""
+        with self._target_lock(name), self._database.transaction() as tx:
+            store.put_target(
+                tx,
+                TargetRecord(
+                    *(name, record.url, master.system_id, record.algorithm, record.method),
+                    *(record.rotate_s, sealed, self._now_ms()),
+                ),
+            )
+            slot = Slot(name, Level.MASTER)
+            self._keys.put(tx, slot, bytes(7), master.pair, self._now_ms())
+            self._keys.done(tx, slot)
+            self._audit.append(tx, who, "key.import", target=name, url=record.url)
+        self._forget_signers(name)
+
+    def set_master(self, who: str, target: str, group: int = GROUP) -> None:
+        """SET MASTER KEY: one that is nowhere else; and all keys below."""
+        with self._work(target, who, voiding=True) as work:
+            work.set_master(group)
+            work.complete()
+
+    def rotate(
+        self, who: str, target: str, level: Level, partition_id: int | None = None
+    ) -> list[int]:
+        """New keys.
+
+        level: WORKING: of one partition or, with None, of all, partition zero among them; no
+        credential is harmed.  PARTITION, ROOT: and all below it.
+        Returns: partitions whose working keys are new.
+        """
+        if level is Level.MASTER:
+            raise Refusal("bad-request", "the master key has a command of its own")
+        with self._work(target, who, voiding=level is not Level.WORKING) as work:
+            if level is Level.ROOT:
+                work.set_key(Slot(target, Level.ROOT))
+                work.complete()
+                return [0, *work.partitions()]
+            chosen = [0, *work.partitions()] if partition_id is None else [partition_id]
+            for each in chosen:
+                if level is Level.PARTITION:
+                    work.set_key(Slot(target, Level.PARTITION, each))
+                    work.complete_partition(each)
+                else:
+                    self._rotate_working(work, target, each)
+            return chosen
+
+    def _rotate_working(self, work: KeyWork, target: str, partition_id: int) -> None:
+        with self._database.transaction() as tx:
+            current = self._keys.current(tx, target, partition_id)
+            if current is None:
+                version = None
+            else:
+                version = (current.slot.version + 1) % VERSIONS
+                following = self._keys.key(tx, Slot(target, Level.WORKING, partition_id, version))
+                longest = tx.run("SELECT MAX(lifetime_s) FROM rules")[0][0] or 0
+        if version is None:
+            work.complete_partition(partition_id)
+            return
+        free_ms = following.retired_ms + max(longest, DEFAULT_LIFETIME_S) * 1000 if following else 0
+        if free_ms > self._now_ms():
+            raise Refusal(
+                "too-soon",
+                f"credentials signed with version {version} may be good for "
+                f"{(free_ms - self._now_ms()) // 1000} s more: freeze them, or rotate the partition key",
+            )
+        work.rotate_working(partition_id, version)
+
+    def forget(self, who: str, target: str) -> None:
+        """Lose a target with its keys and the rules about it."""
+        with self._target_lock(target), self._database.transaction() as tx:
+            store.remove_target(tx, target)
+            self._audit.append(tx, who, "key.forget", target=target)
+        self._forget_signers(target)
+
+    def freeze(self, who: str, target: str, partition_id: int) -> list[int]:
+        """Make all credentials given so far for a partition worthless.
+
+        It gets a new working key, and the others are frozen.
+
+        Returns: frozen versions.
+        """
+        with self._work(target, who, voiding=True) as work:
+            with self._database.transaction() as tx:
+                current = self._keys.current(tx, target, partition_id)
+                known = [
+                    key.slot.version
+                    for key in self._keys.keys(tx, target)
+                    if key.slot.level is Level.WORKING and key.slot.partition_id == partition_id
+                ]
+            # No grace: nothing that was signed before shall be good for anything.
+            version = (current.slot.version + 1) % VERSIONS if current else 0
+            work.rotate_working(partition_id, version)
+            frozen = [each for each in known if each != version]
+            work.freeze(partition_id, frozen)
+            self._audit.add(
+                who, "key.freeze", target=target, partition=partition_id, versions=frozen
+            )
+            return frozen
+
+    def revoke(self, who: str, target: str, obj: ObjectRef, object_type: ObjectType) -> int:
+        """Another policy access tag for an object: what was given for it, with a tag, is worth nothing.
+
+        Returns: the new tag.
+        """
+        with self._work(target, who) as work:
+            with self._database.transaction() as tx:
+                tag = (store.tag_of(tx, target, obj) or 0) % 0xFFFF_FFFF + 1
+                # First, so that whatever is given from now on is for the new one.
+                store.set_tag(tx, target, obj, tag)
+                self._audit.append(tx, who, "acl.revoke", target=target, object=str(obj), tag=tag)
+            work.set_tag(obj, object_type, tag)
+            return tag
+
+    def keys(self, target: str) -> list[Key]:
+        """What we have of a target.  Raises: Refusal: nothing."""
+        with self._database.transaction() as tx:
+            store.target(tx, target)
+            return self._keys.keys(tx, target)
+
+    def trouble(self) -> dict[str, str]:
+        """Targets whose keys could not be looked after lately, and why."""
+        with self._lock:
+            return dict(self._trouble)
+
+    # ---- by itself ----
+
+    def start(self) -> None:
+        """Finish what was left half done, then rotate on schedule, in a thread."""
+        self._thread = threading.Thread(target=self._run, name="iosd-keys")
+        self._thread.start()
+
+    def close(self) -> None:
+        """End that thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        fresh = True
+        while not self._stop.wait(0 if fresh else TICK_S):
+            self._look_after_all(fresh)
+            fresh = False
+
+    def _look_after_all(self, fresh: bool) -> None:
+        with self._database.transaction() as tx:
+            records = store.targets(tx)
+        for record in records:
+            self._look_after(record, fresh)
+
+    def _look_after(self, record: TargetRecord, fresh: bool) -> None:
+        again = record.name in self.trouble()
+        try:
+            if fresh or again:
+                with self._work(record.name, SELF) as work:
+                    work.recover()
+            for partition_id in self._due(record):
+                with self._work(record.name, SELF) as work:
+                    self._rotate_working(work, record.name, partition_id)
+        except Exception as error:  # the next target has its own
+            if not isinstance(error, (Refusal, errors.OSDError)):
+                LOG.exception("our fault, keys of %s", record.name)
+            elif not again:
+                LOG.warning("keys of %s: %s", record.name, error)
+            with self._lock:
+                self._trouble[record.name] = str(error)
+        else:
+            with self._lock:
+                self._trouble.pop(record.name, None)
+
+    def _due(self, record: TargetRecord) -> list[int]:
+        if not record.rotate_s:
+            return []
+        old = self._now_ms() - record.rotate_s * 1000
+        with self._database.transaction() as tx:
+            return [
+                key.slot.partition_id
+                for key in self._keys.keys(tx, record.name)
+                if key.slot.level is Level.WORKING and key.current and key.made_ms <= old
+            ]
+
+    # ---- within ----
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    @contextlib.contextmanager
+    def _target_lock(self, target: str) -> Iterator[None]:
+        with self._lock:
+            lock = self._locks[target]
+        if not lock.acquire(timeout=WAIT_S):
+            raise Refusal("not-ready", f"keys of {target} are being changed: try again")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _forget_signers(self, target: str) -> None:
+        with self._lock:
+            self._generation += 1
+            for place in [each for each in self._signers if each[0] == target]:
+                del self._signers[place]
+
+    @contextlib.contextmanager
+    def _work(self, target: str, who: str, *, voiding: bool = False) -> Iterator[KeyWork]:
+        """Work on a target's keys; what was left half done is finished first.
+
+        voiding: credentials given so far will be worthless: no more are given meanwhile.
+        """
+        with self._target_lock(target):
+            if voiding:
+                with self._lock:
+                    self._changing.add(target)
+            with self._database.transaction() as tx:
+                record = store.target(tx, target)
+                left = self._keys.intents(tx, target)
+            login = b""
+            if record.login:
+                login = self._sealer.open(record.login, f"login {target}")
+            device: Device | None = None
+            try:
+                device = self._connect(record, login.decode())
+                work = KeyWork(
+                    *(record, device, self._database, self._keys, self._audit, who, self._clock)
+                )
+                if left:
+                    work.recover()
+                yield work
+            except errors.Unreachable as error:
+                raise Refusal("target-unreachable", f"{record.url}: {error}") from None
+            except errors.NotFound as error:
+                raise Refusal("absent", str(error)) from None
+            except errors.OSDError as error:
+                raise Refusal("conflict", f"{record.name}: {error}") from None
+            finally:
+                self._forget_signers(target)
+                with self._lock:
+                    self._changing.discard(target)
+                if device is not None:
+                    device.close()
+
+
+def new_target(
+    name: str,
+    url: str,
+    algorithm: Algorithm = Algorithm.HMAC_SHA256,
+    method: SecurityMethod = SecurityMethod.CAPKEY,
+    rotate_s: int = 0,
+) -> TargetRecord:
+    """The description of a target that is about to be added."""
+    return TargetRecord(name, url, b"", algorithm, method, rotate_s)

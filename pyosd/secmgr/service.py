@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the security manager does for whom: the table of methods, and those that everybody may use.
+
+A method gets who asks and parameters, and gives a JSON object.  Not here: HTTP (web.py),
+what only administrators may (admin.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyosd.credentials import Credential, SecurityMethod
+from pyosd.secmgr import capabilities, store
+from pyosd.secmgr.audit import Audit, Entry
+from pyosd.secmgr.database import Database, Transaction
+from pyosd.secmgr.errors import Refusal
+from pyosd.secmgr.keys import KeyManager
+from pyosd.secmgr.params import Params, wrong
+from pyosd.secmgr.pki import Authority
+from pyosd.secmgr.rules import DEFAULT_LIFETIME_S, Grant, Request, decide, names_of
+from pyosd.types import U64_MAX, ObjectType
+
+BATCH_MOST = 64
+ENTRIES_MOST = 1000
+LIFETIME_MOST_S = 86400
+GIVEN, REFUSED = "credential", "credential.refused"
+"""What the audit log calls them."""
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    user: str
+    groups: frozenset[str]
+
+    @property
+    def admin(self) -> bool:
+        """Whether they may change rules and keys."""
+        return store.ADMIN in self.groups
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table."""
+
+    run: Callable[[Caller, Params], Json]
+    admin: bool = True
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A credential that somebody asks for.  range: start and length, both 0: not narrowed."""
+
+    request: Request
+    lifetime_s: int
+    range: tuple[int, int]
+    refused: bool
+
+
+class Service:
+    """All state of a security manager.  Any thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        audit: Audit,
+        keys: KeyManager,
+        authority: Authority | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        from pyosd.secmgr.admin import admin_methods
+
+        self.database = database
+        self.audit = audit
+        self.keys = keys
+        self.authority = authority
+        self.clock = clock
+        self.started_ms = self.now_ms()
+        self.methods: dict[str, Method] = {
+            "whoami": Method(self._whoami, admin=False),
+            "credentials": Method(self._credentials, admin=False),
+            "credentials.issued": Method(self._issued, admin=False),
+            "acl.check": Method(self._check, admin=False),
+            "status": Method(self._status, admin=False),
+            **admin_methods(self),
+        }
+
+    def now_ms(self) -> int:
+        """The time, as records have it."""
+        return int(self.clock() * 1000)
+
+    def call(self, caller: Caller, name: str, fields: Any) -> Json:
+        """Do what is asked.  Raises: Refusal."""
+        method = self.methods.get(name)
+        if method is None:
+            raise Refusal("absent", f"there is no method '{name[:80]}'")
+        if method.admin and not caller.admin:
+            self.audit.add(caller.user, "refused", method=name)
+            raise Refusal("not-permitted", f"{name} is for members of group '{store.ADMIN}'")
+        params = Params(fields)
+        return method.run(caller, params)
+
+    # ---- who asks ----
+
+    def caller(self, user: str) -> Caller:
+        """A user with groups."""
+        with self.database.transaction() as tx:
+            return Caller(user, store.groups_of(tx, user))
+
+    def by_token(self, token: str) -> Caller | None:
+        """Who has this token."""
+        with self.database.transaction() as tx:
+            user = store.user_of_token(tx, token, self.now_ms())
+            return Caller(user, store.groups_of(tx, user)) if user else None
+
+    def by_certificate(self, user: str, serial: str) -> Caller | None:
+        """Who has this certificate, which TLS has found to be good.
+
+        Of our own authority it must not have been taken back; another's names who it is for.
+        """
+        with self.database.transaction() as tx:
+            if self.authority is not None:
+                good = store.has_certificate(tx, serial, user)
+            else:
+                good = store.is_enabled(tx, user)
+            return Caller(user, store.groups_of(tx, user)) if good else None
+
+    def _whoami(self, caller: Caller, params: Params) -> Json:
+        params.done()
+        return {"user": caller.user, "groups": sorted(caller.groups), "admin": caller.admin}
+
+    def _status(self, caller: Caller, params: Params) -> Json:
+        params.done()
+        trouble = self.keys.trouble()
+        with self.database.transaction() as tx:
+            targets = [
+                {
+                    "name": each.name,
+                    "url": each.url,
+                    "method": each.method.name,
+                    "rotate_s": each.rotate_s,
+                    "trouble": trouble.get(each.name),
+                }
+                for each in store.targets(tx)
+            ]
+            count = {
+                name: tx.run(f"SELECT COUNT(*) FROM {name}")[0][0]
+                for name in ("users", "groups", "rules")
+            }
+        head = self.audit.head()
+        return {
+            "started_ms": self.started_ms,
+            "targets": targets,
+            **count,
+            "audit_records": head.seq,
+        } | ({"audit_head": str(head)} if caller.admin else {})
+
+    # ---- credentials ----
+
+    def _credentials(self, caller: Caller, params: Params) -> Json:
+        if not params.given("requests"):
+            wanted = self._wanted(params)
+            params.done()
+            [found] = self.issue(caller, [wanted])
+            if isinstance(found, Refusal):
+                raise found
+            return found
+        requests = params.take("requests")
+        params.done()
+        if not isinstance(requests, list) or not 0 < len(requests) <= BATCH_MOST:
+            raise wrong(f"'requests' is a list of 1 to {BATCH_MOST}")
+        many = []
+        for fields in requests:
+            each = Params(fields)
+            many.append(self._wanted(each))
+            each.done()
+        return {"credentials": [as_json(each) for each in self.issue(caller, many)]}
+
+    def _wanted(self, params: Params) -> Wanted:
+        target = params.text("target")
+        obj, object_type = params.object()
+        inside = object_type in (ObjectType.USER_OBJECT, ObjectType.COLLECTION)
+        if (inside and not obj.partition_id) or (not inside and obj.object_id):
+            raise wrong(f"'{obj}' is no {object_type.name.lower()}")
+        if object_type is ObjectType.ROOT and obj.partition_id:
+            raise wrong(f"'{obj}' is not the root")
+        range_ = params.take("range") or [0, 0]
+        if (
+            not isinstance(range_, list)
+            or len(range_) != 2
+            or not all(type(each) is int and 0 <= each <= U64_MAX for each in range_)
+            or (any(range_) and object_type is not ObjectType.USER_OBJECT)
+        ):
+            raise wrong("'range' is [start, length] of a user object")
+        tag = params.number("tag", 0, 1, 0xFFFF_FFFF) or None
+        request = Request(
+            *(target, obj, object_type, params.permissions()),
+            *(params.method(SecurityMethod.CAPKEY), tag),
+        )
+        lifetime = params.number("lifetime_s", DEFAULT_LIFETIME_S, 1, LIFETIME_MOST_S)
+        return Wanted(request, lifetime, (range_[0], range_[1]), params.flag("refused"))
+
+    def _decide(self, tx: Transaction, caller: Caller, request: Request) -> Grant | None:
+        """By the rules there are now; the tag is what we gave the object."""
+        record = store.target(tx, request.target)
+        known = store.tag_of(tx, request.target, request.obj)
+        asked = Request(
+            *(request.target, request.obj, request.object_type, request.permissions),
+            *(max(request.method, record.method), request.tag if known is None else known),
+        )
+        rules = store.rules_for(tx, caller.user, caller.groups)
+        return decide(rules, caller.user, caller.groups, asked, self.now_ms())
+
+    def issue(self, caller: Caller, wanted: list[Wanted]) -> list[Json | Refusal]:
+        """Credentials, or why not, in the order asked for; all of it is in the log before it is
+        given."""
+        found: list[Json | Refusal] = []
+        entries: list[tuple[str, Json]] = []
+        for each in wanted:
+            detail: Json = {
+                "target": each.request.target,
+                "object": str(each.request.obj),
+                "type": each.request.object_type.name.lower(),
+                "permissions": names_of(each.request.permissions),
+            }
+            try:
+                credential, grant, system_id = self._one(caller, each)
+            except Refusal as refusal:
+                found.append(refusal)
+                entries.append((REFUSED, detail | {"code": refusal.code}))
+                continue
+            found.append(capabilities.to_json(credential, system_id))
+            capability = credential.capability
+            detail |= {
+                "discriminator": capability.discriminator.hex(),
+                "expires_ms": capability.expires_ms,
+                "method": capability.method.name,
+                "key_version": capability.key_version,
+                "tag": capability.policy_access_tag,
+                "rules": grant.rules,
+            }
+            entries.append((GIVEN, detail))
+        with self.database.transaction() as tx:
+            for what, detail in entries:
+                self.audit.append(tx, caller.user, what, **detail)
+        return found
+
+    def _one(self, caller: Caller, wanted: Wanted) -> tuple[Credential, Grant, bytes]:
+        request = wanted.request
+        try:
+            with self.database.transaction() as tx:
+                grant = self._decide(tx, caller, request)
+        except Refusal:
+            grant = None  # whether there is such a target is nobody's business
+        if grant is None:
+            names = ", ".join(names_of(request.permissions))
+            raise Refusal("not-permitted", f"no rule lets {caller.user} {names} {request.obj}")
+        partition = capabilities.signing_partition(
+            request.obj, request.object_type, request.permissions
+        )
+        if wanted.refused:
+            self.keys.refused(request.target, partition)
+        signer = self.keys.signer(request.target, partition)
+        expires_ms = min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000)
+        credential = signer.granted(
+            *(grant, request.obj, request.object_type, caller.user, wanted.range, expires_ms)
+        )
+        return credential, grant, signer.system_id
+
+    def _check(self, caller: Caller, params: Params) -> Json:
+        """Would it be given?  Of oneself, or by an administrator of anybody."""
+        user = params.text("user", caller.user)
+        wanted = self._wanted(params)
+        params.done()
+        if user != caller.user and not caller.admin:
+            raise Refusal("not-permitted", "you may ask only for yourself")
+        with self.database.transaction() as tx:
+            store.need_user(tx, user)
+            enabled = store.is_enabled(tx, user)
+            asked = Caller(user, store.groups_of(tx, user))
+            grant = self._decide(tx, asked, wanted.request) if enabled else None
+        if grant is None:
+            return {"permitted": False}
+        return {
+            "permitted": True,
+            "rules": grant.rules,
+            "method": grant.method.name,
+            "tag": grant.tag,
+            "expires_ms": min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000),
+        }
+
+    def _issued(self, caller: Caller, params: Params) -> Json:
+        """What was given: to oneself, or for administrators to anybody."""
+        user = params.text("user", "" if caller.admin else caller.user)
+        discriminator = params.text("discriminator", "")
+        most = params.number("most", 100, 1, ENTRIES_MOST)
+        params.done()
+        if user != caller.user and not caller.admin:
+            raise Refusal("not-permitted", "you may ask only for yourself")
+        if discriminator:
+            found = self._trace(user, discriminator)
+        else:
+            found = self.audit.entries(most=most, who=user, what=GIVEN, newest=True)
+        return {"credentials": [issued(each) for each in found]}
+
+    def _trace(self, user: str, discriminator: str) -> list[Entry]:
+        if len(discriminator) != 24 or not set(discriminator) <= set("0123456789abcdef"):
+            raise wrong("a discriminator has 24 hexadecimal digits")
+        with self.database.transaction() as tx:
+            rows = tx.run(
+                "SELECT seq FROM audit WHERE what = ? AND detail LIKE ?",
+                *(GIVEN, f'%"discriminator": "{discriminator}"%'),
+            )
+        found = [self.audit.entries(seq - 1, 1)[0] for (seq,) in rows]
+        return [each for each in found if user in ("", each.who)]
+
+
+def issued(entry: Entry) -> Json:
+    """A credential that was given, as it is listed: without its key, which nobody has kept."""
+    return {
+        "id": entry.detail["discriminator"],
+        "user": entry.who,
+        "at_ms": entry.at_ms,
+        **{name: value for name, value in entry.detail.items() if name != "discriminator"},
+    }
+
+
+def as_json(found: Json | Refusal) -> Json:
+    """One of a batch."""
+    if isinstance(found, Refusal):
+        return {"error": {"code": found.code, "message": str(found)}}
+    return found

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules against a model that tries every set of them; what scopes mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyosd.credentials import Permission, SecurityMethod
+from pyosd.secmgr.rules import EVERY_TARGET, Grant, Kind, Request, Rule, Scope, decide
+from pyosd.types import ObjectRef, ObjectType, ref
+
+NOW = 1_000_000
+BITS = (Permission.READ, Permission.WRITE, Permission.GET_ATTR)
+OBJECTS = {
+    ObjectType.ROOT: [ref()],
+    ObjectType.PARTITION: [ref(0x10000), ref(0x10001)],
+    ObjectType.USER_OBJECT: [ref(0x10000), ref(0x10000, 0x10000), ref(0x10001, 0x10000)],
+    ObjectType.COLLECTION: [ref(0x10000), ref(0x10000, 0x10000)],
+}
+permissions = st.lists(st.sampled_from(BITS), min_size=1).map(
+    lambda bits: Permission(sum(set(bits)))
+)
+scopes = st.sampled_from(
+    [
+        Scope(Kind.ANY),
+        Scope(Kind.ROOT),
+        *(Scope(Kind.PARTITION, ref(each)) for each in (0x10000, 0x10001)),
+        *(Scope(Kind.OBJECT, ref(each, 0x10000)) for each in (0x10000, 0x10001)),
+        *(Scope(Kind.OBJECTS, ref(each)) for each in (0x10000, 0x10001)),
+        Scope(Kind.COLLECTION, ref(0x10000, 0x10000)),
+        Scope(Kind.COLLECTIONS, ref(0x10000)),
+    ]
+)
+methods = st.sampled_from(list(SecurityMethod)[1:])
+rules = st.builds(
+    Rule,
+    subject=st.sampled_from(["alice", "bob"]),
+    group=st.booleans(),
+    target=st.sampled_from([EVERY_TARGET, "one", "two"]),
+    scope=scopes,
+    permissions=permissions,
+    tag=st.sampled_from([0, 0, 5, 6]),
+    until_ms=st.sampled_from([0, 0, NOW, NOW + 1, NOW + 5000]),
+    lifetime_s=st.sampled_from([1, 10, 600]),
+    method=methods,
+)
+requests = (
+    st.sampled_from([(kind, obj) for kind, objects in OBJECTS.items() for obj in objects])
+    .flatmap(
+        lambda found: st.tuples(st.just(found), permissions, methods, st.sampled_from([None, 0, 5]))
+    )
+    .map(lambda f: Request("one", f[0][1], f[0][0], f[1], f[2], f[3]))
+)
+
+
+def covers(scope: Scope, obj: ObjectRef, kind: ObjectType) -> bool:
+    """Every object that a capability stands for is one of the rule's."""
+    if scope.kind is Kind.ANY:
+        return True
+    if scope.kind is Kind.ROOT:
+        return kind is ObjectType.ROOT
+    if scope.kind is Kind.PARTITION:
+        return kind is ObjectType.PARTITION and obj.partition_id == scope.obj.partition_id
+    wanted = ObjectType.USER_OBJECT
+    if scope.kind in (Kind.COLLECTION, Kind.COLLECTIONS):
+        wanted = ObjectType.COLLECTION
+    if kind is not wanted or obj.partition_id != scope.obj.partition_id:
+        return False
+    if scope.kind in (Kind.OBJECTS, Kind.COLLECTIONS):
+        return True
+    return obj.object_id != 0 and obj.object_id == scope.obj.object_id
+
+
+def subsets(found: list[Rule]) -> Iterable[tuple[Rule, ...]]:
+    return chain.from_iterable(combinations(found, size) for size in range(1, len(found) + 1))
+
+
+def model(rules: list[Rule], user: str, groups: set[str], asked: Request) -> tuple[int, ...] | None:
+    """The best of all sets of rules that give it: (tag, method, minus the end)."""
+    usable = [
+        rule
+        for rule in rules
+        if (rule.subject in groups if rule.group else rule.subject == user)
+        and rule.target in ("*", asked.target)
+        and covers(rule.scope, asked.obj, asked.object_type)
+        and not (rule.until_ms and rule.until_ms <= NOW)
+    ]
+    outcomes = []
+    for chosen in subsets(usable):
+        given = Permission(0)
+        for rule in chosen:
+            given |= rule.permissions
+        tags = {rule.tag for rule in chosen} - {0}
+        if asked.permissions not in given or len(tags) > 1:
+            continue
+        tag = max(tags, default=0)
+        if asked.tag is not None:
+            if tag not in (0, asked.tag):
+                continue
+            tag = asked.tag
+        ends = [
+            min(NOW + rule.lifetime_s * 1000, rule.until_ms or NOW + rule.lifetime_s * 1000)
+            for rule in chosen
+        ]
+        method = max(asked.method, *(rule.method for rule in chosen))
+        outcomes.append((tag, int(method), -min(ends)))
+    return min(outcomes, default=None)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(rules, max_size=7), st.sets(st.sampled_from(["alice", "bob"])), requests)
+def test_decisions_are_the_models(found: list[Rule], groups: set[str], asked: Request) -> None:
+    grant = decide(found, "alice", groups, asked, NOW)
+    shown = grant and (grant.tag, int(grant.method), -grant.end_ms)
+    assert shown == model(found, "alice", groups, asked)
+    if grant is not None:
+        assert grant.permissions == asked.permissions
+
+
+def test_nothing_is_permitted_without_a_rule() -> None:
+    asked = Request("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, Permission.READ)
+    assert decide([], "alice", {"admin"}, asked, NOW) is None
+
+
+def test_one_object_is_not_all_of_them() -> None:
+    one = Rule("alice", False, "one", Scope.parse("0x10000/0x10000"), Permission.READ)
+    whole = Request("one", ref(0x10000), ObjectType.USER_OBJECT, Permission.READ)
+    assert decide([one], "alice", (), whole, NOW) is None
+
+
+def test_rules_of_two_tags_do_not_add_up() -> None:
+    every = Scope.parse("0x10000/*")
+    read = Rule("alice", False, "*", every, Permission.READ, tag=5, id=1)
+    write = Rule("alice", False, "*", every, Permission.WRITE, tag=6, id=2)
+    both = Permission.READ | Permission.WRITE
+    asked = Request("one", ref(0x10000, 0x10000), ObjectType.USER_OBJECT, both)
+    assert decide([read, write], "alice", (), asked, NOW) is None
+    untagged = Rule("alice", False, "*", every, Permission.WRITE, id=3)
+    grant = decide([read, write, untagged], "alice", (), asked, NOW)
+    assert grant == Grant(both, 5, SecurityMethod.CAPKEY, NOW + 600_000, (1, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "scope"),
+    [
+        ("*", None, Scope(Kind.ANY)),
+        ("root", None, Scope(Kind.ROOT)),
+        ("0", ObjectType.PARTITION, Scope(Kind.PARTITION)),
+        ("65536", None, Scope(Kind.PARTITION, ref(65536))),
+        ("0x10000/*", None, Scope(Kind.OBJECTS, ref(0x10000))),
+        ("0x10000/*", ObjectType.COLLECTION, Scope(Kind.COLLECTIONS, ref(0x10000))),
+        ("0x10000/0x10001", None, Scope(Kind.OBJECT, ref(0x10000, 0x10001))),
+    ],
+)
+def test_scopes_are_written_as_they_are_read(
+    text: str, kind: ObjectType | None, scope: Scope
+) -> None:
+    assert Scope.parse(text, kind) == scope
+    assert Scope.parse(str(scope), kind) == scope
+
+
+@pytest.mark.parametrize("text", ["", "x", "0x10000/", "0/*", "0x10000/0", "*/*", "1/2/3", "-1"])
+def test_what_is_no_scope(text: str) -> None:
+    with pytest.raises(ValueError):
+        Scope.parse(text)

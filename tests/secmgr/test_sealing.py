@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Secrets at rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyosd.secmgr import sealing
+from pyosd.secmgr.errors import SecmgrError
+from pyosd.secmgr.files import write_private
+from pyosd.secmgr.sealing import Sealer, SealError
+
+
+def test_what_is_sealed_opens_in_its_place_alone() -> None:
+    sealer = Sealer(bytes(32))
+    sealed = sealer.seal(b"secret", "here")
+    assert sealer.open(sealed, "here") == b"secret"
+    assert b"secret" not in sealed
+    with pytest.raises(SealError):
+        sealer.open(sealed, "there")
+    with pytest.raises(SealError):
+        Sealer(b"\1" * 32).open(sealed, "here")
+
+
+@pytest.mark.parametrize("at", range(35))
+def test_every_flipped_byte_is_noticed(at: int) -> None:
+    sealer = Sealer(bytes(32))
+    sealed = bytearray(sealer.seal(b"secret", "here"))
+    assert len(sealed) == 35
+    sealed[at] ^= 1
+    with pytest.raises(SealError):
+        sealer.open(bytes(sealed), "here")
+
+
+@pytest.mark.parametrize("length", range(0, 29, 4))
+def test_what_is_too_short_does_not_open(length: int) -> None:
+    sealer = Sealer(bytes(32))
+    with pytest.raises(SealError):
+        sealer.open(sealer.seal(b"", "here")[:length], "here")
+
+
+def test_the_key_file_is_its_owners_alone(tmp_path: Path) -> None:
+    sealer = sealing.make_key_file(tmp_path)
+    file = tmp_path / sealing.KEY_FILE
+    assert file.stat().st_mode & 0o777 == 0o600
+    sealed = sealer.seal(b"x", "here")
+    assert sealing.load(tmp_path).open(sealed, "here") == b"x"
+    with pytest.raises(SecmgrError, match="cannot make"):
+        sealing.make_key_file(tmp_path)
+    file.chmod(0o640)
+    with pytest.raises(SecmgrError, match="0600"):
+        sealing.load(tmp_path)
+
+
+def test_a_damaged_key_file(tmp_path: Path) -> None:
+    for text in ("", "iosd sealing key 1\n", "iosd sealing key 1\nkey 12\n", "key " + "0" * 64):
+        (tmp_path / sealing.KEY_FILE).unlink(missing_ok=True)
+        write_private(tmp_path / sealing.KEY_FILE, text.encode())
+        with pytest.raises(SecmgrError):
+            sealing.load(tmp_path)
+
+
+def test_a_passphrase(tmp_path: Path) -> None:
+    with pytest.raises(SecmgrError, match="12 characters"):
+        sealing.make_passphrase(tmp_path, "short")
+    sealed = sealing.make_passphrase(tmp_path, "correct horse battery").seal(b"x", "here")
+    assert sealing.load(tmp_path, lambda: "correct horse battery").open(sealed, "here") == b"x"
+    with pytest.raises(SecmgrError, match="not the passphrase"):
+        sealing.load(tmp_path, lambda: "incorrect horse battery")
+    with pytest.raises(SecmgrError, match="nobody is here"):
+        sealing.load(tmp_path)
+
+
+def test_a_credential_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / sealing.CREDENTIAL
+    place.write_text(f"{sealing.FIRST_LINE}\nkey {'07' * 32}\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    (tmp_path / "empty").mkdir()
+    sealed = Sealer(b"\7" * 32).seal(b"x", "here")
+    assert sealing.load(tmp_path / "empty").open(sealed, "here") == b"x"
+
+
+def test_no_key_at_all(tmp_path: Path) -> None:
+    with pytest.raises(SecmgrError, match="no sealing key"):
+        sealing.load(tmp_path)
