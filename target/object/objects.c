@@ -78,8 +78,13 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 				    const struct osd_objects_config *config, char message[256])
 {
 	bool two = config->ssd_directory != NULL;
-	enum osd_status status = osd_media_open(config->directory, config->ssd_directory,
-						config->create, message, &objects->media);
+	const struct osd_media_config roots = {
+		.directory = config->directory,
+		.ssd_directory = config->ssd_directory,
+		.create = config->create,
+		.head_bytes = OSD_MEDIA_HEAD_BYTES,
+	};
+	enum osd_status status = osd_media_open(&roots, message, &objects->media);
 
 	if (status != OSD_OK)
 		return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* media.h -- the data directory: who holds it, which format it has, the space kept back for
  * recovery. Layout (docs/format.md): lock, superblock, ballast, db/, data/; a second root holds
- * lock, superblock and data/ with the same store id. */
+ * lock, superblock and data/ with the same store id.  Both roots are stamped at each opening and
+ * closing, so that one of them that comes back as it once was is refused. */
 #ifndef OSD_STORE_MEDIA_H
 #define OSD_STORE_MEDIA_H
 
@@ -21,8 +22,17 @@ struct osd_media_root {
 	int directory_fd, lock_fd, data_fd; /* owned; -1: no such root */
 };
 
+struct osd_media_config {
+	const char *directory;
+	const char *ssd_directory; /* NULL: one root */
+	bool create;		   /* format empty directories */
+	uint64_t head_bytes;	   /* when they are formatted: of new objects, with two roots */
+	bool without_heads;	   /* go on where the second root is absent */
+};
+
 struct osd_media {
 	struct osd_media_root main, heads; /* heads: second root, or all -1 */
+	bool heads_absent;		   /* the store has a second root and it is not there */
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID]; /* Root Information #3 */
 	uint64_t head_bytes;			/* of new objects; UINT64_MAX with one root */
@@ -30,10 +40,10 @@ struct osd_media {
 	bool ballast_held; /* under lock */
 };
 
-/* Takes the exclusive lock, then reads and checks the superblock, or formats an empty directory
- * when create.  On failure message (256 bytes) says what to do. */
-enum osd_status osd_media_open(const char *directory, const char *ssd_directory, bool create,
-			       char message[256], struct osd_media **ret_media);
+/* Takes the exclusive lock, then reads and checks the superblocks, or formats empty directories.  On
+ * failure message (256 bytes) says what to do. */
+enum osd_status osd_media_open(const struct osd_media_config *config, char message[256],
+			       struct osd_media **ret_media);
 /* Lets the lock go; NULL is fine. */
 void osd_media_close(struct osd_media *media);
 /* Size of the file system the main root is on; 0: not known. */

@@ -283,10 +283,11 @@ static void test_data(struct osd_data *data)
 
 static void expect_refusal(const char *directory, bool create, const char *words)
 {
+	const struct osd_media_config config = {.directory = directory, .create = create};
 	struct osd_media *media;
 	char message[256] = "";
 
-	CHECK(osd_media_open(directory, NULL, create, message, &media) != OSD_OK);
+	CHECK(osd_media_open(&config, message, &media) != OSD_OK);
 	if (!strstr(message, words))
 		fprintf(stderr, "message: %s\n", message);
 	CHECK(strstr(message, words) != NULL);
@@ -318,19 +319,21 @@ static void touch(const char *directory, const char *name)
 static void test_media(const char *directory)
 {
 	char message[256], other[] = "/tmp/iosd-test-XXXXXX";
+	struct osd_media_config config = {.directory = directory, .create = true};
 	uint8_t store_id[OSD_MEDIA_STORE_ID];
 	struct osd_media *media;
 
 	expect_refusal("/nonexistent/iosd", true, "cannot open");
 	expect_refusal(directory, false, "no iosd store");
-	OK(osd_media_open(directory, NULL, true, message, &media));
+	OK(osd_media_open(&config, message, &media));
 	memcpy(store_id, media->store_id, sizeof(store_id));
 	expect_refusal(directory, true, "in use");
 	CHECK(osd_media_ballast_restore(media));
 	CHECK(osd_media_ballast_release(media));
 	CHECK(!osd_media_ballast_release(media));
 	osd_media_close(media);
-	OK(osd_media_open(directory, NULL, false, message, &media));
+	config.create = false;
+	OK(osd_media_open(&config, message, &media));
 	CHECK_BYTES(media->store_id, sizeof(store_id), store_id, sizeof(store_id));
 	osd_media_close(media);
 	patch(directory, 11, 99);
@@ -344,6 +347,150 @@ static void test_media(const char *directory)
 	touch(other, "precious");
 	expect_refusal(other, true, "not empty");
 	remove_tree(other);
+}
+
+/* ---- two roots --------------------------------------------------------------------------- */
+
+struct pair {
+	char main[40], heads[40], saved[64];
+};
+
+static void refuse_pair(const struct pair *pair, bool without_heads, const char *words)
+{
+	const struct osd_media_config config = {.directory = pair->main,
+						.ssd_directory = pair->heads,
+						.create = true,
+						.head_bytes = 4096,
+						.without_heads = without_heads};
+	struct osd_media *media;
+	char message[256] = "";
+
+	CHECK(osd_media_open(&config, message, &media) != OSD_OK);
+	if (!strstr(message, words))
+		fprintf(stderr, "message: %s\n", message);
+	CHECK(strstr(message, words) != NULL);
+}
+
+static struct osd_media *open_pair(const struct pair *pair, bool without_heads)
+{
+	const struct osd_media_config config = {.directory = pair->main,
+						.ssd_directory = pair->heads,
+						.create = true,
+						.head_bytes = 4096,
+						.without_heads = without_heads};
+	struct osd_media *media;
+	char message[256] = "";
+	enum osd_status status = osd_media_open(&config, message, &media);
+
+	if (status != OSD_OK)
+		fprintf(stderr, "message: %s\n", message);
+	OK(status);
+	return media;
+}
+
+/* A root comes to be as it was when saved. */
+static void superblock(const char *directory, char bytes[OSD_MEDIA_SUPERBLOCK], bool save)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/superblock", directory);
+	fd = open(path, save ? O_RDONLY : O_WRONLY);
+	CHECK(fd >= 0);
+	CHECK_EQ(save ? pread(fd, bytes, OSD_MEDIA_SUPERBLOCK, 0)
+		      : pwrite(fd, bytes, OSD_MEDIA_SUPERBLOCK, 0),
+		 OSD_MEDIA_SUPERBLOCK);
+	close(fd);
+}
+
+static void swap_heads(const struct pair *pair)
+{
+	if (access(pair->heads, F_OK) == 0)
+		CHECK_EQ(0, rename(pair->heads, pair->saved));
+	else
+		CHECK_EQ(0, rename(pair->saved, pair->heads));
+}
+
+/* What the second opening wrote before it was cut off: a crash between any two superblocks. */
+static void test_stamps_after_crash(const struct pair *pair)
+{
+	char before[2][OSD_MEDIA_SUPERBLOCK], after[2][OSD_MEDIA_SUPERBLOCK];
+	struct osd_media *media;
+	int fd;
+
+	superblock(pair->main, before[0], true);
+	superblock(pair->heads, before[1], true);
+	fd = open(pair->heads, O_RDONLY | O_DIRECTORY);
+	/* The other root cannot be written: this is how far the opening gets. */
+	CHECK_EQ(mkdirat(fd, "superblock.new", 0700), 0);
+	refuse_pair(pair, false, "cannot write the superblocks");
+	CHECK_EQ(unlinkat(fd, "superblock.new", AT_REMOVEDIR), 0);
+	close(fd);
+	superblock(pair->main, after[0], true);
+	CHECK(memcmp(before[0], after[0], OSD_MEDIA_SUPERBLOCK) != 0);
+	superblock(pair->heads, after[1], true);
+	CHECK_BYTES(before[1], OSD_MEDIA_SUPERBLOCK, after[1], OSD_MEDIA_SUPERBLOCK);
+	media = open_pair(pair, false);
+	superblock(pair->heads, after[1], true);
+	osd_media_close(media);
+	/* From then on the root as it was before is an old one. */
+	superblock(pair->heads, after[1], false);
+	refuse_pair(pair, false, "is an older copy");
+	superblock(pair->heads, before[1], false);
+	refuse_pair(pair, true, "is an older copy");
+}
+
+static void test_two_roots(void)
+{
+	struct pair pair = {"/tmp/iosd-test-XXXXXX", "/tmp/iosd-test-XXXXXX", ""};
+	char old[2][OSD_MEDIA_SUPERBLOCK], new[2][OSD_MEDIA_SUPERBLOCK];
+	struct osd_media *media;
+
+	CHECK(mkdtemp(pair.main) && mkdtemp(pair.heads));
+	snprintf(pair.saved, sizeof(pair.saved), "%s.saved", pair.heads);
+	media = open_pair(&pair, false);
+	CHECK_EQ(media->head_bytes, 4096);
+	osd_media_close(media);
+	superblock(pair.main, old[0], true);
+	superblock(pair.heads, old[1], true);
+	osd_media_close(open_pair(&pair, false));
+	superblock(pair.main, new[0], true);
+	superblock(pair.heads, new[1], true);
+	/* One of them is as it was. */
+	superblock(pair.heads, old[1], false);
+	refuse_pair(&pair, false, pair.heads);
+	superblock(pair.main, old[0], false);
+	superblock(pair.heads, new[1], false);
+	refuse_pair(&pair, false, pair.main);
+	/* Both are: nothing is mixed.  Then as old as the other, of another opening. */
+	superblock(pair.heads, old[1], false);
+	osd_media_close(open_pair(&pair, false));
+	superblock(pair.main, new[0], false);
+	refuse_pair(&pair, false, "different copies");
+	superblock(pair.heads, new[1], false);
+	/* Absent, or a place to mount it with nothing mounted. */
+	swap_heads(&pair);
+	refuse_pair(&pair, false, "absent or empty");
+	media = open_pair(&pair, true);
+	CHECK(media->heads_absent && media->heads.data_fd < 0);
+	osd_media_close(media);
+	CHECK_EQ(mkdir(pair.heads, 0700), 0);
+	refuse_pair(&pair, false, "absent or empty");
+	osd_media_close(open_pair(&pair, true));
+	CHECK_EQ(rmdir(pair.heads), 0);
+	swap_heads(&pair);
+	media = open_pair(&pair, true);
+	CHECK(!media->heads_absent);
+	osd_media_close(media);
+	/* Without the main root nothing is made in its place. */
+	CHECK_EQ(rename(pair.main, pair.saved), 0);
+	CHECK_EQ(mkdir(pair.main, 0700), 0);
+	refuse_pair(&pair, true, "bring back the data directory");
+	CHECK_EQ(rmdir(pair.main), 0);
+	CHECK_EQ(rename(pair.saved, pair.main), 0);
+	test_stamps_after_crash(&pair);
+	remove_tree(pair.main);
+	remove_tree(pair.heads);
 }
 
 int main(void)
@@ -375,6 +522,7 @@ int main(void)
 	osd_data_close(data);
 	close(fd);
 	test_media(media);
+	test_two_roots();
 	remove_tree(directory);
 	remove_tree(media);
 	return 0;
