@@ -179,13 +179,14 @@ def target_config(
     queue_per_principal: int | None,
     no_sandboxes: bool,
     durability: str,
+    on_ssd_loss: str,
     osc_compat: bool,
     module_option: tuple[str, ...],
     no_manager: bool,
 ) -> TargetConfig:
     """What the options of `osd target serve`, files and defaults among them, come to."""
     settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
-    options = [f"durability={durability}", *module_option]
+    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", *module_option]
     if allow_bytecode:
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
@@ -282,6 +283,13 @@ def target_config(
     default="process",
     show_default=True,
     help="What an acknowledged change survives: kill -9, or power loss too.",
+)
+@click.option(
+    "--on-ssd-loss",
+    type=click.Choice(["fail", "read-through"]),
+    default="fail",
+    show_default=True,
+    help="Without the SSD folder: do not start, or serve what lies elsewhere (docs/tiers.md).",
 )
 @click.option(
     "--osc-compat",

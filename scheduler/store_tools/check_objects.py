@@ -357,7 +357,7 @@ def misplaced(store: Store, lost: Lost, record: ObjectRecord) -> Iterator[Proble
     name = lost.name
     assert name is not None
     where = f"{lost.root.data}/{lost.path}"
-    if store.root_of(name.tail, record.head_on) is not lost.root:
+    if store.root_of(name.tail, record.head_in) is not lost.root:
         yield Problem(Kind.ORPHAN_FILE, where, "it is in the wrong root", subject=lost)
     elif name.tail and record.head_bytes == ALL:
         yield Problem(Kind.ORPHAN_FILE, where, "the object has no tail", subject=lost)

@@ -280,10 +280,10 @@ def write_data(store: Store, address: Address, output: IO[bytes]) -> int | None:
         length = record.length
     in_head = min(length, record.head_bytes)
     name = FileName(place, record.generation, False)
-    copy(store.path(name, record.head_on), output, in_head)
+    copy(store.path(name, record.head_in), output, in_head)
     if length > in_head:
         tail = dataclasses.replace(name, tail=True)
-        copy(store.path(tail, record.head_on), output, length - in_head)
+        copy(store.path(tail, record.head_in), output, length - in_head)
     return length
 
 

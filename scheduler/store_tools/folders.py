@@ -187,6 +187,14 @@ def agree(roots: Roots) -> None:
     if block.head_bytes == ALL and roots.heads is not None:
         text = f"'{roots.main.path}' was formatted with one root: it takes no --ssd"
         raise Refused(EXIT_CONFIG, text)
+    other = roots.heads.superblock if roots.heads is not None else None
+    if roots.heads is None or other is None or not roots.of_one_store or block.fits(other):
+        return
+    older = roots.heads if other.opening < block.opening else roots.main
+    text = (
+        f"'{older.path}' is an older copy than the store's other directory: give the newest of each"
+    )
+    raise Refused(EXIT_CONFIG, text)
 
 
 @contextlib.contextmanager

@@ -83,27 +83,34 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class Superblock:
-    """The first file of a root."""
+    """The first file of a root.
+
+    Attributes:
+        opening, mark: which opening of both roots this one has seen last; 0: none, or of one root.
+        previous_mark, begun: main root: the opening before, while the other may not have this one.
+    """
 
     role: Role
     store_id: bytes
     system_id: bytes
     head_bytes: int
     created_ms: int
+    opening: int = 0
+    mark: int = 0
+    previous_mark: int = 0
+    begun: int = 0
 
     BYTES = 512
     MAGIC = b"IOSDSTOR"
     DESIGNATOR = b"\x01\x01\x00\x10IOSD    "
-    _LAYOUT = struct.Struct(">8sIIQ16s20s4xQQ428x")
+    _LAYOUT = struct.Struct(">8sIIQ16s20s4xQQQQQI400x")
 
     @classmethod
     def decode(cls, data: bytes) -> Superblock:
         """Read it.  Raises: Unknown: intact, of another release; FormatError: damaged."""
         if len(data) != cls.BYTES:
             raise FormatError(f"it has {len(data)} bytes instead of {cls.BYTES}")
-        magic, version, role, features, store_id, system_id, head, created = cls._LAYOUT.unpack(
-            data[:-4]
-        )
+        magic, version, role, features, *fields = cls._LAYOUT.unpack(data[:-4])
         if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
             # Of another version it may be in order: where that keeps its checksum nobody knows.
             as_ours = cls.MAGIC + VERSION.to_bytes(4, "big") + data[12:-4]
@@ -121,7 +128,14 @@ class Superblock:
             raise Unknown(f"feature bits {features:#x} are unknown to this release")
         if role not in tuple(Role):
             raise FormatError(f"role {role} is unknown")
-        return cls(Role(role), store_id, system_id, head, created)
+        return cls(Role(role), *fields)
+
+    def fits(self, heads: Superblock) -> bool:
+        """Whether the other root is as it was when it was together with this one last."""
+        if (heads.opening, heads.mark) == (self.opening, self.mark):
+            return True
+        before = (self.opening - 1, self.previous_mark)
+        return bool(self.begun) and (heads.opening, heads.mark) == before
 
     def encode(self) -> bytes:
         """Write it."""
@@ -134,6 +148,10 @@ class Superblock:
             self.system_id,
             self.head_bytes,
             self.created_ms,
+            self.opening,
+            self.mark,
+            self.previous_mark,
+            self.begun,
         )
         return data + zlib.crc32(data).to_bytes(4, "big")
 
@@ -208,6 +226,11 @@ class ObjectRecord:
 
     BYTES = 96
     _LAYOUT = struct.Struct(">BBBBH2x30s2xQQQQQQII")
+
+    @property
+    def head_in(self) -> int:
+        """The root that its head lies in, as head_on says it: an empty one is not put elsewhere."""
+        return self.head_on if self.head_bytes else 1
 
     @classmethod
     def decode(cls, data: bytes) -> ObjectRecord:

@@ -152,7 +152,7 @@ def heads_that_fit(store: Store) -> Iterator[bool]:
         except FormatError:
             continue
         wanted = record.flags & RecordFlag.HAS_FILES and record.is_settled and record.length
-        if wanted and not record.head_on and store.life(place) is Life.LIVE:
+        if wanted and not record.head_in and store.life(place) is Life.LIVE:
             yield store.files(place, record).head == min(record.length, record.head_bytes)
 
 

@@ -227,9 +227,9 @@ class Store:
         tail = replace(name, tail=True)
         two = self.roots.heads is not None
         return Files(
-            size_of(self.path(name, record.head_on)),
+            size_of(self.path(name, record.head_in)),
             size_of(self.path(tail, 0)) if two or record.head_bytes != ALL else None,
-            size_of(self.path(name, 1 - record.head_on)) if two and record.head_on < 2 else None,
+            size_of(self.path(name, 1 - record.head_in)) if two and record.head_in < 2 else None,
         )
 
     def generations(self, place: Place) -> set[int]:

@@ -32,6 +32,13 @@ enum osd_status osd_status_from_errno(int error)
 	case EROFS:
 	case ENODEV:
 	case ENXIO:
+	case ENOMEDIUM:
+	case ESTALE:
+	case EREMOTEIO:
+	case ETIMEDOUT:
+	case ESHUTDOWN:
+	case EUCLEAN: /* the file system finds itself damaged */
+	case EBADMSG: /* and a checksum wrong */
 		return OSD_E_MEDIUM;
 	default:
 		return OSD_E_INTERNAL;

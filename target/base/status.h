@@ -6,6 +6,7 @@
 #ifndef OSD_BASE_STATUS_H
 #define OSD_BASE_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum osd_sense_key {
@@ -27,6 +28,9 @@ enum osd_sense_key {
 	X(OSD_E_STILL_RUNNING,    RECOVERED_ERROR,  0x8010, "the wait ended before the job; the job goes on")      \
 	X(OSD_E_NOT_READY,        NOT_READY,        0x0404, "format in progress")                                  \
 	X(OSD_E_MEDIUM,           MEDIUM_ERROR,     0x1100, "the backing device failed to read or write")          \
+	X(OSD_E_HEAD_FAILED,      MEDIUM_ERROR,     0x1100, "the device with the object's head failed to read or write") \
+	X(OSD_E_TAIL_FAILED,      MEDIUM_ERROR,     0x1100, "the device with the bytes behind the object's head failed to read or write") \
+	X(OSD_E_HEAD_ABSENT,      HARDWARE_ERROR,   0x3a00, "the device with the object's head is absent")         \
 	X(OSD_E_INTERNAL,         HARDWARE_ERROR,   0x4400, "internal failure; the cause is in the log")           \
 	X(OSD_E_DAMAGED,          HARDWARE_ERROR,   0x4400, "the structure check found damage: see Error Recovery")     \
 	X(OSD_E_NO_MEMORY,        HARDWARE_ERROR,   0x5500, "out of memory or another resource")                   \
@@ -82,6 +86,12 @@ struct osd_status_info {
 
 /* The table's row; never NULL (an unknown value yields OSD_E_INTERNAL's row). */
 const struct osd_status_info *osd_status_info(enum osd_status status);
+
+/* A device did not do what was asked of it, whichever and whyever. */
+static inline bool osd_status_is_medium(enum osd_status status)
+{
+	return status == OSD_E_MEDIUM || status == OSD_E_HEAD_FAILED || status == OSD_E_TAIL_FAILED;
+}
 
 /* errno of a failed system call on the store -> status (ENOSPC/EDQUOT -> OSD_E_NO_SPACE,
  * ENOMEM/EMFILE/ENFILE -> OSD_E_NO_MEMORY, EIO and kin -> OSD_E_MEDIUM, others OSD_E_INTERNAL). */

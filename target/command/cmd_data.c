@@ -48,6 +48,30 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 	return OSD_OK;
 }
 
+/* Which half of the object its device has not done, by the first byte asked for that lies there. */
+static enum osd_status tell_half(struct osd_request *request, const struct osd_object *object,
+				 uint64_t start, enum osd_status status)
+{
+	bool tail = status == OSD_E_TAIL_FAILED;
+
+	if (!tail && status != OSD_E_HEAD_FAILED && status != OSD_E_HEAD_ABSENT)
+		return status;
+	request->fault.has_information = true;
+	request->fault.information =
+		tail ? OSD_MAX(start, osd_object_head_bytes(object)) : start;
+	return status;
+}
+
+static uint64_t first_of(const struct osd_piece *pieces, size_t count)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		if (pieces[i].length)
+			first = OSD_MIN(first, pieces[i].offset);
+	return first;
+}
+
 /* ---- READ ------------------------------------------------------------------------------------ */
 
 static enum osd_status report_short(struct osd_request *request, uint64_t available)
@@ -75,7 +99,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 						request->data_in_capacity, ctx->data_flags,
 						&available);
 	if (status != OSD_OK)
-		return status;
+		return tell_half(request, object, first_of(pieces, count), status);
 	request->command_data_in = scattered ? request->decoded.length : available;
 	return report_short(request, available);
 }
@@ -98,7 +122,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	status = osd_object_read(object, cdb->starting_byte_address, request->data_in,
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
-		return status;
+		return tell_half(request, object, cdb->starting_byte_address, status);
 	request->command_data_in = got;
 	return report_short(request, got);
 }
@@ -148,6 +172,20 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 	return osd_phase_alone(ctx->objects, request);
 }
 
+static uint64_t start_of(const struct osd_change *change)
+{
+	switch (change->kind) {
+	case OSD_CHANGE_WRITE:
+		return first_of(change->pieces, change->piece_count);
+	case OSD_CHANGE_APPEND:
+		return change->start;
+	case OSD_CHANGE_CLEAR:
+	case OSD_CHANGE_PUNCH:
+		break;
+	}
+	return change->offset;
+}
+
 /* The change and the command's attributes: both or neither. */
 static enum osd_status change_object(struct osd_command_context *ctx, struct osd_change *change)
 {
@@ -161,10 +199,12 @@ static enum osd_status change_object(struct osd_command_context *ctx, struct osd
 		return status;
 	change->flags = ctx->data_flags;
 	if (!ctx->attributes)
-		return osd_object_change(object, change);
-	status = ctx->attributes->sets ? osd_object_change_with(object, change, &with)
-				       : change_and_get(ctx, object, change);
-	if (status != OSD_OK)
+		status = osd_object_change(object, change);
+	else
+		status = ctx->attributes->sets ? osd_object_change_with(object, change, &with)
+					       : change_and_get(ctx, object, change);
+	tell_half(request, object, start_of(change), status);
+	if (status != OSD_OK && ctx->attributes)
 		request->completed &= ~(uint32_t)(OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	return status == OSD_OK && served.aborted ? OSD_E_TASK_ABORTED : status;
 }
@@ -228,7 +268,8 @@ enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
 
-	return status == OSD_OK ? osd_object_flush(object) : status;
+	return status == OSD_OK ? tell_half(ctx->request, object, 0, osd_object_flush(object))
+				: status;
 }
 
 /* The partition's flush does the members' and their attributes in one pass over the disk. */

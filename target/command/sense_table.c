@@ -76,6 +76,12 @@ static const struct osd_sense_row rows[] = {
 	 "01h: damaged objects, and partitions damaged themselves"},
 	{"format in progress", OSD_E_NOT_READY, 0, NONE, OBJECT, NULL},
 	{"backing device failed", OSD_E_MEDIUM, 0, NONE, OBJECT, NULL},
+	{"device with the object's head failed", OSD_E_HEAD_FAILED, 0, NONE, OBJECT | INFORM,
+	 "00h: the first byte asked for that lies there"},
+	{"device with the bytes behind the object's head failed", OSD_E_TAIL_FAILED, 0, NONE,
+	 OBJECT | INFORM, "00h: the first byte asked for that lies there"},
+	{"device with the object's head is absent", OSD_E_HEAD_ABSENT, 0, NONE, OBJECT | INFORM,
+	 "00h: the first byte asked for that lies there"},
 	{"internal failure", OSD_E_INTERNAL, 0, NONE, OBJECT, NULL},
 	{"out of memory or another resource", OSD_E_NO_MEMORY, 0, NONE, OBJECT, NULL},
 

@@ -15,7 +15,7 @@ enum option_kind {
 	OPTION_NUMBER,
 	OPTION_SIZE,
 	OPTION_BOOL,
-	OPTION_DURABILITY,
+	OPTION_CHOICE,
 	OPTION_REUSE
 };
 
@@ -52,8 +52,10 @@ static const struct option options[] = {
 	 "bytes, 0: the file system's"},
 	{"cache", OPTION_SIZE, AT(cache_bytes), 0, UINT64_C(1) << 40, "0",
 	 "database cache, 0: 256 MiB"},
-	{"durability", OPTION_DURABILITY, AT(durability), 0, 0, "process",
+	{"durability", OPTION_CHOICE, AT(durability), 0, 0, "process",
 	 "process: acknowledged changes survive kill -9; sync: power loss too"},
+	{"on_ssd_loss", OPTION_CHOICE, AT(on_ssd_loss), 0, 0, "fail",
+	 "when the second directory is absent: fail to start; read-through: serve what lies elsewhere"},
 	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
 	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0",
 	 "refuse unassigned attribute pages 8h-7Fh, and page 0 in CDBFMT 1"},
@@ -73,6 +75,23 @@ static const struct option options[] = {
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9, for tests"},
 };
+
+/* Of the options that are choices: the words, in the order of the enumeration. */
+static const struct {
+	const char *name, *words[3];
+} choices[] = {
+	{"durability", {"process", "sync"}},
+	{"on_ssd_loss", {"fail", "read-through"}},
+};
+
+static const char *const *words_of(const struct option *option)
+{
+	size_t i = 0;
+
+	while (strcmp(choices[i].name, option->name))
+		i++;
+	return choices[i].words;
+}
 
 static const struct option *find_option(const char *name, size_t length)
 {
@@ -121,9 +140,9 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 		snprintf(message, 256, "option '%s' must be 0 or 1, not '%.80s'", option->name,
 			 value);
 		break;
-	case OPTION_DURABILITY:
-		snprintf(message, 256, "option '%s' must be process or sync, not '%.80s'",
-			 option->name, value);
+	case OPTION_CHOICE:
+		snprintf(message, 256, "option '%s' must be %s or %s, not '%.80s'", option->name,
+			 words_of(option)[0], words_of(option)[1], value);
 		break;
 	case OPTION_REUSE:
 		snprintf(message, 256,
@@ -159,6 +178,20 @@ static enum osd_status set_text(struct osd_config *config, const struct option *
 	return OSD_OK;
 }
 
+static enum osd_status set_choice(int *at, const struct option *option, const char *value,
+				  char message[256])
+{
+	const char *const *words = words_of(option);
+
+	for (int i = 0; words[i]; i++) {
+		if (!strcmp(value, words[i])) {
+			*at = i;
+			return OSD_OK;
+		}
+	}
+	return bad_value(message, option, value);
+}
+
 static enum osd_status set_option(struct osd_config *config, const struct option *option,
 				  const char *value, char message[256])
 {
@@ -168,12 +201,8 @@ static enum osd_status set_option(struct osd_config *config, const struct option
 	switch (option->kind) {
 	case OPTION_TEXT:
 		return set_text(config, option, value, message);
-	case OPTION_DURABILITY:
-		if (strcmp(value, "process") && strcmp(value, "sync"))
-			return bad_value(message, option, value);
-		*(enum osd_durability *)at =
-			value[0] == 's' ? OSD_DURABILITY_SYNC : OSD_DURABILITY_PROCESS;
-		return OSD_OK;
+	case OPTION_CHOICE:
+		return set_choice(at, option, value, message);
 	case OPTION_REUSE:
 		return osd_reuse_parse(value, at) ? OSD_OK : bad_value(message, option, value);
 	case OPTION_BOOL:

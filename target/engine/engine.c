@@ -461,6 +461,7 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	struct osd_objects_config objects = {
 		.directory = config->memory ? NULL : config->directory,
 		.ssd_directory = config->ssd_directory,
+		.on_ssd_loss = config->on_ssd_loss,
 		.create = config->create,
 		.capacity_bytes = config->capacity_bytes,
 		.cache_bytes = config->cache_bytes,

@@ -141,7 +141,7 @@ static enum osd_status check_one(struct walk *walk, uint64_t object_id)
 	if (checked.damage || checked.known)
 		status = keep(walk->objects, &note);
 	/* Gone, or its record cannot even be read: the partition knows. */
-	return status == OSD_E_NO_OBJECT || status == OSD_E_MEDIUM ? OSD_OK : status;
+	return status == OSD_E_NO_OBJECT || osd_status_is_medium(status) ? OSD_OK : status;
 }
 
 /* ---- records of nobody ------------------------------------------------------------------- */

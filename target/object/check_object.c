@@ -411,7 +411,7 @@ enum osd_status osd_check_object(struct osd_objects *objects, struct osd_object_
 	}
 	if (status == OSD_OK)
 		status = check_files(objects, &place, &record, &damage);
-	if (status == OSD_E_MEDIUM) { /* the device does not give the files */
+	if (osd_status_is_medium(status)) { /* the device does not give the files */
 		damage = OSD_DAMAGED_DATA;
 		status = OSD_OK;
 	}

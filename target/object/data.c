@@ -207,6 +207,11 @@ enum osd_status osd_object_read_pieces(struct osd_object *object, const struct o
 	return status;
 }
 
+uint64_t osd_object_head_bytes(const struct osd_object *object)
+{
+	return object->file.head_bytes;
+}
+
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length)
 {
 	if (atomic_load(&object->removed))

@@ -46,9 +46,13 @@ struct osd_object_id {
 
 enum osd_durability { OSD_DURABILITY_PROCESS, OSD_DURABILITY_SYNC };
 
+/* When the second root is absent at the start: refuse it, or go on with what lies elsewhere. */
+enum osd_ssd_loss { OSD_SSD_LOSS_FAIL, OSD_SSD_LOSS_READ_THROUGH };
+
 struct osd_objects_config {
 	const char *directory;	   /* data directory (superblock, db/, data); NULL: all in memory */
 	const char *ssd_directory; /* second root for heads, or NULL: one root */
+	enum osd_ssd_loss on_ssd_loss;
 	bool create;		   /* format an empty directory on first open */
 	uint64_t capacity_bytes;   /* 0: that of the file system */
 	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */
@@ -334,6 +338,8 @@ struct osd_change_with {
 };
 enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
 				       const struct osd_change_with *with);
+/* Bytes from here on lie behind the object's head; UINT64_MAX: none do. */
+uint64_t osd_object_head_bytes(const struct osd_object *object);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
 enum osd_map_type {
 	OSD_MAP_ALL = 0x0000, /* asked for only */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/thread.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "object/value_index.h"
 #include "store/model.h"
@@ -83,6 +84,7 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 		.ssd_directory = config->ssd_directory,
 		.create = config->create,
 		.head_bytes = OSD_MEDIA_HEAD_BYTES,
+		.without_heads = config->on_ssd_loss == OSD_SSD_LOSS_READ_THROUGH,
 	};
 	enum osd_status status = osd_media_open(&roots, message, &objects->media);
 
@@ -91,10 +93,15 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 	name_after_store(objects);
 	objects->head_bytes = objects->media->head_bytes;
 	status = open_records(objects, config, message);
-	if (status == OSD_OK)
+	if (status == OSD_OK && objects->media->heads_absent) {
+		osd_warning("the SSD directory '%s' is absent: objects are served without their heads",
+			    config->ssd_directory);
+		status = osd_absent_data_open(&objects->tier.head);
+	} else if (status == OSD_OK) {
 		status = osd_file_data_open(two ? objects->media->heads.data_fd
 						: objects->media->main.data_fd,
 					    &objects->tier.head);
+	}
 	if (status == OSD_OK && two)
 		status = osd_file_data_open(objects->media->main.data_fd, &objects->tier.tail);
 	if (status == OSD_OK && two)

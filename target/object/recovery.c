@@ -227,6 +227,23 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	return true;
 }
 
+/* How long the object may be while its head is absent.  With a tail that is known; else no byte that
+ * was acknowledged may seem to be missing, and the record stays open for the opening that finds the
+ * head. */
+static enum osd_status longest_without_head(struct osd_object *object, struct osd_data_stat *ret_stat)
+{
+	uint64_t tail;
+	enum osd_status status = osd_tier_tail_size(&object->file, &tail);
+
+	if (status != OSD_OK)
+		return status;
+	*ret_stat = (struct osd_data_stat){
+		.size = tail ? object->file.head_bytes + tail
+			     : OSD_MIN(object->reserved_bytes, object->file.head_bytes)};
+	object->untrimmed = true;
+	return OSD_OK;
+}
+
 /* The entry is loaded with what the record says; then the files say more, or are made to fit. */
 static enum osd_status settle_after_crash(struct osd_objects *objects, struct osd_object_id id)
 {
@@ -241,6 +258,8 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		stat = (struct osd_data_stat){0, 0, 0};
 		status = OSD_OK;
 	}
+	if (status == OSD_E_HEAD_ABSENT)
+		status = longest_without_head(object, &stat);
 	if (status == OSD_OK && !object->length_rules) {
 		uint64_t before = atomic_load(&object->length);
 
@@ -255,7 +274,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		status = osd_object_settle(object, true, false);
 	}
 	osd_object_put(object);
-	return status;
+	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* when the head is back */
 }
 
 static enum osd_status load_objects(struct osd_objects *objects)

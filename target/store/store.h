@@ -3,7 +3,7 @@
  * (records) and a store of files (object data).  Each is a struct of functions with more than one
  * implementation:
  *
- *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c;
+ *   records: attr_bdb.c (Berkeley DB), mem_store.c;  data: file_store.c, mem_data.c, absent_data.c;
  *
  * fault_store.c wraps either and fails, or dies at, the n-th call; model_store.c wraps data and takes
  * the time of a simulated disk.
@@ -278,6 +278,8 @@ void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status)
 /* directory_fd stays the caller's and must outlive the store. */
 enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data);
 enum osd_status osd_mem_data_open(struct osd_data **ret_data);
+/* In the place of a store whose device is absent: every call gets OSD_E_HEAD_ABSENT. */
+enum osd_status osd_absent_data_open(struct osd_data **ret_data);
 
 /* ---- faults (tests) ---------------------------------------------------------------------- */
 

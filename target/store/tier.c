@@ -60,11 +60,21 @@ static bool has_tail(const struct osd_tier_file *file)
 	return file->head_bytes != OSD_TIER_ONE;
 }
 
+/* An empty head is a name only, and not worth another device. */
 static struct osd_data *store_of(const struct osd_tier_file *file, bool tail)
 {
-	bool on_tail = (tail || file->head_on == OSD_HEAD_ON_TAIL) && file->tier->tail;
+	bool on_tail = (tail || file->head_on == OSD_HEAD_ON_TAIL || file->head_bytes == 0) &&
+		       file->tier->tail;
 
 	return on_tail ? file->tier->tail : file->tier->head;
+}
+
+/* Which half a failing device has. */
+static enum osd_status of_half(const struct osd_tier_file *file, bool tail, enum osd_status status)
+{
+	if (status != OSD_E_MEDIUM || !has_tail(file))
+		return status;
+	return tail ? OSD_E_TAIL_FAILED : OSD_E_HEAD_FAILED;
 }
 
 /* One of the two files; OSD_E_NO_OBJECT when it is not there and need not be made. */
@@ -89,7 +99,7 @@ static enum osd_status open_part(struct osd_tier_file *file, bool tail, bool cre
 	}
 	if (status == OSD_OK)
 		*ret_file = open;
-	return status;
+	return of_half(file, tail, status);
 }
 
 /* Opens what is there.  OSD_E_NO_OBJECT: no file at all. */
@@ -109,28 +119,38 @@ static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t 
 	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
 }
 
-/* A file that was never written has nothing to read: the operation has then no file. */
+/* A file that was never written has nothing to read: the operation has then no file.  A head that
+ * could have a tail is written first, so without it bytes have been lost. */
 static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
 {
 	enum osd_status status =
 		op->length ? open_part(file, tail, false, &op->file) : OSD_E_NO_OBJECT;
 
+	if (status == OSD_E_NO_OBJECT && op->length && !tail && has_tail(file))
+		return OSD_E_HEAD_FAILED;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-static enum osd_status failed_of(const struct osd_data_op *head, const struct osd_data_op *tail)
+static enum osd_status both_ended(const struct osd_tier_file *file, const struct osd_data_op *head,
+				  const struct osd_data_op *tail)
 {
-	return head->status != OSD_OK ? head->status : tail->status;
+	return head->status != OSD_OK ? of_half(file, false, head->status)
+				      : of_half(file, true, tail->status);
 }
 
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read)
 {
 	size_t first = in_head(file, offset, length);
-	struct osd_data_op head = {.act = OSD_DATA_READ, .offset = offset, .buffer = buffer,
-				   .length = first, .flags = flags},
-			   tail = {.act = OSD_DATA_READ, .offset = offset + first - file->head_bytes,
-				   .buffer = (uint8_t *)buffer + first, .length = length - first,
+	struct osd_data_op head = {.act = OSD_DATA_READ,
+				   .offset = offset,
+				   .buffer = buffer,
+				   .length = first,
+				   .flags = flags},
+			   tail = {.act = OSD_DATA_READ,
+				   .offset = offset + first - file->head_bytes,
+				   .buffer = (uint8_t *)buffer + first,
+				   .length = length - first,
 				   .flags = flags};
 	enum osd_status status = open_to_read(file, false, &head);
 
@@ -139,7 +159,7 @@ enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void 
 	if (status != OSD_OK)
 		return status;
 	osd_data_both(flags & OSD_DATA_READ_NOWAIT ? NULL : file->tier->both, &head, &tail);
-	status = failed_of(&head, &tail);
+	status = both_ended(file, &head, &tail);
 	if (status != OSD_OK)
 		return status;
 	if (tail.done && head.done < first) /* a head that ends early goes on in zeros */
@@ -159,10 +179,13 @@ static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_fi
 	if (atomic_load_explicit(&file->tail, memory_order_acquire))
 		return open_part(file, true, false, ret_tail);
 	status = open_part(file, false, true, &head);
+	if (status == OSD_E_HEAD_ABSENT) /* a tail that is there has its head */
+		return open_part(file, true, false, ret_tail) == OSD_OK ? OSD_OK : status;
 	if (status == OSD_OK)
 		status = osd_data_stat(head, &stat);
 	if (status == OSD_OK && stat.size < file->head_bytes)
 		status = osd_data_truncate(head, file->head_bytes);
+	status = of_half(file, false, status);
 	return status == OSD_OK ? open_part(file, true, true, ret_tail) : status;
 }
 
@@ -172,9 +195,12 @@ enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, cons
 			       size_t length)
 {
 	size_t first = in_head(file, offset, length);
-	struct osd_data_op head = {.act = OSD_DATA_WRITE, .offset = offset, .bytes = bytes,
+	struct osd_data_op head = {.act = OSD_DATA_WRITE,
+				   .offset = offset,
+				   .bytes = bytes,
 				   .length = first},
-			   tail = {.act = OSD_DATA_WRITE, .offset = offset + first - file->head_bytes,
+			   tail = {.act = OSD_DATA_WRITE,
+				   .offset = offset + first - file->head_bytes,
 				   .bytes = (const uint8_t *)bytes + first,
 				   .length = length - first};
 	enum osd_status status = OSD_OK;
@@ -186,7 +212,7 @@ enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, cons
 	if (status != OSD_OK)
 		return status;
 	osd_data_both(file->tier->both, &head, &tail);
-	return failed_of(&head, &tail);
+	return both_ended(file, &head, &tail);
 }
 
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
@@ -196,7 +222,9 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
 
 	if (has_tail(file) && size > file->head_bytes) {
 		status = begin_tail(file, &part);
-		return status == OSD_OK ? osd_data_truncate(part, size - file->head_bytes) : status;
+		if (status == OSD_OK)
+			status = osd_data_truncate(part, size - file->head_bytes);
+		return of_half(file, true, status);
 	}
 	if (has_tail(file)) {
 		struct osd_data_name tail = file->name;
@@ -206,12 +234,12 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
 		osd_data_close_file(atomic_exchange(&file->tail, NULL));
 		status = osd_data_remove(store_of(file, true), &tail);
 		if (status != OSD_OK)
-			return status;
+			return of_half(file, true, status);
 	}
 	status = open_part(file, false, size > 0, &part);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
-	return status == OSD_OK ? osd_data_truncate(part, size) : status;
+	return of_half(file, false, status == OSD_OK ? osd_data_truncate(part, size) : status);
 }
 
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length)
@@ -224,13 +252,14 @@ enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint6
 	if (in_head) {
 		status = open_part(file, false, false, &part);
 		if (status == OSD_OK)
-			status = osd_data_zero(part, offset, in_head);
+			status = of_half(file, false, osd_data_zero(part, offset, in_head));
 	}
 	if (status == OSD_OK && in_head < length) {
 		status = open_part(file, true, false, &part);
 		if (status == OSD_OK)
-			status = osd_data_zero(part, offset + in_head - file->head_bytes,
-					       length - in_head);
+			status = of_half(file, true,
+					 osd_data_zero(part, offset + in_head - file->head_bytes,
+						       length - in_head));
 	}
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
@@ -242,10 +271,10 @@ enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *
 	struct osd_data_file *part;
 
 	if (status == OSD_OK)
-		status = osd_data_stat(atomic_load(&file->head), &head);
+		status = of_half(file, false, osd_data_stat(atomic_load(&file->head), &head));
 	part = atomic_load(&file->tail);
 	if (status == OSD_OK && part) {
-		status = osd_data_stat(part, &tail);
+		status = of_half(file, true, osd_data_stat(part, &tail));
 		head.size = OSD_MAX(head.size, file->head_bytes + tail.size);
 	}
 	if (status == OSD_OK)
@@ -261,11 +290,17 @@ static enum osd_status part_size(struct osd_tier_file *file, bool tail, uint64_t
 	enum osd_status status = open_part(file, tail, false, &part);
 
 	if (status == OSD_OK)
-		status = osd_data_stat(part, &stat);
+		status = of_half(file, tail, osd_data_stat(part, &stat));
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	*ret_size = stat.size;
 	return OSD_OK;
+}
+
+enum osd_status osd_tier_tail_size(struct osd_tier_file *file, uint64_t *ret_tail)
+{
+	*ret_tail = 0;
+	return has_tail(file) ? part_size(file, true, ret_tail) : OSD_OK;
 }
 
 enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_head,
@@ -273,8 +308,7 @@ enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_he
 {
 	enum osd_status status = part_size(file, false, ret_head);
 
-	*ret_tail = 0;
-	return status == OSD_OK && has_tail(file) ? part_size(file, true, ret_tail) : status;
+	return status == OSD_OK ? osd_tier_tail_size(file, ret_tail) : status;
 }
 
 /* In one of the files, in its own offsets; OSD_E_BEYOND_END also when there is no such file. */
@@ -285,7 +319,8 @@ static enum osd_status part_extent(struct osd_tier_file *file, bool tail, uint64
 	enum osd_status status = open_part(file, tail, false, &part);
 
 	if (status == OSD_OK)
-		status = osd_data_next_extent(part, offset, ret_start, ret_end);
+		status =
+			of_half(file, tail, osd_data_next_extent(part, offset, ret_start, ret_end));
 	return status == OSD_E_NO_OBJECT ? OSD_E_BEYOND_END : status;
 }
 
@@ -402,36 +437,42 @@ enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modif
 	return status;
 }
 
-/* Opens what may have been written to: behind a short head there is no tail to look for. */
-static enum osd_status open_written(struct osd_tier_file *file)
+/* Opens what may have been written to: behind a short head there is no tail to look for, and on a
+ * device that is absent nothing waits to be written. */
+static enum osd_status open_written(struct osd_tier_file *file, struct osd_data_file **ret_head,
+				    struct osd_data_file **ret_tail)
 {
-	struct osd_data_file *head;
-	struct osd_data_stat stat;
-	enum osd_status status = open_part(file, false, false, &head);
+	struct osd_data_stat stat = {.size = UINT64_MAX};
+	enum osd_status status = open_part(file, false, false, ret_head);
 
 	if (status == OSD_OK && has_tail(file))
-		status = osd_data_stat(head, &stat);
-	if (status != OSD_OK || !has_tail(file) || stat.size < file->head_bytes)
+		status = of_half(file, false, osd_data_stat(*ret_head, &stat));
+	if (!has_tail(file) || (status != OSD_OK && status != OSD_E_HEAD_ABSENT) ||
+	    stat.size < file->head_bytes)
 		return status;
-	return open_parts(file);
+	status = open_part(file, true, false, ret_tail);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+static enum osd_status sync_names(struct osd_tier_file *file, bool tail)
+{
+	return of_half(file, tail, osd_data_sync_directories(store_of(file, tail), &file->name));
 }
 
 static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
 	struct osd_data_op head = {.act = OSD_DATA_SYNC}, tail = {.act = OSD_DATA_SYNC};
-	enum osd_status status = open_written(file);
+	enum osd_status status = open_written(file, &head.file, &tail.file);
 
 	if (status != OSD_OK)
 		return status;
-	head.file = atomic_load(&file->head);
-	tail.file = atomic_load(&file->tail);
 	osd_data_both(file->tier->both, &head, &tail);
-	status = failed_of(&head, &tail);
-	if (status == OSD_OK && directories)
-		status = osd_data_sync_directories(store_of(file, false), &file->name);
+	status = both_ended(file, &head, &tail);
+	if (status == OSD_OK && directories && head.file)
+		status = sync_names(file, false);
 	if (status == OSD_OK && directories && tail.file &&
-	    store_of(file, true) != store_of(file, false))
-		status = osd_data_sync_directories(store_of(file, true), &file->name);
+	    (!head.file || store_of(file, true) != store_of(file, false)))
+		status = sync_names(file, true);
 	return status;
 }
 
@@ -465,6 +506,13 @@ enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int
 	return OSD_OK;
 }
 
+/* One device that fails keeps nothing on the other. */
+static void note_failure(enum osd_status *first, enum osd_status status)
+{
+	if (*first == OSD_OK)
+		*first = status;
+}
+
 enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_name *name)
 {
 	struct osd_data *stores[] = {tier->head, tier->tail};
@@ -472,11 +520,11 @@ enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_nam
 
 	/* All four names: where the head lies is no longer known, and the tail may not exist. */
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(stores); i++) {
-		for (int tail = 0; status == OSD_OK && stores[i] && tail < 2; tail++) {
+		for (int tail = 0; stores[i] && tail < 2; tail++) {
 			struct osd_data_name part = *name;
 
 			part.tail = tail != 0;
-			status = osd_data_remove(stores[i], &part);
+			note_failure(&status, osd_data_remove(stores[i], &part));
 		}
 	}
 	return status;
@@ -487,8 +535,9 @@ enum osd_status osd_tier_remove_partition(struct osd_tier *tier, uint64_t partit
 {
 	enum osd_status status = osd_data_remove_partition(tier->head, partition_id, incarnation);
 
-	if (status == OSD_OK && tier->tail)
-		status = osd_data_remove_partition(tier->tail, partition_id, incarnation);
+	if (tier->tail)
+		note_failure(&status,
+			     osd_data_remove_partition(tier->tail, partition_id, incarnation));
 	return status;
 }
 
@@ -496,7 +545,11 @@ enum osd_status osd_tier_sync_all(struct osd_tier *tier)
 {
 	enum osd_status status = osd_data_sync_all(tier->head);
 
-	return status == OSD_OK && tier->tail ? osd_data_sync_all(tier->tail) : status;
+	if (status == OSD_E_MEDIUM && tier->tail)
+		return OSD_E_HEAD_FAILED;
+	if (status == OSD_OK && tier->tail)
+		status = osd_data_sync_all(tier->tail);
+	return status == OSD_E_MEDIUM && tier->tail ? OSD_E_TAIL_FAILED : status;
 }
 
 enum osd_status osd_tier_capacity(struct osd_tier *tier, uint64_t *ret_total, uint64_t *ret_free)

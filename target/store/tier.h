@@ -4,7 +4,8 @@
  * UINT64_MAX). The head file is extended to exactly head_bytes before the tail's first byte is
  * written, so the object's length is that of the head, or head_bytes + tail once there is a tail.
  * What concerns both files is asked of both at once and ends when both have; it fails if either
- * does.
+ * does.  Of an object with a tail OSD_E_HEAD_FAILED and OSD_E_TAIL_FAILED say which;
+ * OSD_E_HEAD_ABSENT: the head's device is not there (absent_data.c).
  *
  * Reads and writes may run in any number of threads (the object layer's range locks order them);
  * truncate and close need the file alone. */
@@ -55,6 +56,8 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
 /* The object's length as its files have it, and the later of their times. */
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
+/* 0 when it is not there; the head is not asked. */
+enum osd_status osd_tier_tail_size(struct osd_tier_file *file, uint64_t *ret_tail);
 /* Of each file, 0 when it is not there. */
 enum osd_status osd_tier_part_sizes(struct osd_tier_file *file, uint64_t *ret_head,
 				    uint64_t *ret_tail);

@@ -147,6 +147,13 @@ ELSEWHERE = {
     "no space is left": "fault/test_store_faults.py::test_disk_full",
     "format in progress": "command/test_conditions.py::test_format_in_progress",
     "backing device failed": "fault/test_store_faults.py::test_nth_call_fails",
+    "device with the object's head failed": (
+        "tiers/test_failures.py::test_read_says_which_half_failed"
+    ),
+    "device with the bytes behind the object's head failed": (
+        "tiers/test_failures.py::test_read_says_which_half_failed"
+    ),
+    "device with the object's head is absent": "tiers/test_failures.py::test_absent_at_start",
     "structure check found damage": "command/test_check.py::test_lost_file",
     "internal failure": "fault/test_store_faults.py::test_nth_call_fails",
     "out of memory or another resource": "fault/test_store_faults.py::test_nth_call_fails",

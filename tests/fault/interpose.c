@@ -12,8 +12,14 @@
  * machine's order.
  * IOSD_FAULT_SWITCH names a file: while its first 8 bytes are an errno, changes of data files (not of
  * the database) fail with it.
+ * IOSD_DEVICES=FILE:FOLDER[:FOLDER] makes each FOLDER a device that can be broken: FILE has for each, one
+ * after the other, four numbers of 8 bytes: the errno that its reads fail with, that its writes, cuts
+ * and syncs fail with, and that opening, making and removing names fail with (0: none), and the
+ * microseconds that a read, write or sync takes longer; then how many syncs it was asked for.
  * IOSD_SYNC_COUNT names a file whose first 8 bytes are kept at the fsyncs of data files and of whole
  * file systems, failed ones too.
+ *
+ * What a ring of io_uring does would pass by all this, so there are none.
  *
  * Calls go to the kernel by syscall(2), allocations to the C library's own names, so nothing here
  * allocates or looks symbols up. */
@@ -34,6 +40,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The names of glibc 2.36 (Debian 12); no header declares them. */
@@ -56,17 +63,44 @@ static struct {
 static _Atomic uint64_t own_calls, never;
 static _Atomic uint64_t *switched = &never, *syncs;
 
-/* The first 8 bytes of a file, shared with whoever else has it; NULL: cannot be had. */
-static _Atomic uint64_t *share(const char *file)
+enum ask { READS, CHANGES, NAMES, DELAY, SYNCS, DEVICE_NUMBERS };
+
+#define DEVICES 2
+
+static struct {
+	char folder[PATH_MAX];
+	_Atomic uint64_t *numbers; /* DEVICE_NUMBERS of them */
+} devices[DEVICES];
+static unsigned device_count;
+
+/* The first numbers of a file, shared with whoever else has it; NULL: cannot be had. */
+static _Atomic uint64_t *share_many(const char *file, size_t count)
 {
 	int fd = (int)syscall(SYS_open, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *page = MAP_FAILED;
 
-	if (fd >= 0 && syscall(SYS_ftruncate, fd, (long)sizeof(uint64_t)) == 0)
-		page = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0 && syscall(SYS_ftruncate, fd, (long)(count * sizeof(uint64_t))) == 0)
+		page = mmap(NULL, count * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	return page == MAP_FAILED ? NULL : page;
+}
+
+static _Atomic uint64_t *share(const char *file)
+{
+	return share_many(file, 1);
+}
+
+static void read_devices(char *text)
+{
+	char *rest = NULL, *file = strtok_r(text, ":", &rest), *folder;
+	_Atomic uint64_t *numbers = share_many(file, DEVICES * DEVICE_NUMBERS);
+
+	while (numbers && device_count < DEVICES && (folder = strtok_r(NULL, ":", &rest))) {
+		snprintf(devices[device_count].folder, PATH_MAX, "%s/", folder);
+		devices[device_count].numbers = numbers + device_count * DEVICE_NUMBERS;
+		device_count++;
+	}
 }
 
 __attribute__((constructor)) static void read_plan(void)
@@ -77,6 +111,8 @@ __attribute__((constructor)) static void read_plan(void)
 	char kind[16], phase[16], action[16];
 	unsigned long long at;
 
+	if (getenv("IOSD_DEVICES"))
+		read_devices(getenv("IOSD_DEVICES"));
 	if (shared)
 		switched = shared;
 	syncs = counted ? share(counted) : NULL;
@@ -120,17 +156,79 @@ static enum verdict judge(enum kind kind)
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
-static bool is_data(int fd)
+/* With a / at its end, for folders; empty: it has none. */
+static void path_of(int fd, char path[PATH_MAX])
 {
-	char link[32], path[PATH_MAX];
+	char link[32];
 	ssize_t length;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path) - 1);
-	if (length < 0)
-		return false;
-	path[length] = '\0';
+	length = readlink(link, path, PATH_MAX - 2);
+	if (length > 0)
+		path[length++] = '/';
+	path[length > 0 ? length : 0] = '\0';
+}
+
+static bool is_data(int fd)
+{
+	char path[PATH_MAX];
+
+	path_of(fd, path);
 	return strstr(path, "/data/") != NULL;
+}
+
+/* Whether the device refuses, in errno. */
+static bool device_fails_at(const char *path, enum ask ask)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		_Atomic uint64_t *numbers = devices[i].numbers;
+		uint64_t delay = ask == NAMES ? 0 : atomic_load(&numbers[DELAY]);
+		struct timespec time = {(time_t)(delay / 1000000), (long)(delay % 1000000) * 1000};
+
+		if (strncmp(path, devices[i].folder, strlen(devices[i].folder)) != 0)
+			continue;
+		if (delay)
+			nanosleep(&time, NULL);
+		errno = (int)atomic_load(&numbers[ask]);
+		return errno != 0;
+	}
+	return false;
+}
+
+static bool device_fails(int fd, enum ask ask)
+{
+	char path[PATH_MAX];
+
+	if (!device_count)
+		return false;
+	path_of(fd, path);
+	return device_fails_at(path, ask);
+}
+
+static bool device_is_slow(int fd)
+{
+	char path[PATH_MAX];
+
+	if (!device_count)
+		return false;
+	path_of(fd, path);
+	for (unsigned i = 0; i < device_count; i++)
+		if (strncmp(path, devices[i].folder, strlen(devices[i].folder)) == 0)
+			return atomic_load(&devices[i].numbers[DELAY]) > 0;
+	return false;
+}
+
+static bool name_fails(int fd, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (!device_count)
+		return false;
+	if (name[0] == '/' || fd == AT_FDCWD)
+		snprintf(path, sizeof(path), "%.*s/", PATH_MAX - 2, name);
+	else
+		path_of(fd, path);
+	return device_fails_at(path, NAMES);
 }
 
 static enum verdict judge_file(int fd)
@@ -138,6 +236,8 @@ static enum verdict judge_file(int fd)
 	uint64_t error = atomic_load(switched);
 	struct stat status;
 
+	if (device_fails(fd, CHANGES))
+		return FAIL;
 	if (error && is_data(fd)) {
 		errno = (int)error;
 		return FAIL;
@@ -190,6 +290,13 @@ ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
 
 static void count_sync(int fd)
 {
+	char path[PATH_MAX];
+
+	if (device_count)
+		path_of(fd, path);
+	for (unsigned i = 0; i < device_count; i++)
+		if (strncmp(path, devices[i].folder, strlen(devices[i].folder)) == 0)
+			atomic_fetch_add(&devices[i].numbers[SYNCS], 1);
 	if (syncs && is_data(fd))
 		atomic_fetch_add(syncs, 1);
 }
@@ -208,9 +315,10 @@ int fdatasync(int fd)
 
 int syncfs(int fd)
 {
-	if (syncs)
+	if (syncs && !is_data(fd))
 		atomic_fetch_add(syncs, 1);
-	CHANGE(judge(DISK), syscall(SYS_syncfs, fd));
+	count_sync(fd);
+	CHANGE(device_fails(fd, CHANGES) ? FAIL : judge(DISK), syscall(SYS_syncfs, fd));
 }
 
 int ftruncate64(int fd, off64_t length)
@@ -250,6 +358,32 @@ ssize_t copy_file_range(int in, off64_t *in_at, int out, off64_t *out_at, size_t
 	return done(verdict, syscall(SYS_copy_file_range, in, in_at, out, out_at, length, flags));
 }
 
+ssize_t pread64(int fd, void *bytes, size_t length, off64_t offset)
+{
+	return device_fails(fd, READS) ? -1 : syscall(SYS_pread64, fd, bytes, length, offset);
+}
+
+ssize_t pread(int fd, void *bytes, size_t length, off_t offset)
+{
+	return pread64(fd, bytes, length, offset);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *pieces, int count, off64_t offset, int flags)
+{
+	if (flags & RWF_NOWAIT && device_is_slow(fd)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (device_fails(fd, READS))
+		return -1;
+	return syscall(SYS_preadv2, fd, pieces, count, offset, 0L, flags);
+}
+
+ssize_t preadv2(int fd, const struct iovec *pieces, int count, off_t offset, int flags)
+{
+	return preadv64v2(fd, pieces, count, offset, flags);
+}
+
 int rename(const char *from, const char *to)
 {
 	CHANGE(judge(DISK), syscall(SYS_rename, from, to));
@@ -257,7 +391,7 @@ int rename(const char *from, const char *to)
 
 int renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
-	CHANGE(judge(DISK), syscall(SYS_renameat, from_fd, from, to_fd, to));
+	CHANGE(name_fails(to_fd, to) ? FAIL : judge(DISK), syscall(SYS_renameat, from_fd, from, to_fd, to));
 }
 
 int unlink(const char *path)
@@ -267,7 +401,7 @@ int unlink(const char *path)
 
 int unlinkat(int fd, const char *path, int flags)
 {
-	CHANGE(judge(DISK), syscall(SYS_unlinkat, fd, path, flags));
+	CHANGE(name_fails(fd, path) ? FAIL : judge(DISK), syscall(SYS_unlinkat, fd, path, flags));
 }
 
 int mkdir(const char *path, mode_t mode)
@@ -277,7 +411,7 @@ int mkdir(const char *path, mode_t mode)
 
 int mkdirat(int fd, const char *path, mode_t mode)
 {
-	CHANGE(judge(DISK), syscall(SYS_mkdirat, fd, path, mode));
+	CHANGE(name_fails(fd, path) ? FAIL : judge(DISK), syscall(SYS_mkdirat, fd, path, mode));
 }
 
 /* The argument behind flags, which is there when a file may be made. */
@@ -296,6 +430,8 @@ int openat64(int fd, const char *path, int flags, ...)
 	mode_t mode = 0;
 
 	TAKE_MODE(flags, mode);
+	if (name_fails(fd, path))
+		return -1;
 	CHANGE(flags & O_CREAT ? judge(DISK) : PASS, syscall(SYS_openat, fd, path, flags, mode));
 }
 
@@ -321,6 +457,14 @@ int open(const char *path, int flags, ...)
 
 	TAKE_MODE(flags, mode);
 	return openat64(AT_FDCWD, path, flags, mode);
+}
+
+struct io_uring;
+
+int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
+{
+	(void)entries, (void)ring, (void)flags;
+	return -ENOSYS;
 }
 
 /* ---- the phase -------------------------------------------------------------------------------- */

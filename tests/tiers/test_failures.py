@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One device of two fails: reads and writes say which half it has, what lies on the other is served,
+and no acknowledged byte is lost or mixed with what was there before.
+
+A head has 4,096 bytes here.  The devices fail below the target, in the calls it makes (interpose.c).
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pyosd import requests as rq
+from pyosd.attributes import LOGICAL_LENGTH
+from pyosd.cdb import Options
+from pyosd.commands import Commands, Reply
+from pyosd.types import ObjectRef
+from scheduler.store_tools import commands as tools
+from tests.expect import OK, Outcome, check
+from tests.harness import Harness, StartFailed
+from tests.soak.faults import interposer
+from tests.tiers.two_roots import Device, TwoRoots
+
+HEAD = 4096
+LONG = 3 * HEAD
+OLD, NEW = b"o", b"n"
+FAILED = Outcome("a half failed", 3, 0x11, 0x00)
+ABSENT = Outcome("the head's device is absent", 4, 0x3A, 0x00)
+SLOW_S = 0.4
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return interposer(tmp_path_factory.mktemp("interpose"))
+
+
+@pytest.fixture
+def store(tmp_path: Path, library: Path) -> TwoRoots:
+    return TwoRoots(tmp_path, HEAD, library)
+
+
+@pytest.fixture
+def harness(store: TwoRoots) -> Iterator[Harness]:
+    made = store.serve()
+    yield made
+    for each in (store.slow_one, store.fast_one):
+        each.mend()
+    made.finish()
+
+
+@pytest.fixture
+def obj(harness: Harness) -> ObjectRef:
+    """With bytes in both halves."""
+    return harness.osd.create_and_write(harness.osd.create_partition(), OLD * LONG)
+
+
+def failed_at(reply: Reply, outcome: Outcome = FAILED) -> int:
+    """Where the half begins that was not done, as the sense data has it."""
+    check(reply, outcome)
+    assert reply.sense is not None
+    assert reply.sense.information is not None
+    return reply.sense.information
+
+
+def device_of(store: TwoRoots, half: str) -> Device:
+    return store.fast_one if half == "head" else store.slow_one
+
+
+# ---- while it runs
+
+
+@pytest.mark.parametrize(("half", "at"), [("head", 5), ("tail", HEAD)])
+def test_read_says_which_half_failed(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, half: str, at: int
+) -> None:
+    osd = harness.osd
+    device_of(store, half).break_(reads=errno.EIO)
+    assert failed_at(osd.reply(rq.read(obj, 5, LONG - 5))) == at
+    other = rq.read(obj, 0, HEAD) if half == "tail" else rq.read(obj, HEAD, LONG - HEAD)
+    check(osd.reply(other), OK)
+    inside = (9, 7) if half == "head" else (HEAD + 9, 7)
+    assert failed_at(osd.reply(rq.read(obj, *inside))) == inside[0]
+    pieces = [(2 * HEAD, 8), (17, 8)]
+    assert failed_at(osd.reply(rq.read_pieces(obj, pieces))) == (17 if half == "head" else HEAD)
+    device_of(store, half).mend()
+    assert osd.read(obj, 0, LONG) == OLD * LONG
+
+
+@pytest.mark.parametrize(("half", "at"), [("head", 100), ("tail", HEAD)])
+def test_half_of_a_write_fails(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, half: str, at: int
+) -> None:
+    """Its range may hold a mixture; nothing else has changed, also after a crash."""
+    osd = harness.osd
+    device_of(store, half).break_(changes=errno.EIO)
+    assert failed_at(osd.reply(rq.write(obj, 100, NEW * LONG))) == at
+    device_of(store, half).mend()
+    for _ in range(2):
+        data = harness.osd.read(obj, 0, 2 * LONG)
+        assert data[:100] == OLD * 100
+        assert set(data[100:LONG]) <= {OLD[0], NEW[0]}
+        assert set(data[LONG:]) <= {NEW[0], 0}, "what was not acknowledged, and nothing else"
+        harness.kill()
+        harness.start()
+    harness.osd.write(obj, 0, NEW * LONG)
+    assert harness.osd.read(obj, 0, LONG) == NEW * LONG
+
+
+def test_append_and_flush_say_which_half_failed(
+    store: TwoRoots, harness: Harness, obj: ObjectRef
+) -> None:
+    store.slow_one.break_(changes=errno.EIO)
+    assert failed_at(harness.osd.reply(rq.append(obj, b"more"))) == LONG
+    assert failed_at(harness.osd.reply(rq.flush(obj))) == HEAD
+    store.slow_one.mend()
+    store.fast_one.break_(changes=errno.EIO)
+    assert failed_at(harness.osd.reply(rq.flush(obj))) == 0
+    check(harness.osd.reply(rq.flush_osd()), FAILED)
+    store.fast_one.mend()
+    check(harness.osd.reply(rq.flush(obj)), OK)
+    assert harness.osd.read(obj, 0, LONG) == OLD * LONG
+
+
+def test_both_devices_are_asked_at_once(store: TwoRoots, harness: Harness, obj: ObjectRef) -> None:
+    """Both slow: a request to both takes as long as to one of them."""
+    for each in (store.slow_one, store.fast_one):
+        each.break_(delay_s=SLOW_S)
+    start = time.monotonic()
+    assert harness.osd.read(obj, HEAD - 10, 20) == OLD * 20
+    assert SLOW_S <= time.monotonic() - start < 2 * SLOW_S
+    start = time.monotonic()
+    harness.osd.write(obj, HEAD - 10, NEW * 20)
+    assert SLOW_S <= time.monotonic() - start < 2 * SLOW_S
+    for each in (store.slow_one, store.fast_one):
+        each.mend()
+    assert harness.osd.read(obj, 0, LONG) == OLD * (HEAD - 10) + NEW * 20 + OLD * (2 * HEAD - 10)
+
+
+@pytest.mark.parametrize("gone", ["head", "tail"])
+def test_gone_while_running(store: TwoRoots, harness: Harness, obj: ObjectRef, gone: str) -> None:
+    """Attributes and the other device are served; what was removed meanwhile does not come back."""
+    osd, partition = harness.osd, obj.partition_id
+    doomed = osd.create_and_write(partition, OLD * LONG)
+    small = osd.create_and_write(partition, OLD * 10)
+    osd.flush_osd()
+    device_of(store, gone).go()
+    assert length_of(osd, obj) == LONG
+    late = osd.create(partition)
+    if gone == "head":
+        failed_at(osd.reply(rq.read(small, 0, 10)))
+        failed_at(osd.reply(rq.write(late, 0, NEW)))
+        assert osd.read(obj, HEAD, HEAD) == OLD * HEAD
+        osd.write(obj, HEAD, NEW * HEAD)
+    else:
+        assert osd.read(small, 0, 10) == OLD * 10
+        osd.write(late, 0, NEW)
+        failed_at(osd.reply(rq.read(obj, HEAD, HEAD)))
+        assert osd.read(obj, 0, HEAD) == OLD * HEAD
+    osd.remove(doomed)
+    harness.kill()
+    device_of(store, gone).mend()
+    harness.start()
+    osd = harness.osd
+    assert osd.read(small, 0, 10) == OLD * 10
+    middle = (NEW if gone == "head" else OLD) * HEAD
+    assert osd.read(obj, 0, LONG) == OLD * HEAD + middle + OLD * HEAD
+    assert bytes(osd.read(late, 0, 10)) == (b"" if gone == "head" else NEW)
+    assert not exists(osd, doomed)
+    deadline = time.monotonic() + 20
+    while left(store, doomed) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left(store, doomed)
+
+
+def length_of(osd: Commands, obj: ObjectRef) -> int:
+    return int.from_bytes(osd.get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number), "big")
+
+
+def exists(osd: Commands, obj: ObjectRef) -> bool:
+    return obj in osd.list_objects(obj.partition_id)
+
+
+def left(store: TwoRoots, obj: ObjectRef) -> list[Path]:
+    """Files of an object."""
+    name = f"**/{obj.object_id:016x}.*"
+    return [file for root in (store.data, store.ssd) for file in (root / "data").glob(name)]
+
+
+def test_lost_head_is_not_read_as_zeros(store: TwoRoots, harness: Harness, obj: ObjectRef) -> None:
+    """The device works, and what was on it is gone: files of another generation, or none."""
+    (head,) = (file for file in left(store, obj) if file.name.endswith("h"))
+    harness.finish()
+    head.unlink()
+    harness.start()
+    assert failed_at(harness.osd.reply(rq.read(obj, 0, LONG))) == 0
+    assert harness.osd.read(obj, HEAD, HEAD) == OLD * HEAD
+
+
+# ---- both are synced
+
+
+@pytest.mark.parametrize("how", ["fua", "object", "partition", "everything"])
+def test_flush_and_fua_cover_both_devices(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, how: str
+) -> None:
+    osd, devices = harness.osd, (store.slow_one, store.fast_one)
+    osd.flush(obj)
+    before = [each.syncs() for each in devices]
+    osd.write(obj, HEAD - 10, NEW * 20)
+    assert [each.syncs() for each in devices] == before
+    requests = {
+        "fua": rq.write(obj, HEAD - 5, NEW * 10, options=Options(fua=True)),
+        "object": rq.flush(obj),
+        "partition": rq.flush_partition(obj.partition_id),
+        "everything": rq.flush_osd(),
+    }
+    check(osd.reply(requests[how]), OK)
+    assert all(each.syncs() > was for each, was in zip(devices, before, strict=True))
+    store.slow_one.break_(changes=errno.EIO)
+    check(osd.reply(requests[how]), FAILED)
+
+
+# ---- at the start
+
+
+def test_absent_at_start(store: TwoRoots, harness: Harness, obj: ObjectRef) -> None:
+    """Refused, or what lies elsewhere is served; when it is back nothing is missing."""
+    partition = obj.partition_id
+    small = harness.osd.create_and_write(partition, OLD * 10)
+    doomed = harness.osd.create_and_write(partition, OLD * LONG)
+    harness.kill()  # so their lengths are only in the files
+    away = store.folder / "away"
+    store.ssd.rename(away)
+    with pytest.raises(StartFailed, match="absent or empty"):
+        store.serve()
+    store.ssd.mkdir()  # where it would be mounted
+    with pytest.raises(StartFailed, match="on_ssd_loss=read-through"):
+        store.serve()
+    assert list(store.ssd.iterdir()) == []
+
+    without = store.serve(on_ssd_loss="read-through")
+    osd = without.osd
+    assert length_of(osd, obj) == LONG
+    assert osd.read(obj, HEAD, LONG) == OLD * (LONG - HEAD)
+    assert failed_at(osd.reply(rq.read(obj, 7, LONG)), ABSENT) == 7
+    assert failed_at(osd.reply(rq.read(small, 0, 10)), ABSENT) == 0, "not as if it were empty"
+    assert failed_at(osd.reply(rq.write(obj, 9, NEW)), ABSENT) == 9
+    late = osd.create(partition)
+    assert failed_at(osd.reply(rq.write(late, 3, NEW)), ABSENT) == 3
+    assert failed_at(osd.reply(rq.write(late, HEAD, NEW)), ABSENT) == HEAD
+    osd.write(obj, HEAD, NEW * HEAD, options=Options(fua=True))
+    osd.flush_osd()
+    osd.remove(doomed)
+    without.finish()
+    assert list(store.ssd.iterdir()) == []
+
+    store.ssd.rmdir()
+    away.rename(store.ssd)
+    harness.start()
+    assert harness.osd.read(obj, 0, LONG) == OLD * HEAD + NEW * HEAD + OLD * HEAD
+    assert harness.osd.read(small, 0, 20) == OLD * 10
+    assert length_of(harness.osd, late) == 0
+    harness.finish()
+    result = CliRunner().invoke(tools.check, ["--data", str(store.data), "--ssd", str(store.ssd)])
+    assert result.exit_code == 0, result.output
+    harness.start()
+
+
+def test_data_directory_absent_at_start(store: TwoRoots, harness: Harness) -> None:
+    """Nothing is formatted in its place."""
+    harness.finish()
+    away = store.folder / "away"
+    store.data.rename(away)
+    store.data.mkdir()
+    with pytest.raises(StartFailed, match="bring back the data directory"):
+        store.serve(on_ssd_loss="read-through")
+    assert list(store.data.iterdir()) == []
+    store.data.rmdir()
+    away.rename(store.data)
+    harness.start()
+
+
+@pytest.mark.parametrize("stale", ["head", "tail"])
+@pytest.mark.parametrize("ends", ["cleanly", "killed"])
+def test_stale_return(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, stale: str, ends: str
+) -> None:
+    """A device as it was before the target was started last is never taken for the present one."""
+    root = store.ssd if stale == "head" else store.data
+    newest, copy = store.folder / "newest", store.folder / "copy"
+    harness.finish()
+    shutil.copytree(root, copy)
+    harness.start()
+    harness.osd.write(obj, 0, NEW * LONG)
+    harness.finish() if ends == "cleanly" else harness.kill()
+    root.rename(newest)
+    copy.rename(root)
+    for options in ({}, {"on_ssd_loss": "read-through"}):
+        with pytest.raises(StartFailed, match="is an older copy"):
+            store.serve(**options)
+    result = CliRunner().invoke(tools.check, ["--data", str(store.data), "--ssd", str(store.ssd)])
+    assert result.exit_code == 78
+    assert f"'{root}' is an older copy" in result.stderr
+    shutil.rmtree(root)
+    newest.rename(root)
+    harness.start()
+    assert harness.osd.read(obj, 0, LONG) == NEW * LONG
