@@ -239,11 +239,21 @@ static bool value_fits(const struct osd_std_row *row, const uint8_t *value, size
 	return true;
 }
 
+static void run_policy(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	(void)effect;
+	if (committed)
+		osd_note_policy_change(txn->objects);
+}
+
 /* Length 0 makes what is just kept undefined, or what it was at first; the rest always has a value.
  */
 static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
 			       const uint8_t *value, size_t length)
 {
+	if (row->relative == OSD_REL_SECURITY && txn->id.object_id == 0 &&
+	    !osd_txn_effect(txn, run_policy))
+		return OSD_E_NO_MEMORY;
 	if (row->source == OSD_V_STORED)
 		return osd_attr_stored_set(txn, osd_page_base(osd_txn_type(txn)) + row->relative,
 					   number, value, length);

@@ -206,6 +206,14 @@ struct osd_objects {
 	struct osd_page_provider const *providers[OSD_PAGE_PROVIDERS];
 	size_t provider_count; /* set before threads start */
 
+	struct {
+		void (*fn)(void *arg, uint64_t partition_id);
+		void *arg;
+	} watchers[OSD_PARTITION_WATCHERS];
+	size_t watcher_count;		 /* set before threads start */
+	_Atomic uint64_t policy_changes; /* osd_objects_policy_changes() - 1 */
+	uint8_t seal[OSD_SEAL_BYTES];	 /* of a store in memory */
+
 	pthread_rwlock_t partitions_lock;
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */
@@ -271,6 +279,11 @@ enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_r
 enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root);
 void osd_partition_apply_quotas(struct osd_partition *partition,
 				const struct osd_partition_record *record);
+/* A Policy/Security page of the root or a partition says something else now. */
+static inline void osd_note_policy_change(struct osd_objects *objects)
+{
+	atomic_fetch_add(&objects->policy_changes, 1);
+}
 /* Forgets all partitions and objects (FORMAT OSD). */
 void osd_partitions_forget(struct osd_objects *objects);
 

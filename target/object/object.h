@@ -85,6 +85,22 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 /* Whether it would take that capacity: OSD_E_CDB_FIELD when it is too large. */
 enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t capacity_bytes);
 
+/* The store's seal: 32 bytes beside its records, with which they can be encrypted.  create: made where
+ * there is none.  OSD_E_NO_OBJECT: there is none; a store in memory has one for its lifetime. */
+#define OSD_SEAL_BYTES 32
+enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
+				 uint8_t seal[OSD_SEAL_BYTES]);
+/* Root information #3. */
+#define OSD_SYSTEM_ID_BYTES 20
+void osd_objects_system_id(const struct osd_objects *objects, uint8_t id[OSD_SYSTEM_ID_BYTES]);
+/* Counts the changes of what the Policy/Security pages of the root and of partitions say, from 1. */
+uint64_t osd_objects_policy_changes(const struct osd_objects *objects);
+/* fn is called, outside of any transaction, after a partition has gone (REMOVE PARTITION, FORMAT OSD),
+ * and before whoever removed it is told.  Before any other thread uses objects. */
+#define OSD_PARTITION_WATCHERS 4
+void osd_objects_watch_partitions(struct osd_objects *objects,
+				  void (*fn)(void *arg, uint64_t partition_id), void *arg);
+
 /* ---- transactions ------------------------------------------------------------------------ */
 
 #define OSD_TXN_RETRIES 10

@@ -2,10 +2,12 @@
 /* objects.c -- the object layer as a whole: open, close, FORMAT OSD, figures. */
 #include "object/internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "base/thread.h"
@@ -23,6 +25,8 @@ static enum osd_status open_in_memory(struct osd_objects *objects)
 	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
 	snprintf(objects->serial, sizeof(objects->serial), "memory");
 	objects->head_bytes = OSD_TIER_ONE;
+	if (getrandom(objects->seal, sizeof(objects->seal), 0) != sizeof(objects->seal))
+		return OSD_E_NO_MEMORY;
 	return status == OSD_OK ? osd_mem_data_open(&objects->tier.head) : status;
 }
 
@@ -352,6 +356,7 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	if (status != OSD_OK)
 		return status;
 	osd_partitions_forget(objects);
+	osd_note_policy_change(objects);
 	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
 	osd_kick_reaper(objects);
 	return OSD_OK;
@@ -365,6 +370,35 @@ uint8_t osd_objects_isolation(struct osd_objects *objects)
 	isolation = objects->root.isolation;
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	return isolation ? isolation : OSD_ISOLATION_RANGE;
+}
+
+enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
+				 uint8_t seal[OSD_SEAL_BYTES])
+{
+	_Static_assert(OSD_SEAL_BYTES == OSD_MEDIA_SEAL, "the store's seal");
+
+	if (objects->media)
+		return osd_media_seal(objects->media, create, seal);
+	memcpy(seal, objects->seal, OSD_SEAL_BYTES);
+	return OSD_OK;
+}
+
+void osd_objects_system_id(const struct osd_objects *objects, uint8_t id[OSD_SYSTEM_ID_BYTES])
+{
+	memcpy(id, objects->system_id, OSD_SYSTEM_ID_BYTES);
+}
+
+uint64_t osd_objects_policy_changes(const struct osd_objects *objects)
+{
+	return atomic_load(&objects->policy_changes) + 1;
+}
+
+void osd_objects_watch_partitions(struct osd_objects *objects,
+				  void (*fn)(void *arg, uint64_t partition_id), void *arg)
+{
+	assert(objects->watcher_count < OSD_ARRAY_SIZE(objects->watchers));
+	objects->watchers[objects->watcher_count].fn = fn;
+	objects->watchers[objects->watcher_count++].arg = arg;
 }
 
 /* ---- figures ----------------------------------------------------------------------------- */

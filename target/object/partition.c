@@ -58,6 +58,7 @@ void osd_partition_insert(struct osd_objects *objects, struct osd_partition *par
 	partition->next = *bucket;
 	*bucket = partition;
 	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_note_policy_change(objects);
 }
 
 /* No lookup finds it any more. */
@@ -84,6 +85,9 @@ static void retire(struct osd_objects *objects, struct osd_partition *partition)
 	atomic_fetch_sub(&objects->used_bytes, atomic_load(&partition->used_bytes));
 	atomic_fetch_sub(&objects->object_count, atomic_load(&partition->object_count));
 	pthread_rwlock_unlock(&objects->partitions_lock);
+	osd_note_policy_change(objects);
+	for (size_t i = 0; i < objects->watcher_count; i++)
+		objects->watchers[i].fn(objects->watchers[i].arg, partition->id);
 	osd_partition_put(partition);
 }
 

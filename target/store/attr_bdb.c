@@ -58,7 +58,8 @@ static const char *const table_names[OSD_KV_TABLES] = {
 	[OSD_KV_ATTRIBUTES] = "attributes.db",	 [OSD_KV_MEMBERS] = "members.db",
 	[OSD_KV_MEMBERSHIPS] = "memberships.db", [OSD_KV_JOBS] = "jobs.db",
 	[OSD_KV_JOB_KEYS] = "job_keys.db",	 [OSD_KV_INDEX] = "index.db",
-	[OSD_KV_COMMANDS] = "commands.db",	 [OSD_KV_META] = "meta.db",
+	[OSD_KV_COMMANDS] = "commands.db",	 [OSD_KV_KEYS] = "keys.db",
+	[OSD_KV_META] = "meta.db",
 };
 
 #ifdef __SANITIZE_THREAD__

@@ -16,6 +16,7 @@
 #define OSD_MEDIA_STORE_ID   16
 #define OSD_MEDIA_SYSTEM_ID  20
 #define OSD_MEDIA_SUPERBLOCK 512
+#define OSD_MEDIA_SEAL	     32
 #define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* design D9 */
 
 struct osd_media_root {
@@ -46,6 +47,10 @@ enum osd_status osd_media_open(const struct osd_media_config *config, char messa
 			       struct osd_media **ret_media);
 /* Lets the lock go; NULL is fine. */
 void osd_media_close(struct osd_media *media);
+/* The store's seal: with create made where there is none.  OSD_E_NO_OBJECT: there is none; OSD_E_MEDIUM:
+ * not such a file, or others than its owner may read it. */
+enum osd_status osd_media_seal(const struct osd_media *media, bool create,
+			       uint8_t seal[OSD_MEDIA_SEAL]);
 /* Size of the file system the main root is on; 0: not known. */
 uint64_t osd_media_disk_bytes(const struct osd_media *media);
 /* Frees the ballast's space, true when there was some; called when the disk is full. */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* bootstrap.h -- the file with the master key that a store begins with (docs/security.md). */
+#ifndef OSD_SECURITY_BOOTSTRAP_H
+#define OSD_SECURITY_BOOTSTRAP_H
+
+#include "object/object.h"
+#include "security/seal.h"
+
+/* Reads the file, or makes one with a new key where there is none.  The file must belong to the user the
+ * target runs as, and be readable to nobody else.  message: what to tell a person on failure. */
+enum osd_status osd_bootstrap_master(const char *path,
+				     const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
+				     char message[256], struct osd_key_pair *ret_key);
+
+#endif

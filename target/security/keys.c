@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* keys.c -- see keys.h.
+ *
+ * Memory has the authentication keys only; generation keys are read where a key is derived.  After a
+ * commit that changed keys, or a partition's end, what memory has of the partition is read anew, one
+ * reader at a time: the last of two that change the same keys sees what both did.
+ *
+ * Locks: keyring->loading, held over reading records; then keyring->lock, for a few instructions. */
+#include "security/keys.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "security/bootstrap.h"
+#include "security/secret.h"
+
+#define BUCKETS	     256
+#define EVERYTHING   UINT64_MAX /* no partition's id */
+#define CHUNK_BYTES  (64u << 10)
+#define CHUNK_HOLDERS (CHUNK_BYTES / sizeof(struct holder))
+
+/* Where in a holder a key is: master and root in that of everything, the others in their partition's. */
+enum { SLOT_MASTER = 0, SLOT_ROOT = 1, SLOT_PARTITION = 2, SLOT_WORKING = 3 };
+#define SLOTS (SLOT_WORKING + OSD_KEY_VERSIONS)
+
+struct holder {
+	struct holder *next; /* in its bucket, or unused */
+	uint64_t partition_id;
+	uint32_t known; /* bit n: slot n */
+	uint16_t frozen;
+	uint8_t keys[SLOTS][OSD_MAC_LENGTH];
+};
+
+struct chunk {
+	struct chunk *next;
+	struct holder *holders; /* owned: CHUNK_BYTES of secret memory */
+};
+
+struct osd_keyring {
+	struct osd_objects *objects;
+	struct osd_policies *policies;
+	uint8_t *seal; /* secret memory; NULL: none yet */
+	pthread_mutex_t loading;
+	pthread_rwlock_t lock;
+	struct holder *buckets[BUCKETS];   /* under lock */
+	struct holder *nobody;		   /* keys that nobody has */
+	struct holder *unused;		   /* under loading */
+	struct chunk *chunks;		   /* under loading */
+};
+
+/* ---- holders ----------------------------------------------------------------------------- */
+
+static struct holder **bucket_of(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	return &keyring->buckets[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS];
+}
+
+static bool add_chunk(struct osd_keyring *keyring)
+{
+	struct chunk *chunk = calloc(1, sizeof(*chunk));
+
+	if (!chunk)
+		return false;
+	chunk->holders = osd_secret_alloc(CHUNK_BYTES);
+	if (!chunk->holders) {
+		free(chunk);
+		return false;
+	}
+	for (size_t i = 0; i < CHUNK_HOLDERS; i++) {
+		chunk->holders[i].next = keyring->unused;
+		keyring->unused = &chunk->holders[i];
+	}
+	chunk->next = keyring->chunks;
+	keyring->chunks = chunk;
+	return true;
+}
+
+/* Under loading.  NULL: out of memory. */
+static struct holder *new_holder(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	struct holder *holder;
+
+	if (!keyring->unused && !add_chunk(keyring))
+		return NULL;
+	holder = keyring->unused;
+	keyring->unused = holder->next;
+	*holder = (struct holder){.partition_id = partition_id};
+	return holder;
+}
+
+/* Under loading; NULL is fine. */
+static void free_holder(struct osd_keyring *keyring, struct holder *holder)
+{
+	if (!holder)
+		return;
+	explicit_bzero(holder, sizeof(*holder));
+	holder->next = keyring->unused;
+	keyring->unused = holder;
+}
+
+/* Under lock. */
+static struct holder *find(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	struct holder *holder = *bucket_of(keyring, partition_id);
+
+	while (holder && holder->partition_id != partition_id)
+		holder = holder->next;
+	return holder;
+}
+
+/* Under loading.  holder takes the place of what is there; NULL: nothing does. */
+static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct holder *holder)
+{
+	struct holder **link = bucket_of(keyring, partition_id), *old;
+
+	pthread_rwlock_wrlock(&keyring->lock);
+	while (*link && (*link)->partition_id != partition_id)
+		link = &(*link)->next;
+	old = *link;
+	if (old)
+		*link = old->next;
+	if (holder) {
+		holder->frozen = old ? old->frozen : 0;
+		holder->next = *bucket_of(keyring, partition_id);
+		*bucket_of(keyring, partition_id) = holder;
+	}
+	pthread_rwlock_unlock(&keyring->lock);
+	free_holder(keyring, old);
+}
+
+/* ---- from records to memory -------------------------------------------------------------- */
+
+static unsigned slot_of(enum osd_key_level level, unsigned version)
+{
+	switch (level) {
+	case OSD_KEY_MASTER:
+		return SLOT_MASTER;
+	case OSD_KEY_ROOT:
+		return SLOT_ROOT;
+	case OSD_KEY_PARTITION:
+		return SLOT_PARTITION;
+	default:
+		return SLOT_WORKING + version % OSD_KEY_VERSIONS;
+	}
+}
+
+static uint64_t holder_of(enum osd_key_level level, uint64_t partition_id)
+{
+	return level == OSD_KEY_MASTER || level == OSD_KEY_ROOT ? EVERYTHING : partition_id;
+}
+
+static enum osd_status keep(struct osd_keyring *keyring, struct holder *holder,
+			    const struct osd_key_name *name, const struct osd_key_record *record)
+{
+	unsigned slot = slot_of(name->level, name->version);
+	struct osd_key_pair key;
+	enum osd_status status =
+		keyring->seal ? osd_key_unseal(keyring->seal, name, record, &key) : OSD_E_MEDIUM;
+
+	if (status != OSD_OK)
+		return status;
+	memcpy(holder->keys[slot], key.authentication, OSD_MAC_LENGTH);
+	holder->known |= 1u << slot;
+	explicit_bzero(&key, sizeof(key));
+	return OSD_OK;
+}
+
+static enum osd_status load_one(struct osd_keyring *keyring, struct osd_txn *txn,
+				struct holder *holder, enum osd_key_level level, uint8_t version)
+{
+	bool all = holder->partition_id == EVERYTHING;
+	struct osd_key_name name = {level, all ? 0 : holder->partition_id, version};
+	struct osd_key_record record;
+	enum osd_status status = osd_key_record_get(txn, &name, &record);
+
+	if (status == OSD_OK)
+		status = keep(keyring, holder, &name, &record);
+	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
+}
+
+static enum osd_status load_keys(struct osd_keyring *keyring, struct holder *holder)
+{
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	bool all = holder->partition_id == EVERYTHING;
+	enum osd_status status =
+		osd_txn_begin(keyring->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
+
+	if (status == OSD_OK)
+		status = load_one(keyring, txn, holder, all ? OSD_KEY_MASTER : OSD_KEY_PARTITION, 0);
+	if (status == OSD_OK && all)
+		status = load_one(keyring, txn, holder, OSD_KEY_ROOT, 0);
+	for (uint8_t i = 0; status == OSD_OK && !all && i < OSD_KEY_VERSIONS; i++)
+		status = load_one(keyring, txn, holder, OSD_KEY_WORKING, i);
+	return status;
+}
+
+/* What cannot be read is as if it were not there: nobody gets in. */
+static void reload(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	struct holder *holder;
+	enum osd_status status;
+
+	pthread_mutex_lock(&keyring->loading);
+	holder = new_holder(keyring, partition_id);
+	status = holder ? load_keys(keyring, holder) : OSD_E_NO_MEMORY;
+	if (status != OSD_OK || !holder->known) {
+		free_holder(keyring, holder);
+		holder = NULL;
+	}
+	replace(keyring, partition_id, holder);
+	pthread_mutex_unlock(&keyring->loading);
+	if (status != OSD_OK)
+		osd_error("cannot read secret keys: %s", osd_status_info(status)->meaning);
+}
+
+/* The lowest partition id from `from` on in a bucket; false: there is none. */
+static bool next_in(struct osd_keyring *keyring, size_t bucket, uint64_t from, uint64_t *ret_id)
+{
+	bool found = false;
+
+	pthread_rwlock_rdlock(&keyring->lock);
+	for (struct holder *holder = keyring->buckets[bucket]; holder; holder = holder->next) {
+		if (holder->partition_id < from || (found && holder->partition_id > *ret_id))
+			continue;
+		*ret_id = holder->partition_id;
+		found = true;
+	}
+	pthread_rwlock_unlock(&keyring->lock);
+	return found;
+}
+
+/* Of all that have some in memory. */
+static void reload_all(struct osd_keyring *keyring)
+{
+	for (size_t i = 0; i < BUCKETS; i++) {
+		uint64_t id = 0;
+
+		for (uint64_t from = 0; next_in(keyring, i, from, &id) && id != EVERYTHING;
+		     from = id + 1)
+			reload(keyring, id);
+	}
+	reload(keyring, EVERYTHING);
+}
+
+static void partition_gone(void *arg, uint64_t partition_id)
+{
+	reload(arg, partition_id);
+}
+
+/* ---- changes ----------------------------------------------------------------------------- */
+
+struct change {
+	struct osd_keyring *keyring;
+	uint64_t partition_id; /* EVERYTHING: everything */
+};
+
+static void changed(void *arg, bool committed)
+{
+	struct change *change = arg;
+
+	if (committed && change->partition_id == EVERYTHING)
+		reload_all(change->keyring);
+	else if (committed)
+		reload(change->keyring, change->partition_id);
+	free(change);
+}
+
+static enum osd_status watch(struct osd_keyring *keyring, struct osd_txn *txn,
+			     const struct osd_key_name *name)
+{
+	struct change *change = malloc(sizeof(*change));
+	enum osd_status status;
+
+	if (!change)
+		return OSD_E_NO_MEMORY;
+	*change = (struct change){keyring, holder_of(name->level, name->partition_id)};
+	status = osd_txn_on_end(txn, changed, change);
+	if (status != OSD_OK)
+		free(change);
+	return status;
+}
+
+/* The first key of a store makes its seal, too. */
+static enum osd_status ready_seal(struct osd_keyring *keyring, bool create)
+{
+	uint8_t seal[OSD_SEAL_BYTES];
+	enum osd_status status;
+
+	if (keyring->seal)
+		return OSD_OK;
+	status = osd_objects_seal(keyring->objects, create, seal);
+	if (status != OSD_OK)
+		return status;
+	keyring->seal = osd_secret_alloc(sizeof(seal));
+	if (keyring->seal)
+		memcpy(keyring->seal, seal, sizeof(seal));
+	explicit_bzero(seal, sizeof(seal));
+	return keyring->seal ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
+static enum osd_status put_key(struct osd_keyring *keyring, struct osd_txn *txn,
+			       const struct osd_key_name *name,
+			       const uint8_t identifier[OSD_KEY_IDENTIFIER],
+			       const struct osd_key_pair *key)
+{
+	struct osd_key_record record;
+	enum osd_status status;
+
+	memcpy(record.identifier, identifier, OSD_KEY_IDENTIFIER);
+	status = osd_key_seal(keyring->seal, name, key, &record);
+	if (status == OSD_OK)
+		status = osd_key_record_put(txn, name, &record);
+	if (status == OSD_OK)
+		status = osd_key_record_remove_below(txn, name);
+	return status == OSD_OK ? watch(keyring, txn, name) : status;
+}
+
+static enum osd_status read_key(struct osd_keyring *keyring, struct osd_txn *txn,
+				const struct osd_key_name *name, struct osd_key_pair *ret_key)
+{
+	struct osd_key_record record;
+	enum osd_status status = osd_key_record_get(txn, name, &record);
+
+	if (status == OSD_OK)
+		status = keyring->seal ? osd_key_unseal(keyring->seal, name, &record, ret_key)
+				       : OSD_E_MEDIUM;
+	return status;
+}
+
+static void derive_part(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
+			struct osd_bytes seed, uint8_t inverted, struct osd_bytes suffix,
+			uint8_t part[OSD_MAC_LENGTH])
+{
+	const uint8_t *bytes = seed.data;
+	uint8_t last = bytes[seed.length - 1] ^ inverted;
+	struct osd_mac mac;
+
+	osd_mac_init(&mac, algorithm, parent);
+	osd_mac_update(&mac, bytes, seed.length - 1);
+	osd_mac_update(&mac, &last, 1);
+	osd_mac_update(&mac, suffix.data, suffix.length);
+	osd_mac_final(&mac, part);
+}
+
+void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
+		    struct osd_bytes seed, struct osd_bytes suffix, struct osd_key_pair *ret_key)
+{
+	assert(seed.length > 0);
+	derive_part(algorithm, parent, seed, 0, suffix, ret_key->generation);
+	derive_part(algorithm, parent, seed, 1, suffix, ret_key->authentication);
+}
+
+static struct osd_key_name parent_of(const struct osd_key_name *name)
+{
+	switch (name->level) {
+	case OSD_KEY_WORKING:
+		return (struct osd_key_name){OSD_KEY_PARTITION, name->partition_id, 0};
+	case OSD_KEY_PARTITION:
+		return (struct osd_key_name){OSD_KEY_ROOT, 0, 0};
+	default:
+		return (struct osd_key_name){OSD_KEY_MASTER, 0, 0};
+	}
+}
+
+enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn,
+				const struct osd_key_name *name, enum osd_mac_algorithm algorithm,
+				const uint8_t identifier[OSD_KEY_IDENTIFIER],
+				const uint8_t seed[OSD_SEED_LENGTH])
+{
+	struct osd_key_name above = parent_of(name);
+	struct osd_key_pair parent, key;
+	enum osd_status status = read_key(keyring, txn, &above, &parent);
+
+	if (status != OSD_OK)
+		return status;
+	osd_key_derive(algorithm, parent.generation, (struct osd_bytes){seed, OSD_SEED_LENGTH},
+		       (struct osd_bytes){"", 0}, &key);
+	if (name->level == OSD_KEY_WORKING)
+		memset(key.generation, 0, sizeof(key.generation));
+	status = put_key(keyring, txn, name, identifier, &key);
+	explicit_bzero(&parent, sizeof(parent));
+	explicit_bzero(&key, sizeof(key));
+	return status;
+}
+
+enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
+					enum osd_mac_algorithm algorithm, struct osd_bytes shared,
+					struct osd_key_pair *ret_key)
+{
+	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
+	uint8_t system_id[OSD_SYSTEM_ID_BYTES];
+	struct osd_key_pair old;
+	enum osd_status status = read_key(keyring, txn, &master, &old);
+
+	if (status != OSD_OK)
+		return status;
+	osd_objects_system_id(keyring->objects, system_id);
+	osd_key_derive(algorithm, old.generation, shared,
+		       (struct osd_bytes){system_id, sizeof(system_id)}, ret_key);
+	explicit_bzero(&old, sizeof(old));
+	return OSD_OK;
+}
+
+enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_txn *txn,
+				       const uint8_t identifier[OSD_KEY_IDENTIFIER],
+				       const struct osd_key_pair *key)
+{
+	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
+
+	return put_key(keyring, txn, &master, identifier, key);
+}
+
+/* ---- for those who check ----------------------------------------------------------------- */
+
+void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
+			uint64_t partition_id, unsigned version, struct osd_secret *ret_secret)
+{
+	unsigned slot = slot_of(level, version);
+	const struct holder *holder;
+	uint8_t mask;
+
+	pthread_rwlock_rdlock(&keyring->lock);
+	holder = find(keyring, holder_of(level, partition_id));
+	if (!holder)
+		holder = keyring->nobody;
+	ret_secret->known = holder->known >> slot & (version < OSD_KEY_VERSIONS);
+	ret_secret->frozen = level == OSD_KEY_WORKING && holder->frozen >> version % 16 & 1;
+	mask = (uint8_t)-ret_secret->known;
+	for (size_t i = 0; i < OSD_MAC_LENGTH; i++)
+		ret_secret->key[i] = (holder->keys[slot][i] & mask) |
+				     (keyring->nobody->keys[slot][i] & (uint8_t)~mask);
+	pthread_rwlock_unlock(&keyring->lock);
+}
+
+enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
+				   struct osd_policy *ret_policy)
+{
+	enum osd_status status =
+		osd_policy_get(keyring->policies, partition_id, nowait, ret_policy);
+	struct holder *holder;
+	bool stale;
+
+	if (status != OSD_OK)
+		return status;
+	pthread_rwlock_rdlock(&keyring->lock);
+	holder = find(keyring, partition_id);
+	stale = holder && holder->frozen != ret_policy->frozen;
+	pthread_rwlock_unlock(&keyring->lock);
+	if (!stale)
+		return OSD_OK;
+	pthread_rwlock_wrlock(&keyring->lock);
+	holder = find(keyring, partition_id);
+	if (holder)
+		holder->frozen = ret_policy->frozen;
+	pthread_rwlock_unlock(&keyring->lock);
+	return OSD_OK;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+/* A store that never had a key has no seal. */
+struct loading {
+	struct osd_keyring *keyring;
+	enum osd_status status;
+};
+
+static bool load(void *arg, const struct osd_key_name *name, const struct osd_key_record *record)
+{
+	struct loading *loading = arg;
+	struct osd_keyring *keyring = loading->keyring;
+	uint64_t id = holder_of(name->level, name->partition_id);
+	struct holder *holder = find(keyring, id);
+
+	if (!holder) {
+		holder = new_holder(keyring, id);
+		if (holder)
+			replace(keyring, id, holder);
+	}
+	loading->status = holder ? keep(keyring, holder, name, record) : OSD_E_NO_MEMORY;
+	return loading->status == OSD_OK;
+}
+
+static enum osd_status load_all(struct osd_keyring *keyring)
+{
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	struct loading loading = {keyring, OSD_OK};
+	enum osd_status status =
+		osd_txn_begin(keyring->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
+
+	if (status == OSD_OK)
+		status = osd_key_record_each(txn, load, &loading);
+	return status == OSD_OK ? loading.status : status;
+}
+
+static enum osd_status put_first_master(struct osd_keyring *keyring,
+					const struct osd_key_pair *key)
+{
+	static const uint8_t identifier[OSD_KEY_IDENTIFIER] = "initial";
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	enum osd_status status = ready_seal(keyring, true);
+
+	if (status == OSD_OK)
+		status = osd_txn_begin(keyring->objects, OSD_TXN_INTERNAL, &txn);
+	if (status == OSD_OK)
+		status = osd_keyring_set_master(keyring, txn, identifier, key);
+	return status == OSD_OK ? osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_DURABLE) : status;
+}
+
+static enum osd_status take_up_master(struct osd_keyring *keyring, const char *file,
+				      char message[256])
+{
+	uint8_t system_id[OSD_SYSTEM_ID_BYTES];
+	struct osd_key_pair *key;
+	enum osd_status status;
+
+	if (!file || find(keyring, EVERYTHING))
+		return OSD_OK;
+	key = osd_secret_alloc(sizeof(*key));
+	osd_objects_system_id(keyring->objects, system_id);
+	status = key ? osd_bootstrap_master(file, system_id, message, key) : OSD_E_NO_MEMORY;
+	if (status == OSD_OK)
+		status = put_first_master(keyring, key);
+	osd_secret_free(key, sizeof(*key));
+	return status;
+}
+
+static struct osd_keyring *new_keyring(struct osd_objects *objects)
+{
+	struct osd_keyring *keyring = calloc(1, sizeof(*keyring));
+
+	if (!keyring)
+		return NULL;
+	keyring->objects = objects;
+	pthread_mutex_init(&keyring->loading, NULL);
+	pthread_rwlock_init(&keyring->lock, NULL);
+	keyring->policies = osd_policies_new(objects);
+	keyring->nobody = new_holder(keyring, EVERYTHING);
+	if (!keyring->policies || !keyring->nobody) {
+		osd_keyring_close(keyring);
+		return NULL;
+	}
+	osd_random_bytes(keyring->nobody->keys, sizeof(keyring->nobody->keys));
+	return keyring;
+}
+
+enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master_key_file,
+				 char message[256], struct osd_keyring **ret_keyring)
+{
+	struct osd_keyring *keyring = osd_crypto_init() ? new_keyring(objects) : NULL;
+	enum osd_status status = OSD_E_NO_MEMORY;
+
+	*message = '\0';
+	if (keyring)
+		status = ready_seal(keyring, false);
+	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
+		status = load_all(keyring);
+	if (status == OSD_E_MEDIUM)
+		snprintf(message, 256, "the store's secret keys do not open with its file 'seal' "
+				       "(mode 0600): restore the file");
+	if (status == OSD_OK)
+		status = take_up_master(keyring, master_key_file, message);
+	if (status != OSD_OK) {
+		if (!*message)
+			snprintf(message, 256, "cannot load the store's secret keys");
+		osd_keyring_close(keyring);
+		return status;
+	}
+	osd_objects_watch_partitions(objects, partition_gone, keyring);
+	*ret_keyring = keyring;
+	return OSD_OK;
+}
+
+void osd_keyring_close(struct osd_keyring *keyring)
+{
+	if (!keyring)
+		return;
+	while (keyring->chunks) {
+		struct chunk *chunk = keyring->chunks;
+
+		keyring->chunks = chunk->next;
+		osd_secret_free(chunk->holders, CHUNK_BYTES);
+		free(chunk);
+	}
+	osd_secret_free(keyring->seal, OSD_SEAL_BYTES);
+	osd_policies_free(keyring->policies);
+	pthread_rwlock_destroy(&keyring->lock);
+	pthread_mutex_destroy(&keyring->loading);
+	free(keyring);
+}

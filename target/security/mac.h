@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* mac.h -- check values: HMAC over what docs/security-protocol.md says, computed piece by piece.
+ * The hash functions are libgcrypt's.  Any thread; one struct osd_mac belongs to one at a time. */
+#ifndef OSD_SECURITY_MAC_H
+#define OSD_SECURITY_MAC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OSD_MAC_LENGTH	      32 /* HMAC-SHA1's 20 bytes are followed by zeros */
+#define OSD_CAPABILITY_LENGTH 104
+#define OSD_SYSTEM_ID_LENGTH  20
+
+/* Values of INTEGRITY CHECK VALUE ALGORITHM: indices into 9000_0005h #8000_0000h... */
+enum osd_mac_algorithm { OSD_HMAC_SHA256 = 0, OSD_HMAC_SHA1 = 1, OSD_MAC_ALGORITHMS };
+
+struct osd_mac_state;
+
+struct osd_mac {
+	enum osd_mac_algorithm algorithm;
+	struct osd_mac_state *state; /* between init and final; NULL: out of memory */
+	uint8_t key[OSD_MAC_LENGTH];
+};
+
+/* Makes libgcrypt ready; everything here does it by itself.  False: the library is too old. */
+bool osd_crypto_init(void);
+/* length bytes nobody can guess. */
+void osd_random_bytes(void *bytes, size_t length);
+
+/* Every init needs its final, which also wipes what the key has left.  Where memory is short the value
+ * is one that nobody has. */
+void osd_mac_init(struct osd_mac *mac, enum osd_mac_algorithm algorithm,
+		  const uint8_t key[OSD_MAC_LENGTH]);
+void osd_mac_update(struct osd_mac *mac, const void *bytes, size_t length);
+void osd_mac_final(struct osd_mac *mac, uint8_t value[OSD_MAC_LENGTH]);
+
+/* In constant time. */
+bool osd_mac_equal(const uint8_t a[OSD_MAC_LENGTH], const uint8_t b[OSD_MAC_LENGTH]);
+
+/* The capability key of a capability (as in the CDB) under a secret key. */
+void osd_capability_key(enum osd_mac_algorithm algorithm, const uint8_t secret[OSD_MAC_LENGTH],
+			const uint8_t capability[OSD_CAPABILITY_LENGTH],
+			const uint8_t system_id[OSD_SYSTEM_ID_LENGTH],
+			uint8_t key[OSD_MAC_LENGTH]);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* nonce.c -- see nonce.h.
+ *
+ * What was used is in a window's set, or in its spans of refused times.  The store has spans that cover all
+ * times taken, a second ahead of the newest, so that not every nonce costs a commit; a thread writes them
+ * while nonces come.  After a restart all that they cover is refused.
+ *
+ * Spans, not one highest time: when the clock has been a year ahead for a while, the times of today are
+ * still good afterwards, and those of next year still used.
+ *
+ * Locks, in this order: nonces->lock (read held while a window is in use), window->writing (held over a commit),
+ * window->lock (a few instructions, or making its set anew). */
+#include "security/nonce.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/thread.h"
+#include "base/util.h"
+#include "security/nonce_set.h"
+#include "wire/cursor.h"
+
+#define BUCKETS	   64
+#define AHEAD_MS   1000u
+#define TICK_MS	   250u
+#define REST_MS	   30000u /* while no nonces come */
+#define IDLE_TICKS 20u	  /* without any: then it rests */
+
+struct window {
+	struct window *next;
+	uint64_t partition_id;
+	pthread_mutex_t writing, lock;
+	struct osd_nonce_set set;	 /* under lock, as are these */
+	struct osd_nonce_spans refused, used;
+	struct osd_nonce_spans durable;	 /* in the store */
+	uint64_t newest;		 /* taken last; 0: none since the last tick */
+	uint64_t quiet_after;		 /* clock at which nothing in the set is within the limits */
+	uint64_t oldest_ms;		 /* the limit, when last a nonce came */
+	bool changed;			 /* nonces were taken */
+};
+
+struct osd_nonces {
+	struct osd_objects *objects;
+	struct osd_keyring *keyring;
+	pthread_rwlock_t lock;
+	struct window *buckets[BUCKETS]; /* under lock */
+
+	pthread_t writer;
+	bool writer_runs;
+	pthread_mutex_t writer_lock;
+	pthread_cond_t wake;
+	bool stop;	   /* under writer_lock */
+	_Atomic bool awake; /* the writer looks again before it sleeps */
+};
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+static enum osd_status write_once(struct osd_nonces *nonces, uint64_t partition_id,
+				  const struct osd_nonce_spans *spans)
+{
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	enum osd_status status =
+		osd_txn_begin(nonces->objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS, &txn);
+
+	if (status == OSD_OK)
+		status = osd_nonce_spans_put(txn, partition_id, spans);
+	return status == OSD_OK ? osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_PROCESS) : status;
+}
+
+static enum osd_status write_spans(struct osd_nonces *nonces, uint64_t partition_id,
+				   const struct osd_nonce_spans *spans)
+{
+	enum osd_status status = OSD_E_RETRY;
+
+	for (unsigned i = 0; status == OSD_E_RETRY && i <= OSD_TXN_RETRIES; i++)
+		status = write_once(nonces, partition_id, spans);
+	return status == OSD_E_RETRY ? OSD_E_INTERNAL : status;
+}
+
+static enum osd_status read_spans(struct osd_nonces *nonces, uint64_t partition_id,
+				  struct osd_nonce_spans *ret_spans)
+{
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	enum osd_status status =
+		osd_txn_begin(nonces->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
+
+	return status == OSD_OK ? osd_nonce_spans_get(txn, partition_id, ret_spans) : status;
+}
+
+/* The store comes to cover time, and what follows. */
+static enum osd_status write_ahead(struct osd_nonces *nonces, struct window *window, uint64_t time)
+{
+	struct osd_nonce_spans spans;
+	enum osd_status status = OSD_OK;
+
+	pthread_mutex_lock(&window->writing);
+	pthread_mutex_lock(&window->lock);
+	spans = window->durable;
+	pthread_mutex_unlock(&window->lock);
+	/* Another may have done it meanwhile. */
+	if (osd_spans_after(&spans, time) <= time + TICK_MS) {
+		osd_spans_add(&spans, time, time + AHEAD_MS);
+		status = write_spans(nonces, window->partition_id, &spans);
+		if (status == OSD_OK) {
+			pthread_mutex_lock(&window->lock);
+			window->durable = spans;
+			pthread_mutex_unlock(&window->lock);
+		}
+	}
+	pthread_mutex_unlock(&window->writing);
+	return status;
+}
+
+/* ---- windows ----------------------------------------------------------------------------- */
+
+static struct window **bucket_of(struct osd_nonces *nonces, uint64_t partition_id)
+{
+	return &nonces->buckets[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS];
+}
+
+/* Under nonces->lock. */
+static struct window *find(struct osd_nonces *nonces, uint64_t partition_id)
+{
+	struct window *window = *bucket_of(nonces, partition_id);
+
+	while (window && window->partition_id != partition_id)
+		window = window->next;
+	return window;
+}
+
+static void free_window(struct window *window)
+{
+	osd_nonce_set_release(&window->set);
+	pthread_mutex_destroy(&window->lock);
+	pthread_mutex_destroy(&window->writing);
+	free(window);
+}
+
+static enum osd_status add_window(struct osd_nonces *nonces, uint64_t partition_id)
+{
+	struct osd_nonce_spans spans;
+	struct window *window;
+	enum osd_status status = OSD_OK;
+
+	pthread_rwlock_wrlock(&nonces->lock);
+	if (!find(nonces, partition_id))
+		status = read_spans(nonces, partition_id, &spans);
+	if (status == OSD_OK && !find(nonces, partition_id)) {
+		window = calloc(1, sizeof(*window));
+		status = window ? OSD_OK : OSD_E_NO_MEMORY;
+		if (window) {
+			window->partition_id = partition_id;
+			window->refused = window->used = window->durable = spans;
+			pthread_mutex_init(&window->lock, NULL);
+			pthread_mutex_init(&window->writing, NULL);
+			window->next = *bucket_of(nonces, partition_id);
+			*bucket_of(nonces, partition_id) = window;
+		}
+	}
+	pthread_rwlock_unlock(&nonces->lock);
+	return status;
+}
+
+static void partition_gone(void *arg, uint64_t partition_id)
+{
+	struct osd_nonces *nonces = arg;
+	struct window **link = bucket_of(nonces, partition_id), *window;
+
+	pthread_rwlock_wrlock(&nonces->lock);
+	while (*link && (*link)->partition_id != partition_id)
+		link = &(*link)->next;
+	window = *link;
+	if (window)
+		*link = window->next;
+	pthread_rwlock_unlock(&nonces->lock);
+	if (window)
+		free_window(window);
+}
+
+/* ---- taking ------------------------------------------------------------------------------ */
+
+struct nonce {
+	uint64_t time, random, now;
+	const struct osd_policy *policy;
+};
+
+/* Under window->lock.  OSD_E_RETRY: not before the store covers its time. */
+static enum osd_status take(struct window *window, const struct nonce *nonce)
+{
+	const struct osd_policy *policy = nonce->policy;
+	enum osd_status status;
+
+	if (osd_spans_cover(&window->refused, nonce->time))
+		return OSD_E_NONCE_TIME;
+	if (osd_nonce_set_has(&window->set, nonce->time, nonce->random))
+		return OSD_E_NONCE_REPEAT;
+	if (!osd_spans_cover(&window->durable, nonce->time))
+		return OSD_E_RETRY;
+	status = osd_nonce_set_add(&window->set, nonce->time, nonce->random, policy->oldest_ms,
+				   &window->refused);
+	if (status != OSD_OK)
+		return status;
+	osd_spans_add(&window->used, nonce->time, nonce->time);
+	window->newest = OSD_MAX(window->newest, nonce->time);
+	window->quiet_after = OSD_MAX(window->quiet_after, nonce->time + policy->oldest_ms);
+	window->oldest_ms = policy->oldest_ms;
+	window->changed = true;
+	return OSD_OK;
+}
+
+static enum osd_status take_or_write(struct osd_nonces *nonces, struct window *window,
+				     const struct nonce *nonce, bool nowait)
+{
+	enum osd_status status;
+
+	for (;;) {
+		pthread_mutex_lock(&window->lock);
+		status = take(window, nonce);
+		pthread_mutex_unlock(&window->lock);
+		if (status != OSD_E_RETRY || nowait)
+			return status;
+		status = write_ahead(nonces, window, nonce->time);
+		if (status != OSD_OK)
+			return status;
+	}
+}
+
+static void wake_writer(struct osd_nonces *nonces)
+{
+	if (atomic_exchange(&nonces->awake, true))
+		return;
+	pthread_mutex_lock(&nonces->writer_lock);
+	pthread_cond_signal(&nonces->wake);
+	pthread_mutex_unlock(&nonces->writer_lock);
+}
+
+enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id,
+				const uint8_t nonce[OSD_NONCE_LENGTH], uint64_t now_ms, bool nowait)
+{
+	struct osd_policy policy;
+	struct nonce wanted = {osd_get_be(nonce, 6), osd_get_be(nonce + 6, 6), now_ms, &policy};
+	enum osd_status status =
+		osd_keyring_policy(nonces->keyring, partition_id, nowait, &policy);
+	struct window *window;
+
+	if (status != OSD_OK)
+		return status;
+	if (wanted.time + policy.oldest_ms < now_ms || wanted.time > now_ms + policy.newest_ms)
+		return OSD_E_NONCE_TIME;
+	pthread_rwlock_rdlock(&nonces->lock);
+	while (status == OSD_OK && !(window = find(nonces, partition_id))) {
+		pthread_rwlock_unlock(&nonces->lock);
+		status = nowait ? OSD_E_RETRY : add_window(nonces, partition_id);
+		pthread_rwlock_rdlock(&nonces->lock);
+	}
+	if (status == OSD_OK)
+		status = take_or_write(nonces, window, &wanted, nowait);
+	pthread_rwlock_unlock(&nonces->lock);
+	if (status == OSD_OK)
+		wake_writer(nonces);
+	return status;
+}
+
+uint64_t osd_nonces_clock(struct osd_nonces *nonces, uint64_t partition_id, uint64_t now_ms)
+{
+	struct window *window;
+	uint64_t clock = now_ms;
+
+	pthread_rwlock_rdlock(&nonces->lock);
+	window = find(nonces, partition_id);
+	if (window) {
+		pthread_mutex_lock(&window->lock);
+		clock = osd_spans_after(&window->refused, now_ms);
+		pthread_mutex_unlock(&window->lock);
+	}
+	pthread_rwlock_unlock(&nonces->lock);
+	return clock;
+}
+
+/* ---- the writer -------------------------------------------------------------------------- */
+
+/* True: nonces came since the last tick. */
+static bool look_after(struct osd_nonces *nonces, struct window *window)
+{
+	uint64_t newest;
+
+	pthread_mutex_lock(&window->lock);
+	newest = window->newest;
+	window->newest = 0;
+	if (!newest && window->set.count && window->quiet_after < osd_now_ms())
+		(void)osd_nonce_set_forget(&window->set, UINT64_MAX - 1, window->oldest_ms,
+					   &window->refused); /* it is tried again */
+	pthread_mutex_unlock(&window->lock);
+	if (newest)
+		(void)write_ahead(nonces, window, newest); /* who needs it tries again */
+	return newest != 0;
+}
+
+static bool look_after_all(struct osd_nonces *nonces)
+{
+	bool busy = false;
+
+	pthread_rwlock_rdlock(&nonces->lock);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct window *window = nonces->buckets[i]; window; window = window->next)
+			busy = look_after(nonces, window) || busy;
+	pthread_rwlock_unlock(&nonces->lock);
+	return busy;
+}
+
+/* Under writer_lock; or until somebody wakes the writer. */
+static void rest(struct osd_nonces *nonces, uint64_t ms)
+{
+	struct timespec until;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns = (uint64_t)until.tv_nsec + ms % 1000 * 1000000;
+	until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	while (!nonces->stop && !(ms == REST_MS && atomic_load(&nonces->awake)))
+		if (pthread_cond_timedwait(&nonces->wake, &nonces->writer_lock, &until) != 0)
+			return;
+}
+
+static void *writer_main(void *arg)
+{
+	struct osd_nonces *nonces = arg;
+	unsigned quiet = 0;
+
+	pthread_mutex_lock(&nonces->writer_lock);
+	while (!nonces->stop) {
+		rest(nonces, quiet < IDLE_TICKS ? TICK_MS : REST_MS);
+		pthread_mutex_unlock(&nonces->writer_lock);
+		quiet = look_after_all(nonces) ? 0 : quiet + 1;
+		if (quiet >= IDLE_TICKS)
+			atomic_store(&nonces->awake, false);
+		pthread_mutex_lock(&nonces->writer_lock);
+	}
+	pthread_mutex_unlock(&nonces->writer_lock);
+	return NULL;
+}
+
+static bool start_writer(struct osd_nonces *nonces)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&nonces->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	nonces->writer_runs =
+		osd_thread_start(&nonces->writer, "iosd-nonces", writer_main, nonces);
+	return nonces->writer_runs;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+enum osd_status osd_nonces_open(struct osd_objects *objects, struct osd_keyring *keyring,
+				struct osd_nonces **ret_nonces)
+{
+	struct osd_nonces *nonces = calloc(1, sizeof(*nonces));
+
+	if (!nonces)
+		return OSD_E_NO_MEMORY;
+	nonces->objects = objects;
+	nonces->keyring = keyring;
+	pthread_rwlock_init(&nonces->lock, NULL);
+	pthread_mutex_init(&nonces->writer_lock, NULL);
+	if (!start_writer(nonces)) {
+		osd_nonces_close(nonces);
+		return OSD_E_NO_MEMORY;
+	}
+	osd_objects_watch_partitions(objects, partition_gone, nonces);
+	*ret_nonces = nonces;
+	return OSD_OK;
+}
+
+static void stop_writer(struct osd_nonces *nonces)
+{
+	if (!nonces->writer_runs)
+		return;
+	pthread_mutex_lock(&nonces->writer_lock);
+	nonces->stop = true;
+	pthread_cond_signal(&nonces->wake);
+	pthread_mutex_unlock(&nonces->writer_lock);
+	pthread_join(nonces->writer, NULL);
+}
+
+/* What was used, and no more: nobody has to wait for a second after an orderly restart. */
+void osd_nonces_close(struct osd_nonces *nonces)
+{
+	if (!nonces)
+		return;
+	stop_writer(nonces);
+	for (size_t i = 0; i < BUCKETS; i++) {
+		while (nonces->buckets[i]) {
+			struct window *window = nonces->buckets[i];
+
+			nonces->buckets[i] = window->next;
+			if (window->changed)
+				(void)write_spans(nonces, window->partition_id, &window->used);
+			free_window(window);
+		}
+	}
+	pthread_cond_destroy(&nonces->wake);
+	pthread_mutex_destroy(&nonces->writer_lock);
+	pthread_rwlock_destroy(&nonces->lock);
+	free(nonces);
+}

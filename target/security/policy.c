@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* policy.c -- see policy.h.  An entry counts as long as the object layer's number of changes is the one
+ * from before it was read, so a change is in force for every request that comes after its answer. */
+#include "security/policy.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define SLOTS 256 /* partitions that share one take turns */
+
+enum { METHOD = 0x1, OLDEST = 0x2, NEWEST = 0x3, FROZEN = 0x5 };
+
+struct slot {
+	uint64_t partition_id, changes; /* changes 0: empty */
+	struct osd_policy policy;
+};
+
+struct osd_policies {
+	struct osd_objects *objects;
+	pthread_rwlock_t lock;
+	struct slot slots[SLOTS]; /* under lock */
+};
+
+struct osd_policies *osd_policies_new(struct osd_objects *objects)
+{
+	struct osd_policies *policies = calloc(1, sizeof(*policies));
+
+	if (!policies)
+		return NULL;
+	policies->objects = objects;
+	pthread_rwlock_init(&policies->lock, NULL);
+	return policies;
+}
+
+void osd_policies_free(struct osd_policies *policies)
+{
+	if (!policies)
+		return;
+	pthread_rwlock_destroy(&policies->lock);
+	free(policies);
+}
+
+static struct slot *slot_of(struct osd_policies *policies, uint64_t partition_id)
+{
+	return &policies->slots[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SLOTS];
+}
+
+static enum osd_status read_number(struct osd_txn *txn, uint64_t partition_id, uint32_t number,
+				   uint64_t *ret_value)
+{
+	uint32_t page = (partition_id ? OSD_PAGE_PARTITION_BASE : OSD_PAGE_ROOT_BASE) |
+			OSD_REL_SECURITY;
+	uint8_t bytes[8];
+	size_t length;
+	enum osd_status status = osd_attr_get(txn, (struct osd_object_id){partition_id, 0}, page,
+					      number, bytes, sizeof(bytes), &length);
+
+	*ret_value = status == OSD_OK ? osd_get_be(bytes, OSD_MIN(length, sizeof(bytes))) : 0;
+	return status;
+}
+
+static enum osd_status read_in(struct osd_txn *txn, uint64_t partition_id,
+			       struct osd_policy *ret_policy)
+{
+	static const uint32_t numbers[] = {METHOD, FROZEN, OLDEST, NEWEST};
+	uint64_t values[OSD_ARRAY_SIZE(numbers)] = {0};
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(numbers); i++)
+		status = read_number(txn, partition_id, numbers[i], &values[i]);
+	*ret_policy = (struct osd_policy){(uint8_t)values[0], (uint16_t)values[1], values[2],
+					  values[3]};
+	return status;
+}
+
+static enum osd_status read_policy(struct osd_objects *objects, uint64_t partition_id, bool nowait,
+				   struct osd_policy *ret_policy)
+{
+	unsigned flags = OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS | (nowait ? OSD_TXN_NOWAIT : 0);
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	enum osd_status status = osd_txn_begin(objects, flags, &txn);
+
+	return status == OSD_OK ? read_in(txn, partition_id, ret_policy) : status;
+}
+
+static bool find(struct osd_policies *policies, uint64_t partition_id, uint64_t changes,
+		 struct osd_policy *ret_policy)
+{
+	struct slot *slot = slot_of(policies, partition_id);
+	bool found;
+
+	pthread_rwlock_rdlock(&policies->lock);
+	found = slot->partition_id == partition_id && slot->changes == changes;
+	if (found)
+		*ret_policy = slot->policy;
+	pthread_rwlock_unlock(&policies->lock);
+	return found;
+}
+
+enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
+			       struct osd_policy *ret_policy)
+{
+	uint64_t changes = osd_objects_policy_changes(policies->objects);
+	struct slot *slot = slot_of(policies, partition_id);
+	enum osd_status status;
+
+	if (find(policies, partition_id, changes, ret_policy))
+		return OSD_OK;
+	for (unsigned i = 0;; i++) {
+		status = read_policy(policies->objects, partition_id, nowait, ret_policy);
+		if (status != OSD_E_RETRY || nowait || i == OSD_TXN_RETRIES)
+			break;
+	}
+	if (status != OSD_OK)
+		return status;
+	pthread_rwlock_wrlock(&policies->lock);
+	*slot = (struct slot){partition_id, changes, *ret_policy};
+	pthread_rwlock_unlock(&policies->lock);
+	return OSD_OK;
+}

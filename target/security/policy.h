@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* policy.h -- what the Policy/Security pages of the root and of partitions say, kept in memory until
+ * a page changes.  Any thread. */
+#ifndef OSD_SECURITY_POLICY_H
+#define OSD_SECURITY_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "object/object.h"
+
+struct osd_policy {
+	uint8_t method;	 /* #1: the least that a request must have */
+	uint16_t frozen; /* #5: bit n, working key n must not be used */
+	uint64_t oldest_ms, newest_ms; /* #2, #3: how far a nonce's time may be from the clock */
+};
+
+struct osd_policies;
+
+/* objects is borrowed.  NULL: out of memory. */
+struct osd_policies *osd_policies_new(struct osd_objects *objects);
+void osd_policies_free(struct osd_policies *policies); /* NULL is fine */
+/* Of a partition, or 0: the root, which is partition zero.  The thread has no transaction open.
+ * OSD_E_NO_PARTITION; OSD_E_RETRY: with nowait only, it must be read first. */
+enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
+			       struct osd_policy *ret_policy);
+
+#endif

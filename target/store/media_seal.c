@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* media_seal.c -- the file `seal` of a data directory: random bytes, made once, that never go into the
+ * database.  What is encrypted with them there is nothing without the file. */
+#include "store/media.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+/* The name appears once the bytes are on disk. */
+static int make_seal(int directory_fd)
+{
+	uint8_t seal[OSD_MEDIA_SEAL];
+	OSD_CLEANUP_CLOSE int fd =
+		openat(directory_fd, "seal.new",
+		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (getrandom(seal, sizeof(seal), 0) != sizeof(seal) ||
+	    write(fd, seal, sizeof(seal)) != sizeof(seal))
+		error = errno ? errno : EIO;
+	explicit_bzero(seal, sizeof(seal));
+	if (!error && fsync(fd) < 0)
+		error = errno;
+	if (!error && renameat(directory_fd, "seal.new", directory_fd, "seal") < 0)
+		error = errno;
+	if (!error && fsync(directory_fd) < 0)
+		error = errno;
+	return error;
+}
+
+static enum osd_status read_seal(int directory_fd, uint8_t seal[OSD_MEDIA_SEAL])
+{
+	OSD_CLEANUP_CLOSE int fd = openat(directory_fd, "seal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? OSD_E_NO_OBJECT : osd_status_from_errno(errno);
+	if (fstat(fd, &st) < 0 || st.st_size != OSD_MEDIA_SEAL || !S_ISREG(st.st_mode) ||
+	    (st.st_mode & 077))
+		return OSD_E_MEDIUM;
+	return pread(fd, seal, OSD_MEDIA_SEAL, 0) == OSD_MEDIA_SEAL ? OSD_OK : OSD_E_MEDIUM;
+}
+
+enum osd_status osd_media_seal(const struct osd_media *media, bool create,
+			       uint8_t seal[OSD_MEDIA_SEAL])
+{
+	int directory_fd = media->main.directory_fd, error;
+	enum osd_status status = read_seal(directory_fd, seal);
+
+	if (status != OSD_E_NO_OBJECT || !create)
+		return status;
+	error = make_seal(directory_fd);
+	return error ? osd_status_from_errno(error) : read_seal(directory_fd, seal);
+}
