@@ -62,12 +62,13 @@ class Table(Enum):
     JOB_KEYS = "job_keys.db"
     INDEX = "index.db"
     COMMANDS = "commands.db"
+    KEYS = "keys.db"
     META = "meta.db"
 
     @property
     def may_be_absent(self) -> bool:
         """In a store of an earlier release; the target makes it."""
-        return self in (Table.INDEX, Table.COMMANDS)
+        return self in (Table.INDEX, Table.COMMANDS, Table.KEYS)
 
 
 class Transaction:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.check_index import check_index
 from scheduler.store_tools.check_jobs import check_commands, check_jobs
+from scheduler.store_tools.check_keys import check_keys
 from scheduler.store_tools.check_members import check_members, check_memberships
 from scheduler.store_tools.check_objects import Seen, check_files, check_objects
 from scheduler.store_tools.format import (
@@ -57,6 +58,7 @@ def check_store(store: Store, progress: Progress) -> Iterator[Problem]:
     yield from check_memberships(store, progress)
     yield from check_jobs(store, progress)
     yield from check_commands(store)
+    yield from check_keys(store)
     yield from check_index(store, progress)
     yield from check_counters(store, seen)
 

@@ -29,6 +29,7 @@ from scheduler.store_tools.format import (
 )
 from scheduler.store_tools.index_format import IndexEntry, IndexStage, parse_index_stage
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
+from scheduler.store_tools.key_format import KeyKind, KeyName, decode_identifier, decode_spans
 from scheduler.store_tools.mend import incarnations
 from scheduler.store_tools.store import Store
 
@@ -71,6 +72,7 @@ def dump_store(store: Store, address: Address | None) -> Iterator[Row]:
         yield from dump_table(store, Table.META, b"")
         place = Place(0, store.epoch)
         yield from dump_table(store, Table.ATTRIBUTES, place.encode())
+        yield from dump_table(store, Table.KEYS, Place(0, 0).encode()[:12])
     else:
         yield from dump_address(store, address)
 
@@ -87,7 +89,8 @@ def dump_address(store: Store, address: Address) -> Iterator[Row]:
         prefix = Place(partition_id, incarnation, address.object_id).encode()
         if not address.object_id:
             prefix = prefix[:12]
-        for table in (Table.OBJECTS, Table.ATTRIBUTES, Table.MEMBERS, Table.MEMBERSHIPS):
+        tables = [Table.OBJECTS, Table.ATTRIBUTES, Table.MEMBERS, Table.MEMBERSHIPS]
+        for table in tables if address.object_id else [*tables, Table.KEYS]:
             yield from dump_table(store, table, prefix)
     job = JobId(partition_id, address.object_id).encode()
     for kind in (JobKeyKind.RECORD, JobKeyKind.CODE, JobKeyKind.PAYLOAD):
@@ -111,12 +114,11 @@ def dump_table(store: Store, table: Table, prefix: bytes) -> Iterator[Row]:
         try:
             yield from READERS[table](store, key, value)
         except FormatError as error:
-            yield {
-                "what": "damaged record",
-                "where": f"{table.value} {key.hex()}",
-                "error": str(error),
-                "value": value,
-            }
+            row: Row = {"what": "damaged record", "where": f"{table.value} {key.hex()}"}
+            row["error"] = str(error)
+            if table is not Table.KEYS:
+                row["value"] = value
+            yield row
 
 
 def fields(record: Any) -> Row:
@@ -215,6 +217,20 @@ def read_command(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     yield {"what": "command", "where": where, "kind": key[16:].hex(), "value": value}
 
 
+def read_key(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
+    """A secret key's name and identifier, never the key; or times of nonces."""
+    name = KeyName.decode(key)
+    row: Row = {"where": str(name), "incarnation": name.place.incarnation}
+    if name.kind is KeyKind.NONCES:
+        spans = [list(each) for each in decode_spans(value)]
+        yield {"what": "times of nonces"} | row | {"spans_ms": spans}
+        return
+    row["identifier"] = decode_identifier(value)
+    if name.kind is KeyKind.WORKING:
+        row["version"] = name.version
+    yield {"what": f"{name.kind.name.lower()} key"} | row | {"key": "sealed, not shown"}
+
+
 def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[Row]:
     """Root record, counters, removal queue."""
     known = bool(key) and key[0] in tuple(MetaKind)
@@ -256,6 +272,7 @@ READERS = {
     Table.JOB_KEYS: read_job_key,
     Table.INDEX: read_index,
     Table.COMMANDS: read_command,
+    Table.KEYS: read_key,
     Table.META: read_meta,
 }
 

@@ -537,6 +537,8 @@ MENDERS: dict[Kind, Mender] = {
     Kind.INDEX_MISSING: index_missing,
     Kind.INDEX_SUPERFLUOUS: remove_record,
     Kind.COMMAND_DAMAGED: keep_record,
+    Kind.KEY_RECORD_DAMAGED: remove_record,
+    Kind.KEY_WITHOUT_SEAL: remove_record,
     Kind.SURROGATE_UNFINISHED: surrogate_mark,
     Kind.SURROGATE_UNMARKED: surrogate_mark,
 }

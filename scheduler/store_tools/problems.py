@@ -97,6 +97,14 @@ class Kind(Enum):
     INDEX_MISSING = ("an attribute that its value index does not have", "entered")
     INDEX_SUPERFLUOUS = ("an entry of the value index without its attribute", "removed")
     COMMAND_DAMAGED = ("a command in progress that makes no sense", "moved to lost+found")
+    KEY_RECORD_DAMAGED = (
+        "a record of a secret key, or of times of nonces, that makes no sense",
+        "removed: the key is to be set again",
+    )
+    KEY_WITHOUT_SEAL = (
+        "a secret key, but the file `seal` is missing or not whole",
+        "removed: the key is to be set again; rather bring the file back",
+    )
     UNREADABLE = ("a file or folder cannot be read", "")
     OPEN_RESERVATION = ("an object that was being written", "")
     QUEUED_FILES = ("files that wait to be removed", "")

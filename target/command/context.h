@@ -39,6 +39,7 @@
 struct osd_backgrounds;
 struct osd_copies;
 struct osd_exec;
+struct osd_keyring;
 struct osd_command_context;
 
 typedef enum osd_status osd_command_fn(struct osd_command_context *ctx);
@@ -78,6 +79,7 @@ struct osd_command_context {
 	struct osd_object_id addressed; /* what the CDB's ids name */
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
+	struct osd_keyring *keyring;
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
 	struct osd_continuation continuation; /* checked, over the dispatcher's own copy */

@@ -204,6 +204,7 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.addressed = request->object,
 		.objects = dispatcher->config.objects,
 		.exec = dispatcher->config.exec,
+		.keyring = dispatcher->config.keyring,
 		.attributes = request->attributes,
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,

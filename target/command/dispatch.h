@@ -18,6 +18,8 @@ struct osd_dispatcher;
 struct osd_dispatcher_config {
 	struct osd_objects *objects;   /* borrowed */
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
+	struct osd_keyring *keyring;   /* borrowed */
+	struct osd_nonces *nonces;     /* borrowed */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
 	/* Calls osd_dispatch for the request again, on a worker; NULL: commands never wait aside. */
 	void (*requeue)(struct osd_request *request);

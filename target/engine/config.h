@@ -23,6 +23,7 @@ struct osd_config {
 	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
 	char *pools;          /* pools=, file of pools (exec/pool_config.c); owned; NULL: default alone */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
+	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */

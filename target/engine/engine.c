@@ -21,6 +21,8 @@
 #include "engine/figures.h"
 #include "engine/tasks.h"
 #include "exec/exec.h"
+#include "security/keys.h"
+#include "security/nonce.h"
 #include "wire/cursor.h"
 
 #define INLINE_WINDOW_NS UINT64_C(100000)
@@ -41,6 +43,8 @@ struct worker {
 
 struct osd_engine {
 	struct osd_objects *objects;
+	struct osd_keyring *keyring;
+	struct osd_nonces *nonces;
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
 	struct osd_figures *figures;
@@ -481,6 +485,17 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	return osd_objects_open(&objects, message, &engine->objects);
 }
 
+static enum osd_status open_security(struct osd_engine *engine, const struct osd_config *config,
+				     char message[256])
+{
+	enum osd_status status = osd_keyring_open(engine->objects, config->master_key, message,
+						  &engine->keyring);
+
+	if (status == OSD_OK)
+		status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
+	return status;
+}
+
 /* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
 static unsigned commands_queued(void *context)
 {
@@ -522,6 +537,8 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 	struct osd_dispatcher_config dispatcher = {
 		.objects = engine->objects,
 		.exec = engine->exec,
+		.keyring = engine->keyring,
+		.nonces = engine->nonces,
 		.resume = osd_engine_resume,
 		.requeue = requeue,
 		.osc_compat = config->osc_compat,
@@ -587,6 +604,8 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	engine->hold = config->hold ? strdup(config->hold) : NULL;
 	status = open_objects(engine, config, message);
 	if (status == OSD_OK)
+		status = open_security(engine, config, message);
+	if (status == OSD_OK)
 		status = open_exec(engine, config, message);
 	if (status != OSD_OK)
 		return status;
@@ -629,6 +648,8 @@ void osd_engine_close(struct osd_engine *engine)
 	stop_others(engine);
 	osd_dispatcher_free(engine->dispatcher);
 	osd_exec_close(engine->exec);
+	osd_nonces_close(engine->nonces);
+	osd_keyring_close(engine->keyring);
 	osd_objects_close(engine->objects);
 	osd_control_free(engine->control);
 	osd_figures_free(engine->figures);

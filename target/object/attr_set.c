@@ -233,10 +233,28 @@ static bool value_fits(const struct osd_std_row *row, const uint8_t *value, size
 		return osd_isolation_supported(value[0]);
 	case OSD_RULE_PAIRS:
 		return length % 8 == 0;
+	case OSD_RULE_NONCE_LIMIT:
+		return osd_get_be(value, length) >= OSD_NONCE_LIMIT_LEAST &&
+		       osd_get_be(value, length) <= OSD_NONCE_LIMIT_MOST;
 	case OSD_RULE_ANY:
 		break;
 	}
 	return true;
+}
+
+/* Length 0: what it was at first. */
+static enum osd_status set_nonce_limit(struct osd_txn *txn, uint32_t number, const uint8_t *value,
+				       size_t length)
+{
+	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
+	uint64_t most = OSD_NONCE_LIMIT_MOST;
+	enum osd_status status = OSD_OK;
+
+	if (length && txn->id.partition_id != 0)
+		status = osd_nonce_limit(txn, (struct osd_object_id){0, 0}, number, &most);
+	if (status == OSD_OK && osd_get_be(value, length) > most)
+		status = OSD_E_PARAM_FIELD;
+	return status == OSD_OK ? osd_attr_stored_set(txn, page, number, value, length) : status;
 }
 
 static void run_policy(struct osd_txn *txn, struct osd_effect *effect, bool committed)
@@ -257,6 +275,8 @@ static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *ro
 	if (row->source == OSD_V_STORED)
 		return osd_attr_stored_set(txn, osd_page_base(osd_txn_type(txn)) + row->relative,
 					   number, value, length);
+	if (row->source == OSD_V_NONCE_LIMIT)
+		return set_nonce_limit(txn, number, value, length);
 	if (row->source == OSD_V_MEMBERSHIP)
 		return set_membership(txn, number, value, length);
 	if (length == 0)

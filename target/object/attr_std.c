@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "object/key_record.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 
@@ -261,9 +262,39 @@ static enum osd_status member_count(struct osd_txn *txn, uint64_t *ret_count)
 	return status;
 }
 
+/* ms, or 0: it was never set. */
+static enum osd_status limit_set(struct osd_txn *txn, const struct osd_place *place,
+				 uint32_t page, uint32_t number, uint64_t *ret_limit)
+{
+	struct osd_key key = osd_key_attribute(place, page | OSD_REL_SECURITY, number);
+	uint8_t bytes[8];
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+
+	*ret_limit = status == OSD_OK ? osd_get_be(bytes, OSD_MIN(length, sizeof(bytes))) : 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+				uint64_t *ret_limit)
+{
+	struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	uint64_t own = 0, most;
+	enum osd_status status = limit_set(txn, &root, OSD_PAGE_ROOT_BASE, number, &most);
+
+	if (status == OSD_OK && id.partition_id != 0)
+		status = limit_set(txn, &txn->place, OSD_PAGE_PARTITION_BASE, number, &own);
+	if (most == 0)
+		most = OSD_NONCE_LIMIT_DEFAULT;
+	*ret_limit = own ? OSD_MIN(own, most) : most;
+	return status;
+}
+
 /* Numbers that have to be looked up. */
 static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *row,
-				 uint8_t *buffer, size_t capacity, size_t *ret_length)
+				 uint32_t number, uint8_t *buffer, size_t capacity,
+				 size_t *ret_length)
 {
 	uint64_t value = 0;
 	enum osd_status status;
@@ -274,6 +305,8 @@ static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *
 		status = adjusted_clock(txn, &value);
 	else if (row->source == OSD_V_DATA_SPACE)
 		status = osd_txn_allocated(txn, &value);
+	else if (row->source == OSD_V_NONCE_LIMIT)
+		status = osd_nonce_limit(txn, txn->id, number, &value);
 	else
 		status = policy_tag(txn, &value);
 	if (status == OSD_OK)
@@ -286,6 +319,22 @@ static bool can_duplicate(const struct osd_objects *objects, uint8_t method)
 {
 	return osd_duplication_supported(method) &&
 	       (method != OSD_DUPLICATION_SPACE_EFFICIENT || osd_tier_can_clone(&objects->tier));
+}
+
+/* Of an invalid key: none. */
+static enum osd_status key_identifier(struct osd_txn *txn, const struct osd_std_row *row,
+				      uint32_t number, uint8_t *buffer, size_t capacity,
+				      size_t *ret_length)
+{
+	struct osd_key_name name = {(enum osd_key_level)row->parameter, txn->id.partition_id,
+				    (uint8_t)(number - row->first)};
+	struct osd_key_record record;
+	enum osd_status status = osd_key_record_get(txn, &name, &record);
+
+	if (status == OSD_OK)
+		put_bytes(record.identifier, sizeof(record.identifier), buffer, capacity,
+			  ret_length);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
 static void put_isolation_map(uint8_t *buffer, size_t capacity, size_t *ret_length)
@@ -345,7 +394,10 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 	case OSD_V_ADJUSTED_CLOCK:
 	case OSD_V_DATA_SPACE:
 	case OSD_V_TAG:
-		return looked_up(txn, row, buffer, capacity, ret_length);
+	case OSD_V_NONCE_LIMIT:
+		return looked_up(txn, row, number, buffer, capacity, ret_length);
+	case OSD_V_KEY_IDENTIFIER:
+		return key_identifier(txn, row, number, buffer, capacity, ret_length);
 	default:
 		put_number(number_value(txn, row, number), row->max_length, buffer, capacity,
 			   ret_length);

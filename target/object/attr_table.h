@@ -45,6 +45,8 @@ enum osd_value_source {
 	OSD_V_BOOT_EPOCH,
 	OSD_V_TAG,
 	OSD_V_USER_TAG,
+	OSD_V_KEY_IDENTIFIER, /* the parameter is the level */
+	OSD_V_NONCE_LIMIT,    /* until set the parameter; no more than the root's */
 };
 
 #define OSD_SECURITY_METHODS 0x0001 /* bit n: method n; NOSEC only */
@@ -63,6 +65,7 @@ enum osd_value_rule {
 	OSD_RULE_BYPASS,    /* timestamps control, as CDB byte 12 */
 	OSD_RULE_ISOLATION, /* a supported isolation method */
 	OSD_RULE_PAIRS,	    /* page and number, any number of times */
+	OSD_RULE_NONCE_LIMIT, /* 100 ms to a week, and no more than the root's */
 };
 
 struct osd_std_row {
@@ -75,6 +78,13 @@ struct osd_std_row {
 	enum osd_value_rule rule;
 	const char *what; /* for people */
 };
+
+/* Nonce limits, in ms. */
+#define OSD_NONCE_LIMIT_LEAST	UINT64_C(100)
+#define OSD_NONCE_LIMIT_MOST	(UINT64_C(7) * 24 * 3600 * 1000)
+#define OSD_NONCE_LIMIT_DEFAULT UINT64_C(60000)
+enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
+				uint64_t *ret_limit);
 
 /* A field of a page form. */
 struct osd_form_field {

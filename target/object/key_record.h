@@ -19,6 +19,7 @@ enum osd_key_level {
 
 #define OSD_KEY_VERSIONS   16 /* working keys of a partition */
 #define OSD_KEY_IDENTIFIER 7
+#define OSD_NONCE_DEPTH	   0xffff /* nonces remembered of a partition at least */
 #define OSD_KEY_SEALED	   92 /* bytes of an encrypted key */
 
 /* Which of a store's keys: partition id 0 for master and root, version 0 but for working keys. */

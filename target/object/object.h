@@ -90,9 +90,6 @@ enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t c
 #define OSD_SEAL_BYTES 32
 enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
 				 uint8_t seal[OSD_SEAL_BYTES]);
-/* Root information #3. */
-#define OSD_SYSTEM_ID_BYTES 20
-void osd_objects_system_id(const struct osd_objects *objects, uint8_t id[OSD_SYSTEM_ID_BYTES]);
 /* Counts the changes of what the Policy/Security pages of the root and of partitions say, from 1. */
 uint64_t osd_objects_policy_changes(const struct osd_objects *objects);
 /* fn is called, outside of any transaction, after a partition has gone (REMOVE PARTITION, FORMAT OSD),

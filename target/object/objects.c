@@ -276,6 +276,7 @@ void osd_objects_close(struct osd_objects *objects)
 	stop_threads(objects);
 	if (was_running)
 		mark_clean(objects);
+	objects->watcher_count = 0;
 	osd_partitions_forget(objects);
 	osd_cache_release(objects);
 	osd_kv_close(objects->kv);
@@ -381,11 +382,6 @@ enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
 		return osd_media_seal(objects->media, create, seal);
 	memcpy(seal, objects->seal, OSD_SEAL_BYTES);
 	return OSD_OK;
-}
-
-void osd_objects_system_id(const struct osd_objects *objects, uint8_t id[OSD_SYSTEM_ID_BYTES])
-{
-	memcpy(id, objects->system_id, OSD_SYSTEM_ID_BYTES);
 }
 
 uint64_t osd_objects_policy_changes(const struct osd_objects *objects)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,10 +20,11 @@
 
 #include "base/util.h"
 #include "security/secret.h"
+#include "wire/cursor.h"
 
-#define HEADER	     "iosd master key 1\n"
-#define PATH_SHOWN   "%.120s"
-#define TEXT_BYTES   512 /* more than any such file has */
+#define HEADER	   "iosd master key 1\n"
+#define PATH_SHOWN "%.120s"
+#define TEXT_BYTES 512 /* more than any such file has */
 
 struct text {
 	char bytes[TEXT_BYTES];
@@ -37,15 +39,25 @@ static enum osd_status fail(char message[256], const char *path, const char *why
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
+static void put_text(struct text *text, const char *words)
+{
+	size_t length = OSD_MIN(strlen(words), sizeof(text->bytes) - text->length);
+
+	memcpy(text->bytes + text->length, words, length);
+	text->length += length;
+}
+
 static void put_line(struct text *text, const char *name, const uint8_t *bytes, size_t length)
 {
-	char *at = text->bytes + text->length;
+	char digits[3];
 
-	at += sprintf(at, "%s ", name);
-	for (size_t i = 0; i < length; i++)
-		at += sprintf(at, "%02x", bytes[i]);
-	*at++ = '\n';
-	text->length = (size_t)(at - text->bytes);
+	put_text(text, name);
+	put_text(text, " ");
+	for (size_t i = 0; i < length; i++) {
+		snprintf(digits, sizeof(digits), "%02x", bytes[i]);
+		put_text(text, digits);
+	}
+	put_text(text, "\n");
 }
 
 static int sync_directory(const char *path)
@@ -95,7 +107,7 @@ static enum osd_status make(const char *path, const uint8_t system_id[OSD_SYSTEM
 	if (!key)
 		return OSD_E_NO_MEMORY;
 	osd_random_bytes(key, sizeof(*key));
-	text->length = (size_t)sprintf(text->bytes, HEADER);
+	put_text(text, HEADER);
 	put_line(text, "authentication", key->authentication, sizeof(key->authentication));
 	put_line(text, "generation", key->generation, sizeof(key->generation));
 	put_line(text, "system-id", system_id, OSD_SYSTEM_ID_BYTES);
@@ -135,12 +147,12 @@ static int digit_of(char c)
 }
 
 /* Takes "NAME HEX\n" off the front of the text. */
-static bool take_line(struct osd_bytes *text, const char *name, uint8_t *bytes, size_t length)
+static bool take_line(struct osd_rd *text, const char *name, uint8_t *bytes, size_t length)
 {
 	size_t name_length = strlen(name), whole = name_length + 1 + 2 * length + 1;
-	const char *at = text->data;
-	bool good = text->length >= whole && !memcmp(at, name, name_length) &&
-		    at[name_length] == ' ' && at[whole - 1] == '\n';
+	const char *at = (const char *)osd_rd_bytes(text, whole);
+	bool good = at && !memcmp(at, name, name_length) && at[name_length] == ' ' &&
+		    at[whole - 1] == '\n';
 
 	for (size_t i = 0; good && i < length; i++) {
 		int high = digit_of(at[name_length + 1 + 2 * i]);
@@ -149,8 +161,6 @@ static bool take_line(struct osd_bytes *text, const char *name, uint8_t *bytes, 
 		good = high >= 0 && low >= 0;
 		bytes[i] = (uint8_t)(high << 4 | (low & 15));
 	}
-	if (good)
-		*text = (struct osd_bytes){at + whole, text->length - whole};
 	return good;
 }
 
@@ -160,14 +170,14 @@ static enum osd_status parse(const char *path, const struct text *text,
 {
 	size_t header = strlen(HEADER);
 	uint8_t theirs[OSD_SYSTEM_ID_BYTES];
-	struct osd_bytes rest;
+	struct osd_rd rest;
 
 	if (text->length < header || memcmp(text->bytes, HEADER, header) != 0)
 		return fail(message, path, "does not begin with 'iosd master key 1'");
-	rest = (struct osd_bytes){text->bytes + header, text->length - header};
+	rest = osd_rd_init(text->bytes + header, text->length - header);
 	if (!take_line(&rest, "authentication", key->authentication, sizeof(key->authentication)) ||
 	    !take_line(&rest, "generation", key->generation, sizeof(key->generation)) ||
-	    !take_line(&rest, "system-id", theirs, sizeof(theirs)) || rest.length != 0)
+	    !take_line(&rest, "system-id", theirs, sizeof(theirs)) || osd_rd_left(&rest) != 0)
 		return fail(message, path,
 			    "needs the lines authentication, generation, system-id, and no others");
 	if (memcmp(theirs, system_id, sizeof(theirs)) != 0)
@@ -177,8 +187,7 @@ static enum osd_status parse(const char *path, const struct text *text,
 	return OSD_OK;
 }
 
-enum osd_status osd_bootstrap_master(const char *path,
-				     const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
+enum osd_status osd_bootstrap_master(const char *path, const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 				     char message[256], struct osd_key_pair *ret_key)
 {
 	struct text *text = osd_secret_alloc(sizeof(*text));

@@ -19,9 +19,9 @@
 #include "security/bootstrap.h"
 #include "security/secret.h"
 
-#define BUCKETS	     256
-#define EVERYTHING   UINT64_MAX /* no partition's id */
-#define CHUNK_BYTES  (64u << 10)
+#define BUCKETS	      256
+#define EVERYTHING    UINT64_MAX /* no partition's id */
+#define CHUNK_BYTES   (64u << 10)
 #define CHUNK_HOLDERS (CHUNK_BYTES / sizeof(struct holder))
 
 /* Where in a holder a key is: master and root in that of everything, the others in their partition's. */
@@ -47,10 +47,10 @@ struct osd_keyring {
 	uint8_t *seal; /* secret memory; NULL: none yet */
 	pthread_mutex_t loading;
 	pthread_rwlock_t lock;
-	struct holder *buckets[BUCKETS];   /* under lock */
-	struct holder *nobody;		   /* keys that nobody has */
-	struct holder *unused;		   /* under loading */
-	struct chunk *chunks;		   /* under loading */
+	struct holder *buckets[BUCKETS]; /* under lock */
+	struct holder *nobody;		 /* keys that nobody has */
+	struct holder *unused;		 /* under loading */
+	struct chunk *chunks;		 /* under loading */
 };
 
 /* ---- holders ----------------------------------------------------------------------------- */
@@ -191,7 +191,8 @@ static enum osd_status load_keys(struct osd_keyring *keyring, struct holder *hol
 		osd_txn_begin(keyring->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
 
 	if (status == OSD_OK)
-		status = load_one(keyring, txn, holder, all ? OSD_KEY_MASTER : OSD_KEY_PARTITION, 0);
+		status =
+			load_one(keyring, txn, holder, all ? OSD_KEY_MASTER : OSD_KEY_PARTITION, 0);
 	if (status == OSD_OK && all)
 		status = load_one(keyring, txn, holder, OSD_KEY_ROOT, 0);
 	for (uint8_t i = 0; status == OSD_OK && !all && i < OSD_KEY_VERSIONS; i++)
@@ -333,7 +334,7 @@ static enum osd_status read_key(struct osd_keyring *keyring, struct osd_txn *txn
 }
 
 static void derive_part(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-			struct osd_bytes seed, uint8_t inverted, struct osd_bytes suffix,
+			struct osd_mac_input seed, uint8_t inverted, struct osd_mac_input suffix,
 			uint8_t part[OSD_MAC_LENGTH])
 {
 	const uint8_t *bytes = seed.data;
@@ -348,7 +349,8 @@ static void derive_part(enum osd_mac_algorithm algorithm, const uint8_t parent[O
 }
 
 void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-		    struct osd_bytes seed, struct osd_bytes suffix, struct osd_key_pair *ret_key)
+		    struct osd_mac_input seed, struct osd_mac_input suffix,
+		    struct osd_key_pair *ret_key)
 {
 	assert(seed.length > 0);
 	derive_part(algorithm, parent, seed, 0, suffix, ret_key->generation);
@@ -378,8 +380,8 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 
 	if (status != OSD_OK)
 		return status;
-	osd_key_derive(algorithm, parent.generation, (struct osd_bytes){seed, OSD_SEED_LENGTH},
-		       (struct osd_bytes){"", 0}, &key);
+	osd_key_derive(algorithm, parent.generation, (struct osd_mac_input){seed, OSD_SEED_LENGTH},
+		       (struct osd_mac_input){"", 0}, &key);
 	if (name->level == OSD_KEY_WORKING)
 		memset(key.generation, 0, sizeof(key.generation));
 	status = put_key(keyring, txn, name, identifier, &key);
@@ -389,19 +391,19 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 }
 
 enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
-					enum osd_mac_algorithm algorithm, struct osd_bytes shared,
-					struct osd_key_pair *ret_key)
+					enum osd_mac_algorithm algorithm,
+					struct osd_mac_input shared, struct osd_key_pair *ret_key)
 {
 	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
-	uint8_t system_id[OSD_SYSTEM_ID_BYTES];
 	struct osd_key_pair old;
 	enum osd_status status = read_key(keyring, txn, &master, &old);
 
 	if (status != OSD_OK)
 		return status;
-	osd_objects_system_id(keyring->objects, system_id);
 	osd_key_derive(algorithm, old.generation, shared,
-		       (struct osd_bytes){system_id, sizeof(system_id)}, ret_key);
+		       (struct osd_mac_input){osd_objects_system_id(keyring->objects),
+					      OSD_SYSTEM_ID_BYTES},
+		       ret_key);
 	explicit_bzero(&old, sizeof(old));
 	return OSD_OK;
 }
@@ -497,8 +499,7 @@ static enum osd_status load_all(struct osd_keyring *keyring)
 	return status == OSD_OK ? loading.status : status;
 }
 
-static enum osd_status put_first_master(struct osd_keyring *keyring,
-					const struct osd_key_pair *key)
+static enum osd_status put_first_master(struct osd_keyring *keyring, const struct osd_key_pair *key)
 {
 	static const uint8_t identifier[OSD_KEY_IDENTIFIER] = "initial";
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
@@ -514,15 +515,15 @@ static enum osd_status put_first_master(struct osd_keyring *keyring,
 static enum osd_status take_up_master(struct osd_keyring *keyring, const char *file,
 				      char message[256])
 {
-	uint8_t system_id[OSD_SYSTEM_ID_BYTES];
 	struct osd_key_pair *key;
 	enum osd_status status;
 
 	if (!file || find(keyring, EVERYTHING))
 		return OSD_OK;
 	key = osd_secret_alloc(sizeof(*key));
-	osd_objects_system_id(keyring->objects, system_id);
-	status = key ? osd_bootstrap_master(file, system_id, message, key) : OSD_E_NO_MEMORY;
+	status = key ? osd_bootstrap_master(file, osd_objects_system_id(keyring->objects), message,
+					    key)
+		     : OSD_E_NO_MEMORY;
 	if (status == OSD_OK)
 		status = put_first_master(keyring, key);
 	osd_secret_free(key, sizeof(*key));
@@ -560,8 +561,9 @@ enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
 		status = load_all(keyring);
 	if (status == OSD_E_MEDIUM)
-		snprintf(message, 256, "the store's secret keys do not open with its file 'seal' "
-				       "(mode 0600): restore the file");
+		snprintf(message, 256,
+			 "the store's secret keys do not open with its file 'seal' "
+			 "(mode 0600): restore the file");
 	if (status == OSD_OK)
 		status = take_up_master(keyring, master_key_file, message);
 	if (status != OSD_OK) {

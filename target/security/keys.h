@@ -14,7 +14,6 @@
 #include "security/mac.h"
 #include "security/policy.h"
 #include "security/seal.h"
-#include "store/store.h"
 
 #define OSD_SEED_LENGTH 20 /* SET KEY's */
 
@@ -45,7 +44,7 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 /* generation = MAC(parent, seed | suffix), authentication the same with the lowest bit of the seed's last
  * byte inverted; suffix may be empty. */
 void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-		    struct osd_bytes seed, struct osd_bytes suffix, struct osd_key_pair *ret_key);
+		    struct osd_mac_input seed, struct osd_mac_input suffix, struct osd_key_pair *ret_key);
 
 /* SET KEY: derives the key from its parent's, and makes all below it invalid.  OSD_E_NO_OBJECT: it has no
  * parent; OSD_E_NO_PARTITION. */
@@ -56,7 +55,7 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 /* SET MASTER KEY: the key that follows from the present one and a shared secret.  OSD_E_NO_OBJECT:
  * there is no master key. */
 enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
-					enum osd_mac_algorithm algorithm, struct osd_bytes shared,
+					enum osd_mac_algorithm algorithm, struct osd_mac_input shared,
 					struct osd_key_pair *ret_key);
 /* Makes it the master key, and all others invalid. */
 enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_txn *txn,

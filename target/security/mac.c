@@ -161,13 +161,12 @@ bool osd_mac_equal(const uint8_t a[OSD_MAC_LENGTH], const uint8_t b[OSD_MAC_LENG
 
 void osd_capability_key(enum osd_mac_algorithm algorithm, const uint8_t secret[OSD_MAC_LENGTH],
 			const uint8_t capability[OSD_CAPABILITY_LENGTH],
-			const uint8_t system_id[OSD_SYSTEM_ID_LENGTH],
-			uint8_t key[OSD_MAC_LENGTH])
+			const uint8_t system_id[OSD_SYSTEM_ID_BYTES], uint8_t key[OSD_MAC_LENGTH])
 {
 	struct osd_mac mac;
 
 	osd_mac_init(&mac, algorithm, secret);
 	osd_mac_update(&mac, capability, OSD_CAPABILITY_LENGTH);
-	osd_mac_update(&mac, system_id, OSD_SYSTEM_ID_LENGTH);
+	osd_mac_update(&mac, system_id, OSD_SYSTEM_ID_BYTES);
 	osd_mac_final(&mac, key);
 }

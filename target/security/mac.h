@@ -8,14 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "object/object.h"
+
 #define OSD_MAC_LENGTH	      32 /* HMAC-SHA1's 20 bytes are followed by zeros */
 #define OSD_CAPABILITY_LENGTH 104
-#define OSD_SYSTEM_ID_LENGTH  20
 
 /* Values of INTEGRITY CHECK VALUE ALGORITHM: indices into 9000_0005h #8000_0000h... */
 enum osd_mac_algorithm { OSD_HMAC_SHA256 = 0, OSD_HMAC_SHA1 = 1, OSD_MAC_ALGORITHMS };
 
 struct osd_mac_state;
+
+/* Bytes that go into a check value. */
+struct osd_mac_input {
+	const void *data; /* borrowed */
+	size_t length;
+};
 
 struct osd_mac {
 	enum osd_mac_algorithm algorithm;
@@ -41,7 +48,7 @@ bool osd_mac_equal(const uint8_t a[OSD_MAC_LENGTH], const uint8_t b[OSD_MAC_LENG
 /* The capability key of a capability (as in the CDB) under a secret key. */
 void osd_capability_key(enum osd_mac_algorithm algorithm, const uint8_t secret[OSD_MAC_LENGTH],
 			const uint8_t capability[OSD_CAPABILITY_LENGTH],
-			const uint8_t system_id[OSD_SYSTEM_ID_LENGTH],
+			const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
 			uint8_t key[OSD_MAC_LENGTH]);
 
 #endif

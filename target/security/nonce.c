@@ -32,13 +32,13 @@ struct window {
 	struct window *next;
 	uint64_t partition_id;
 	pthread_mutex_t writing, lock;
-	struct osd_nonce_set set;	 /* under lock, as are these */
+	struct osd_nonce_set set; /* under lock, as are these */
 	struct osd_nonce_spans refused, used;
-	struct osd_nonce_spans durable;	 /* in the store */
-	uint64_t newest;		 /* taken last; 0: none since the last tick */
-	uint64_t quiet_after;		 /* clock at which nothing in the set is within the limits */
-	uint64_t oldest_ms;		 /* the limit, when last a nonce came */
-	bool changed;			 /* nonces were taken */
+	struct osd_nonce_spans durable; /* in the store */
+	uint64_t newest;		/* taken last; 0: none since the last tick */
+	uint64_t quiet_after;		/* clock at which nothing in the set is within the limits */
+	uint64_t oldest_ms;		/* the limit, when last a nonce came */
+	bool changed;			/* nonces were taken */
 };
 
 struct osd_nonces {
@@ -51,7 +51,7 @@ struct osd_nonces {
 	bool writer_runs;
 	pthread_mutex_t writer_lock;
 	pthread_cond_t wake;
-	bool stop;	   /* under writer_lock */
+	bool stop;	    /* under writer_lock */
 	_Atomic bool awake; /* the writer looks again before it sleeps */
 };
 
@@ -241,8 +241,7 @@ enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id
 {
 	struct osd_policy policy;
 	struct nonce wanted = {osd_get_be(nonce, 6), osd_get_be(nonce + 6, 6), now_ms, &policy};
-	enum osd_status status =
-		osd_keyring_policy(nonces->keyring, partition_id, nowait, &policy);
+	enum osd_status status = osd_keyring_policy(nonces->keyring, partition_id, nowait, &policy);
 	struct window *window;
 
 	if (status != OSD_OK)
@@ -351,8 +350,7 @@ static bool start_writer(struct osd_nonces *nonces)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&nonces->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	nonces->writer_runs =
-		osd_thread_start(&nonces->writer, "iosd-nonces", writer_main, nonces);
+	nonces->writer_runs = osd_thread_start(&nonces->writer, "iosd-nonces", writer_main, nonces);
 	return nonces->writer_runs;
 }
 

@@ -12,8 +12,6 @@
 #include "security/keys.h"
 
 #define OSD_NONCE_LENGTH 12 /* 6 bytes of time, 6 random */
-/* Remembered of a partition at least, as long as their time is within the limits. */
-#define OSD_NONCE_DEPTH 0xffff
 
 struct osd_nonces;
 

@@ -47,8 +47,7 @@ static uint64_t before(uint64_t time, uint64_t window_ms)
 
 /* Makes the table anew with what is later than `after`, or with all of it. */
 static enum osd_status remake(struct osd_nonce_set *set, size_t capacity, bool keep_all,
-			      uint64_t after, uint64_t window_ms,
-			      struct osd_nonce_spans *forgotten)
+			      uint64_t after, uint64_t window_ms, struct osd_nonce_spans *forgotten)
 {
 	struct osd_nonce_set made = {.slots = calloc(capacity, sizeof(*made.slots)),
 				     .capacity = capacity,

@@ -51,8 +51,8 @@ static struct slot *slot_of(struct osd_policies *policies, uint64_t partition_id
 static enum osd_status read_number(struct osd_txn *txn, uint64_t partition_id, uint32_t number,
 				   uint64_t *ret_value)
 {
-	uint32_t page = (partition_id ? OSD_PAGE_PARTITION_BASE : OSD_PAGE_ROOT_BASE) |
-			OSD_REL_SECURITY;
+	uint32_t page =
+		(partition_id ? OSD_PAGE_PARTITION_BASE : OSD_PAGE_ROOT_BASE) | OSD_REL_SECURITY;
 	uint8_t bytes[8];
 	size_t length;
 	enum osd_status status = osd_attr_get(txn, (struct osd_object_id){partition_id, 0}, page,
@@ -71,8 +71,8 @@ static enum osd_status read_in(struct osd_txn *txn, uint64_t partition_id,
 
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(numbers); i++)
 		status = read_number(txn, partition_id, numbers[i], &values[i]);
-	*ret_policy = (struct osd_policy){(uint8_t)values[0], (uint16_t)values[1], values[2],
-					  values[3]};
+	*ret_policy =
+		(struct osd_policy){(uint8_t)values[0], (uint16_t)values[1], values[2], values[3]};
 	return status;
 }
 

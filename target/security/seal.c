@@ -11,7 +11,8 @@
 #define IV_BYTES  12
 #define TAG_BYTES 16
 
-_Static_assert(OSD_KEY_SEALED == IV_BYTES + sizeof(struct osd_key_pair) + TAG_BYTES, "a sealed key");
+_Static_assert(OSD_KEY_SEALED == IV_BYTES + sizeof(struct osd_key_pair) + TAG_BYTES,
+	       "a sealed key");
 
 static void close_cipher(gcry_cipher_hd_t *cipher)
 {

@@ -21,8 +21,7 @@ static void join(struct osd_nonce_spans *spans, size_t i)
 
 static void insert(struct osd_nonce_spans *spans, size_t i, uint64_t first, uint64_t last)
 {
-	memmove(&spans->span[i + 1], &spans->span[i],
-		(spans->count - i) * sizeof(spans->span[0]));
+	memmove(&spans->span[i + 1], &spans->span[i], (spans->count - i) * sizeof(spans->span[0]));
 	spans->span[i].first = first;
 	spans->span[i].last = last;
 	spans->count++;

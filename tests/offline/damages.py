@@ -33,6 +33,7 @@ from scheduler.store_tools.format import (
 )
 from scheduler.store_tools.index_format import IndexEntry, indexed_value
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
+from scheduler.store_tools.key_format import KeyKind, KeyName
 from tests.offline.stores import APPLICATION, FIRST, HEAD, SECOND, Names, Store
 
 Act = Callable[[Store], None]
@@ -676,3 +677,20 @@ def command_of_no_collection(store: Store) -> None:
 def command_of_no_partition(store: Store) -> None:
     place = replace(store.place(store.names.collection), incarnation=99)
     store.put(Table.COMMANDS, place.encode() + b"\0", b"\1" + bytes(39))
+
+
+def key_record(kind: KeyKind, place: Place, version: int = 0) -> tuple[bytes, bytes]:
+    return KeyName(place, kind, version).encode(), b"\1initial" + bytes(92)
+
+
+@damage("key-record-damaged")
+def keys_of_no_partition_and_of_no_kind(store: Store) -> None:
+    store.put(Table.KEYS, *key_record(KeyKind.WORKING, Place(0x66666, 1), 3))
+    store.put(Table.KEYS, b"\0" * 12 + b"\7\0", b"")
+    store.put(Table.KEYS, KeyName(Place(0, 0), KeyKind.NONCES, 0).encode(), b"\1short")
+
+
+@damage("key-without-seal")
+def keys_whose_seal_is_gone(store: Store) -> None:
+    store.put(Table.KEYS, *key_record(KeyKind.MASTER, Place(0, 0)))
+    store.put(Table.KEYS, *key_record(KeyKind.PARTITION, Place(FIRST, 1)))

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_keys.c -- the keyring: what a new key makes invalid, partitions that go and come, restarts, the
+ * first master key, and memory that core files leave out. */
+#include "security/keys.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/test.h"
+
+#define OK(call) CHECK_EQ((call), OSD_OK)
+
+static const uint8_t seeds[2][OSD_SEED_LENGTH] = {"a seed of twenty by.", "another of twenty b."};
+static const uint8_t names[2][OSD_KEY_IDENTIFIER] = {"first..", "second."};
+
+struct store {
+	char directory[64], key_file[96];
+	struct osd_objects *objects;
+	struct osd_keyring *keyring;
+};
+
+static void open_store(struct store *store)
+{
+	struct osd_objects_config config = {.directory = store->directory, .create = true};
+	char message[256];
+
+	OK(osd_objects_open(&config, message, &store->objects));
+	OK(osd_keyring_open(store->objects, store->key_file, message, &store->keyring));
+}
+
+static void close_store(struct store *store)
+{
+	osd_keyring_close(store->keyring);
+	osd_objects_close(store->objects);
+}
+
+static void make_store(struct store *store)
+{
+	snprintf(store->directory, sizeof(store->directory), "/tmp/test_keys.XXXXXX");
+	CHECK(mkdtemp(store->directory) != NULL);
+	snprintf(store->key_file, sizeof(store->key_file), "%s/master.key", store->directory);
+	open_store(store);
+}
+
+static void remove_store(struct store *store)
+{
+	char command[128];
+
+	close_store(store);
+	snprintf(command, sizeof(command), "rm -rf '%s'", store->directory);
+	CHECK_EQ(system(command), 0);
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+static struct osd_txn *begin(struct store *store)
+{
+	struct osd_txn *txn;
+
+	OK(osd_txn_begin(store->objects, OSD_TXN_INTERNAL, &txn));
+	return txn;
+}
+
+static uint64_t make_partition(struct store *store, uint64_t wanted)
+{
+	struct osd_txn *txn = begin(store);
+	uint64_t id;
+
+	OK(osd_partition_create(txn, wanted, &id));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	return id;
+}
+
+static void remove_partition(struct store *store, uint64_t id)
+{
+	struct osd_txn *txn = begin(store);
+
+	OK(osd_partition_remove(txn, id, true));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+}
+
+static enum osd_status set(struct store *store, enum osd_key_level level, uint64_t partition_id,
+			   uint8_t version, unsigned seed)
+{
+	struct osd_key_name name = {level, partition_id, version};
+	struct osd_txn *txn = begin(store);
+	enum osd_status status = osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
+						 names[seed], seeds[seed]);
+
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static bool known(struct store *store, enum osd_key_level level, uint64_t partition_id,
+		  unsigned version)
+{
+	struct osd_secret secret;
+
+	osd_keyring_secret(store->keyring, level, partition_id, version, &secret);
+	return secret.known;
+}
+
+/* Length of a key identifier, whose first byte is checked. */
+static size_t identifier(struct store *store, uint64_t partition_id, uint32_t number, char first)
+{
+	uint32_t page = partition_id ? 0x30000005 : 0x90000005;
+	struct osd_txn *txn;
+	uint8_t value[16];
+	size_t length;
+
+	OK(osd_txn_begin(store->objects, OSD_TXN_READ_ONLY, &txn));
+	OK(osd_attr_get(txn, (struct osd_object_id){partition_id, 0}, page, number, value,
+			sizeof(value), &length));
+	osd_txn_abort(txn);
+	if (length)
+		CHECK_EQ(value[0], first);
+	return length;
+}
+
+static void set_all(struct store *store, uint64_t pid)
+{
+	OK(set(store, OSD_KEY_ROOT, 0, 0, 0));
+	OK(set(store, OSD_KEY_PARTITION, 0, 0, 0));
+	OK(set(store, OSD_KEY_PARTITION, pid, 0, 0));
+	OK(set(store, OSD_KEY_WORKING, 0, 3, 0));
+	for (uint8_t version = 0; version < OSD_KEY_VERSIONS; version++)
+		OK(set(store, OSD_KEY_WORKING, pid, version, 0));
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void test_levels(struct store *store)
+{
+	uint64_t pid = make_partition(store, 0), other = make_partition(store, 0);
+	struct osd_secret first, second;
+
+	CHECK(known(store, OSD_KEY_MASTER, 0, 0));
+	CHECK_EQ(identifier(store, 0, 0x7ffd, 'i'), 7);
+	CHECK_EQ(set(store, OSD_KEY_PARTITION, pid, 0, 0), OSD_E_NO_OBJECT); /* no root key */
+	set_all(store, pid);
+	CHECK_EQ(set(store, OSD_KEY_WORKING, other, 0, 0), OSD_E_NO_OBJECT);
+	CHECK_EQ(set(store, OSD_KEY_PARTITION, pid + 99, 0, 0), OSD_E_NO_PARTITION);
+	CHECK(known(store, OSD_KEY_ROOT, 0, 0) && known(store, OSD_KEY_PARTITION, 0, 0));
+	for (unsigned version = 0; version < OSD_KEY_VERSIONS; version++) {
+		CHECK(known(store, OSD_KEY_WORKING, pid, version));
+		CHECK_EQ(known(store, OSD_KEY_WORKING, 0, version), version == 3);
+		CHECK(!known(store, OSD_KEY_WORKING, other, version));
+		CHECK_EQ(identifier(store, pid, 0x8000 + version, 'f'), 7);
+	}
+	CHECK(!known(store, OSD_KEY_WORKING, pid, OSD_KEY_VERSIONS));
+	CHECK_EQ(identifier(store, 0, 0x8003, 'f'), 7);
+	CHECK_EQ(identifier(store, 0, 0x8004, 'f'), 0);
+
+	/* The same seed gives the same key; a new one another, and nothing else changes. */
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 1, &first);
+	OK(set(store, OSD_KEY_WORKING, pid, 1, 0));
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 1, &second);
+	CHECK(osd_mac_equal(first.key, second.key));
+	OK(set(store, OSD_KEY_WORKING, pid, 1, 1));
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 1, &second);
+	CHECK(!osd_mac_equal(first.key, second.key) && known(store, OSD_KEY_WORKING, pid, 2));
+	CHECK_EQ(identifier(store, pid, 0x8001, 's'), 7);
+
+	/* A new partition key: its working keys are no more, those of others are. */
+	OK(set(store, OSD_KEY_PARTITION, pid, 0, 1));
+	CHECK(!known(store, OSD_KEY_WORKING, pid, 2) && known(store, OSD_KEY_PARTITION, pid, 0));
+	CHECK_EQ(identifier(store, pid, 0x8002, 'f'), 0);
+	CHECK(known(store, OSD_KEY_WORKING, 0, 3));
+	OK(set(store, OSD_KEY_ROOT, 0, 0, 1));
+	CHECK(!known(store, OSD_KEY_PARTITION, pid, 0) && !known(store, OSD_KEY_WORKING, 0, 3) &&
+	      !known(store, OSD_KEY_PARTITION, 0, 0) && known(store, OSD_KEY_MASTER, 0, 0));
+	CHECK_EQ(identifier(store, pid, 0x7fff, 's'), 0);
+}
+
+/* What nobody has is the same each time, and not zero. */
+static void test_nobody(struct store *store)
+{
+	static const uint8_t zeros[OSD_MAC_LENGTH];
+	struct osd_secret a, b;
+
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, 0x77777, 5, &a);
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, 0x88888, 5, &b);
+	CHECK(!a.known && !b.known && osd_mac_equal(a.key, b.key));
+	CHECK(!osd_mac_equal(a.key, zeros));
+}
+
+static void test_partitions_go(struct store *store)
+{
+	uint64_t pid = make_partition(store, 0);
+
+	set_all(store, pid);
+	remove_partition(store, pid);
+	CHECK(!known(store, OSD_KEY_WORKING, pid, 0) && !known(store, OSD_KEY_PARTITION, pid, 0));
+	CHECK_EQ(make_partition(store, pid), pid);
+	CHECK(!known(store, OSD_KEY_WORKING, pid, 0));
+	CHECK_EQ(identifier(store, pid, 0x8000, 'f'), 0);
+	CHECK_EQ(set(store, OSD_KEY_WORKING, pid, 0, 0), OSD_E_NO_OBJECT);
+	close_store(store);
+	open_store(store);
+	CHECK(!known(store, OSD_KEY_WORKING, pid, 0) && known(store, OSD_KEY_WORKING, 0, 3));
+}
+
+static void test_restart_and_format(struct store *store)
+{
+	uint64_t pid = make_partition(store, 0);
+	struct osd_secret before, after;
+
+	set_all(store, pid);
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 15, &before);
+	close_store(store);
+	unlink(store->key_file); /* once is enough */
+	open_store(store);
+	CHECK(access(store->key_file, F_OK) != 0);
+	osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, 15, &after);
+	CHECK(after.known && osd_mac_equal(before.key, after.key));
+
+	OK(osd_objects_format(store->objects, 0));
+	CHECK(!known(store, OSD_KEY_WORKING, pid, 15) && !known(store, OSD_KEY_PARTITION, pid, 0));
+	CHECK(known(store, OSD_KEY_MASTER, 0, 0) && known(store, OSD_KEY_ROOT, 0, 0) &&
+	      known(store, OSD_KEY_PARTITION, 0, 0) && known(store, OSD_KEY_WORKING, 0, 3));
+	CHECK_EQ(identifier(store, 0, 0x7ffe, 'f'), 7);
+	close_store(store);
+	open_store(store);
+	CHECK(known(store, OSD_KEY_WORKING, 0, 3) && !known(store, OSD_KEY_WORKING, pid, 15));
+}
+
+static void test_master(struct store *store)
+{
+	static const struct osd_mac_input shared = {"what both computed", 18};
+	struct osd_key_pair key;
+	struct osd_secret secret;
+	struct osd_txn *txn = begin(store);
+
+	OK(osd_keyring_next_master(store->keyring, txn, OSD_HMAC_SHA256, shared, &key));
+	OK(osd_keyring_set_master(store->keyring, txn, names[0], &key));
+	osd_keyring_secret(store->keyring, OSD_KEY_MASTER, 0, 0, &secret);
+	CHECK(!osd_mac_equal(secret.key, key.authentication)); /* not yet */
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	osd_keyring_secret(store->keyring, OSD_KEY_MASTER, 0, 0, &secret);
+	CHECK(osd_mac_equal(secret.key, key.authentication));
+	CHECK(!known(store, OSD_KEY_ROOT, 0, 0) && !known(store, OSD_KEY_WORKING, 0, 3));
+	CHECK_EQ(identifier(store, 0, 0x7ffd, 'f'), 7);
+}
+
+static void test_frozen(struct store *store)
+{
+	uint64_t pid = make_partition(store, 0);
+	struct osd_object_id partition = {pid, 0};
+	struct osd_policy policy;
+	struct osd_secret secret;
+	struct osd_txn *txn;
+
+	set_all(store, pid);
+	OK(osd_keyring_policy(store->keyring, pid, false, &policy));
+	CHECK_EQ(policy.frozen, 0);
+	CHECK_EQ(policy.oldest_ms, 60000);
+	OK(osd_keyring_policy(store->keyring, pid, true, &policy)); /* from memory */
+	txn = begin(store);
+	OK(osd_attr_set(txn, partition, 0x30000005, 5, (const uint8_t *)"\x80\x01", 2));
+	OK(osd_attr_set(txn, partition, 0x30000005, 2, (const uint8_t *)"\0\0\0\0\x13\x88", 6));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	OK(osd_keyring_policy(store->keyring, pid, false, &policy));
+	CHECK(policy.frozen == 0x8001 && policy.oldest_ms == 5000 && policy.newest_ms == 60000);
+	for (unsigned version = 0; version < OSD_KEY_VERSIONS; version++) {
+		osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, version, &secret);
+		CHECK_EQ(secret.frozen, version == 0 || version == 15);
+	}
+	txn = begin(store); /* the root bounds it */
+	OK(osd_attr_set(txn, (struct osd_object_id){0, 0}, 0x90000005, 2,
+			(const uint8_t *)"\0\0\0\0\x07\xd0", 6));
+	CHECK_EQ(
+		osd_attr_set(txn, partition, 0x30000005, 2, (const uint8_t *)"\0\0\0\0\x07\xd1", 6),
+		OSD_E_PARAM_FIELD);
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	OK(osd_keyring_policy(store->keyring, pid, false, &policy));
+	CHECK_EQ(policy.oldest_ms, 2000);
+}
+
+/* ---- the first master key ---------------------------------------------------------------- */
+
+static void check_refused(struct store *store, const char *why)
+{
+	struct osd_objects_config config = {.create = true}; /* in memory: no master key */
+	struct osd_keyring *keyring;
+	struct osd_objects *objects;
+	char message[256];
+
+	OK(osd_objects_open(&config, message, &objects));
+	CHECK(osd_keyring_open(objects, store->key_file, message, &keyring) != OSD_OK);
+	if (!strstr(message, why))
+		fprintf(stderr, "%s\n", message);
+	CHECK(strstr(message, why) != NULL);
+	osd_objects_close(objects);
+}
+
+static void test_bootstrap(struct store *store)
+{
+	struct stat st;
+	int fd;
+
+	OK(stat(store->key_file, &st));
+	CHECK_EQ(st.st_mode & 0777, 0600);
+	check_refused(store, "another store");
+	chmod(store->key_file, 0640);
+	check_refused(store, "mode 0600");
+	chmod(store->key_file, 0600);
+	OK(truncate(store->key_file, 100));
+	check_refused(store, "needs the lines");
+	fd = open(store->key_file, O_WRONLY | O_TRUNC);
+	CHECK_EQ(write(fd, "hello\n", 6), 6);
+	close(fd);
+	check_refused(store, "does not begin");
+	unlink(store->key_file);
+	OK(symlink("/dev/zero", store->key_file));
+	check_refused(store, "symbolic");
+	unlink(store->key_file);
+}
+
+static void test_lost_seal(struct store *store)
+{
+	struct osd_objects_config config = {.directory = store->directory};
+	struct osd_keyring *keyring;
+	char message[256], seal[96];
+
+	close_store(store);
+	snprintf(seal, sizeof(seal), "%s/seal", store->directory);
+	OK(rename(seal, store->key_file));
+	OK(osd_objects_open(&config, message, &store->objects));
+	CHECK_EQ(osd_keyring_open(store->objects, NULL, message, &keyring), OSD_E_MEDIUM);
+	CHECK(strstr(message, "seal") != NULL);
+	osd_objects_close(store->objects);
+	OK(rename(store->key_file, seal));
+	open_store(store);
+}
+
+int main(void)
+{
+	struct store store;
+
+	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test_keys", OSD_LOG_WARNING);
+	make_store(&store);
+	test_bootstrap(&store);
+	test_levels(&store);
+	test_nobody(&store);
+	test_partitions_go(&store);
+	test_restart_and_format(&store);
+	test_frozen(&store);
+	test_master(&store);
+	test_lost_seal(&store);
+	remove_store(&store);
+	return 0;
+}
