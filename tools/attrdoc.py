@@ -35,8 +35,8 @@ the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
   one below. An application's page takes up to 40 bytes with a NUL in them; until then, if it has
   any attribute, it is `unidentified attributes page`.
 - **Undefined** attributes have length 0, in answers as in sets: setting length 0 makes undefined
-  what is kept as it is, and a policy or security value zero again. What always has a value refuses
-  it.
+  what is kept as it is, and a policy or security value what it was at first. What always has a value
+  refuses it.
 - **Number FFFFFFFF** asks for all of a page, page FFFFFFFF for all pages: the standard's, those of
   jobs, and those that have attributes, ascending; both FFFFFFFF for everything. A number on page
   FFFFFFFF: that number of each page that has it. The Current Command page is of the command, not of
