@@ -76,6 +76,30 @@ the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a s
 B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
 B000_0002h of the root has figures of the database, be64 each: 1 commits, 2 aborts, 3 deadlocks,
 4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now.
+
+Where the store has an SSD (tiers.md) user objects have page 2000_0004h, about their heads:
+
+| # | Bytes | Set by | |
+|---|---|---|---|
+| 1 | 8 | client, until the first byte is written; then 26/00 | head size: so many bytes belong to the SSD |
+| 2 | 1 | | where the head is: 0 nowhere yet, 1 SSD, 2 hard disk |
+| 3, 4 | 8 | | bytes of the object on the SSD, on the hard disk |
+
+Head sizes are 0 to 2^40. The root has page B000_0003h; what is settable but 6 holds until the target ends:
+
+| # | Bytes | Set by | |
+|---|---|---|---|
+| 1 | 8 | client | head size of new objects |
+| 2 | 1 | client | policy: 0 first, 1 small-only, 2 off |
+| 3, 4 | 1 | client | high-water and low-water mark of the SSD, per cent, 1 to 99 |
+| 5 | 8 | client | bytes a second that the mover copies at most, 64 KiB to 1 TiB |
+| 6 | 1 | client: 0, 1 | drain of the SSD: 0 no, 1 under way, 2 no head is left; FORMAT OSD ends it |
+| 7, 8 | 8 | | bytes of the SSD's file system, and free ones |
+| 9, A | 8 | | the same of the hard disk; also with one folder |
+| B, C | 8 | | bytes of heads on the SSD, on the hard disk |
+| D, E | 8 | | heads moved to the SSD, to the hard disk since the target started |
+| F, 10 | 8 | | bytes of these |
+| 11 | 8 | | heads that the last pass of the mover had to leave where they should not be |
 """
 
 

@@ -16,7 +16,8 @@ enum option_kind {
 	OPTION_SIZE,
 	OPTION_BOOL,
 	OPTION_CHOICE,
-	OPTION_REUSE
+	OPTION_REUSE,
+	OPTION_HEAD_SIZE /* a size, OSD_HEAD_AS_FORMATTED where none is given */
 };
 
 struct option {
@@ -33,6 +34,16 @@ struct option {
 static const struct option options[] = {
 	{"dir", OPTION_TEXT, AT(directory), 1, 4000, NULL, "data directory"},
 	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
+	{"heads", OPTION_CHOICE, AT(heads.policy), 0, 0, "first",
+	 "which objects begin on the SSD: first (all), small-only (up to the head size), off"},
+	{"head_size", OPTION_HEAD_SIZE, AT(heads.head_bytes), 0, OSD_HEAD_MAX, NULL,
+	 "bytes of new objects on the SSD; without it as formatted, 2MiB where it is formatted"},
+	{"head_high", OPTION_NUMBER, AT(heads.high_percent), 1, 99, "95",
+	 "per cent of the SSD above which new heads go to the other directory"},
+	{"head_low", OPTION_NUMBER, AT(heads.low_percent), 1, 99, "90",
+	 "per cent below which heads are brought back to the SSD"},
+	{"head_rate", OPTION_SIZE, AT(heads.move_rate), 64 << 10, UINT64_C(1) << 40, "64MiB",
+	 "bytes a second that are moved between the two at most"},
 	{"sandboxd", OPTION_TEXT, AT(sandboxd), 1, 107, NULL, "socket of iosd-sandboxd"},
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"control", OPTION_TEXT, AT(control), 1, 107, NULL,
@@ -80,8 +91,9 @@ static const struct option options[] = {
 
 /* Of the options that are choices: the words, in the order of the enumeration. */
 static const struct {
-	const char *name, *words[3];
+	const char *name, *words[4];
 } choices[] = {
+	{"heads", {"first", "small-only", "off"}},
 	{"durability", {"process", "sync"}},
 	{"on_ssd_loss", {"fail", "read-through"}},
 };
@@ -133,6 +145,8 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 
 static enum osd_status bad_value(char message[256], const struct option *option, const char *value)
 {
+	const char *const *words = option->kind == OPTION_CHOICE ? words_of(option) : NULL;
+
 	switch (option->kind) {
 	case OPTION_TEXT:
 		snprintf(message, 256, "option '%s' must be 1 to %" PRIu64 " bytes of text",
@@ -143,8 +157,9 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 			 value);
 		break;
 	case OPTION_CHOICE:
-		snprintf(message, 256, "option '%s' must be %s or %s, not '%.80s'", option->name,
-			 words_of(option)[0], words_of(option)[1], value);
+		snprintf(message, 256, "option '%s' must be %s%s%s or %s, not '%.80s'",
+			 option->name, words[0], words[2] ? ", " : "", words[2] ? words[1] : "",
+			 words[2] ? words[2] : words[1], value);
 		break;
 	case OPTION_REUSE:
 		snprintf(message, 256,
@@ -153,9 +168,10 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
+	case OPTION_HEAD_SIZE:
 		snprintf(message, 256, "option '%s' must be a number from %" PRIu64 " to %" PRIu64
 			 "%s, not '%.80s'", option->name, option->min, option->max,
-			 option->kind == OPTION_SIZE ? " (KiB, MiB, GiB, TiB allowed)" : "", value);
+			 option->kind == OPTION_NUMBER ? "" : " (KiB, MiB, GiB, TiB allowed)", value);
 		break;
 	}
 	return OSD_E_PARAM_FIELD;
@@ -214,7 +230,8 @@ static enum osd_status set_option(struct osd_config *config, const struct option
 		return OSD_OK;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
-		if (!parse_number(value, option->kind == OPTION_SIZE, &number) ||
+	case OPTION_HEAD_SIZE:
+		if (!parse_number(value, option->kind != OPTION_NUMBER, &number) ||
 		    number < option->min || number > option->max)
 			return bad_value(message, option, value);
 		*(uint64_t *)at = number;
@@ -253,6 +270,10 @@ static enum osd_status check_together(const struct osd_config *config, char mess
 		snprintf(message, 256, "option 'dir' is missing: name the data directory");
 		return OSD_E_PARAM_FIELD;
 	}
+	if (config->heads.low_percent > config->heads.high_percent) {
+		snprintf(message, 256, "option 'head_low' must not be above 'head_high'");
+		return OSD_E_PARAM_FIELD;
+	}
 	if (config->memory && config->model) {
 		snprintf(message, 256, "options 'memory' and 'model' exclude each other");
 		return OSD_E_PARAM_FIELD;
@@ -262,7 +283,8 @@ static enum osd_status check_together(const struct osd_config *config, char mess
 
 enum osd_status osd_config_parse(const char *text, char message[256], struct osd_config *ret_config)
 {
-	OSD_CLEANUP(osd_config_release) struct osd_config config = {0};
+	OSD_CLEANUP(osd_config_release)
+	struct osd_config config = {.heads.head_bytes = OSD_HEAD_AS_FORMATTED};
 	OSD_CLEANUP_FREE char *copy = strdup(text ? text : "");
 	enum osd_status status;
 	char *rest;

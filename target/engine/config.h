@@ -27,6 +27,7 @@ struct osd_config {
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
+	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */
 	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */

@@ -94,6 +94,7 @@ static void write_tiers(const struct osd_objects_figures *figures, struct osd_js
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(figures->tiers) && figures->tiers[i].tier; i++) {
 		osd_json_open(json, NULL, '{');
 		osd_json_text(json, "tier", figures->tiers[i].tier);
+		osd_json_number(json, "bytes", figures->tiers[i].bytes);
 		osd_json_number(json, "reads", figures->tiers[i].reads);
 		osd_json_number(json, "writes", figures->tiers[i].writes);
 		osd_json_number(json, "errors", figures->tiers[i].errors);

@@ -459,11 +459,21 @@ uint64_t osd_engine_capacity(struct osd_engine *engine)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
+static unsigned commands_queued(void *context)
+{
+	struct osd_engine *engine = context;
+
+	return __atomic_load_n(&engine->queued, __ATOMIC_RELAXED);
+}
+
 static enum osd_status open_objects(struct osd_engine *engine, const struct osd_config *config,
 				    char message[256])
 {
+	struct osd_heads_config heads = config->heads;
 	struct osd_objects_config objects = {
 		.directory = config->memory ? NULL : config->directory,
+		.heads = &heads,
 		.ssd_directory = config->ssd_directory,
 		.on_ssd_loss = config->on_ssd_loss,
 		.create = config->create,
@@ -481,7 +491,8 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	if (config->model)
 		osd_warning("the disks of this store are simulated (model=%s): it is as slow as they "
 			    "are", config->model);
-
+	heads.commands_queued = commands_queued;
+	heads.context = engine;
 	return osd_objects_open(&objects, message, &engine->objects);
 }
 
@@ -494,14 +505,6 @@ static enum osd_status open_security(struct osd_engine *engine, const struct osd
 	if (status == OSD_OK)
 		status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
 	return status;
-}
-
-/* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
-static unsigned commands_queued(void *context)
-{
-	struct osd_engine *engine = context;
-
-	return __atomic_load_n(&engine->queued, __ATOMIC_RELAXED);
 }
 
 static void jobs_wait(void *context)

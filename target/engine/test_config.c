@@ -93,6 +93,10 @@ static void test_refusals(void)
 	parse_bad("dir=/a;osc-compat=1", "unknown");
 	parse_bad("dir=/a;memory=1", "memory");
 	parse_bad("memory=1;model=thesis", "model");
+	parse_bad("dir=/a;heads=on", "small-only");
+	parse_bad("dir=/a;head_size=2TiB", "head_size");
+	parse_bad("dir=/a;head_high=100", "head_high");
+	parse_bad("dir=/a;head_high=50;head_low=60", "head_low");
 	parse_bad("=1;dir=/a", "unknown");
 }
 

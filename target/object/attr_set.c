@@ -63,6 +63,8 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 		effect->id = txn->id;
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
+	if (length && !(txn->record.flags & OSD_REC_HAS_FILES))
+		osd_head_place(txn->objects, length, &txn->record);
 	txn->record.length = txn->record.reserved_bytes = length;
 	txn->record.flags |= OSD_REC_LENGTH_RULES | (length ? OSD_REC_HAS_FILES : 0);
 	osd_note_data_change(txn);

@@ -412,7 +412,8 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	pthread_mutex_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
 	object = lookup(objects, id);
-	if (object && object->generation != generation)
+	/* While its files are being replaced the next generation is the spare one. */
+	if (object && object->generation != generation && object->spare_generation != generation)
 		object = NULL; /* a later object under the same id */
 	if (object) {
 		refer(object);

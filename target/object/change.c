@@ -27,6 +27,7 @@ struct change_run {
 	uint64_t offset, end; /* what it covers; offset == end: nothing */
 	uint64_t old_length, new_length;
 	struct osd_punch punch;
+	bool full; /* a device is; quotas would have had room */
 };
 
 /* ---- plan -------------------------------------------------------------------------------- */
@@ -119,12 +120,15 @@ static bool cuts_middle(const struct change_run *run)
 
 static enum osd_status prepare(struct change_run *run)
 {
+	enum osd_status status;
+
 	if (run->new_length > run->old_length)
 		return osd_object_extend(run->object, run->new_length, run->change->flags);
-	if (cuts_middle(run))
-		return osd_punch_prepare(run->object, run->offset, run->end - run->offset,
-					 &run->punch);
-	return OSD_OK;
+	if (!cuts_middle(run))
+		return OSD_OK;
+	status = osd_punch_prepare(run->object, run->offset, run->end - run->offset, &run->punch);
+	run->full = status == OSD_E_NO_SPACE;
+	return status;
 }
 
 /* What prepare did, and a part of apply, come to nothing: bytes that got into the files must not
@@ -210,6 +214,7 @@ static enum osd_status apply(struct change_run *run)
 	}
 	if (!was_open)
 		osd_cache_count_open(object);
+	run->full = status == OSD_E_NO_SPACE;
 	return status;
 }
 
@@ -237,8 +242,8 @@ static enum osd_status change_locked(struct change_run *run)
 	if (status != OSD_OK)
 		return status;
 	if (run->new_length < run->old_length)
-		status =
-			osd_object_change_record(run->object, cuts_middle(run), change_record, run);
+		status = osd_object_change_record(run->object, cuts_middle(run), change_record, run,
+						  NULL);
 	if (status == OSD_OK)
 		committed(run);
 	if (status == OSD_OK)
@@ -251,21 +256,38 @@ static enum osd_status change_locked(struct change_run *run)
 	return osd_object_finish(run->object, run->change->flags);
 }
 
-enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)
+static enum osd_status change_alone(struct change_run *run)
 {
-	struct change_run run = {.object = object, .change = change};
 	struct osd_range range;
-	enum osd_status status = span(&run);
+	enum osd_status status = span(run);
 
 	if (status != OSD_OK)
 		return status;
-	if (is_empty(&run))
-		return atomic_load(&object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
-	status = lock(&run, false, &range);
+	if (is_empty(run))
+		return atomic_load(&run->object->removed) ? OSD_E_NO_OBJECT : OSD_OK;
+	status = lock(run, false, &range);
 	if (status != OSD_OK)
 		return status;
-	status = change_locked(&run);
-	osd_object_unlock(object, &range);
+	status = change_locked(run);
+	osd_object_unlock(run->object, &range);
+	return status;
+}
+
+/* Where a device was full, once more if the other one could take the head. */
+static bool once_more(const struct change_run *run)
+{
+	return run->full && osd_head_escape(run->object);
+}
+
+enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)
+{
+	struct change_run run = {.object = object, .change = change};
+	enum osd_status status = change_alone(&run);
+
+	if (once_more(&run)) {
+		run = (struct change_run){.object = object, .change = change};
+		status = change_alone(&run);
+	}
 	return status;
 }
 
@@ -334,8 +356,7 @@ static enum osd_status change_with_locked(struct change_run *run,
 	if (status != OSD_OK)
 		return status;
 	status = OSD_E_RETRY;
-	for (int i = 0; status == OSD_E_RETRY &&
-			i <= (applied ? APPLIED_RETRIES : OSD_TXN_RETRIES);
+	for (int i = 0; status == OSD_E_RETRY && i <= (applied ? APPLIED_RETRIES : OSD_TXN_RETRIES);
 	     i++)
 		status = change_once(run, with, &applied);
 	if (status == OSD_OK)
@@ -345,19 +366,30 @@ static enum osd_status change_with_locked(struct change_run *run,
 }
 
 /* All of the object is locked: the attributes may cut or extend it. */
+static enum osd_status change_with(struct change_run *run, const struct osd_change_with *with)
+{
+	struct osd_range range;
+	enum osd_status status = span(run);
+
+	if (status == OSD_OK)
+		status = lock(run, true, &range);
+	if (status != OSD_OK)
+		return status;
+	status = change_with_locked(run, with);
+	osd_object_unlock(run->object, &range);
+	return status;
+}
+
 enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
 				       const struct osd_change_with *with)
 {
 	struct change_run run = {.object = object, .change = change};
-	struct osd_range range;
-	enum osd_status status = span(&run);
+	enum osd_status status = change_with(&run, with);
 
-	if (status == OSD_OK)
-		status = lock(&run, true, &range);
-	if (status != OSD_OK)
-		return status;
-	status = change_with_locked(&run, with);
-	osd_object_unlock(object, &range);
+	if (once_more(&run)) {
+		run = (struct change_run){.object = object, .change = change};
+		status = change_with(&run, with);
+	}
 	return status;
 }
 

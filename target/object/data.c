@@ -30,6 +30,7 @@ enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *ran
 			break;
 		if (grows ? OSD_MIN(offset, length) >= start : end <= length) {
 			osd_version_begin(object);
+			object->changes++;
 			pthread_mutex_unlock(&object->mutex);
 			return OSD_OK;
 		}
@@ -56,6 +57,7 @@ void osd_object_mark_removed(struct osd_object *object)
 	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
 	atomic_store(&object->removed, true);
 	osd_version_removed(object);
+	osd_heads_count_length(object, atomic_load(&object->length), 0);
 	osd_range_drop(&object->ranges, &range);
 	pthread_mutex_unlock(&object->mutex);
 	osd_uncharge(object->objects, object->partition, atomic_load(&object->length));
@@ -224,6 +226,7 @@ enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_lengt
 
 void osd_object_set_length(struct osd_object *object, uint64_t length)
 {
+	osd_heads_count_length(object, atomic_load(&object->length), length);
 	atomic_store(&object->length, length);
 	osd_version_length(object, length);
 }
@@ -249,7 +252,7 @@ static void reserve_in_record(const struct osd_object *object, uint64_t new_leng
 
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
 					 void (*change)(struct osd_record *record, void *arg),
-					 void *arg)
+					 void *arg, const struct osd_key *done)
 {
 	struct osd_place place = {object->id.partition_id, object->partition->incarnation,
 				  object->id.object_id};
@@ -277,6 +280,8 @@ enum osd_status osd_object_change_record(struct osd_object *object, bool durable
 			status = osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
 					    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 		}
+		if (status == OSD_OK && done)
+			status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(done));
 		if (status == OSD_OK)
 			status = osd_own_commit(object->objects, kv, durable);
 		else
@@ -295,6 +300,8 @@ static void change_reservation(struct osd_record *record, void *arg)
 {
 	struct reservation *reservation = arg;
 
+	if (!(record->flags & OSD_REC_HAS_FILES))
+		osd_head_place(reservation->object->objects, reservation->new_length, record);
 	reserve_in_record(reservation->object, reservation->new_length, reservation->reserved,
 			  record);
 	reservation->result = *record;
@@ -308,11 +315,15 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	reservation.reserved = new_length > UINT64_MAX - OSD_RESERVE_BYTES
 				       ? new_length
 				       : osd_round_up(new_length, OSD_RESERVE_BYTES);
-	status = osd_object_change_record(object, false, change_reservation, &reservation);
+	status = osd_object_change_record(object, false, change_reservation, &reservation, NULL);
 	if (status != OSD_OK)
 		return status;
-	if (!object->has_files)
+	if (!object->has_files) {
+		object->file.head_bytes = reservation.result.head_bytes;
+		object->file.head_on = reservation.result.head_on;
+		osd_head_placed(object->objects, &reservation.result);
 		atomic_store(&object->directories_unsynced, true);
+	}
 	object->has_files = true;
 	object->reserved_bytes = reservation.result.reserved_bytes;
 	object->length_rules = reservation.result.flags & OSD_REC_LENGTH_RULES;

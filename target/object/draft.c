@@ -23,6 +23,7 @@ struct osd_draft {
 	uint64_t charged;
 	bool committed;
 	bool picked; /* the id is ours, and nobody has seen it */
+	bool placed; /* where the head goes is decided */
 };
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -106,28 +107,32 @@ static void give_id_back(struct osd_draft *draft)
 					       draft->place.object_id);
 }
 
-/* Puts the N record, or takes it away. */
-static enum osd_status note_files(struct osd_draft *draft, bool there)
+enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,
+			       uint64_t generation, bool there)
 {
-	struct osd_key key =
-		osd_key_files(OSD_META_DRAFT_FILES, &draft->place, draft->record.generation);
+	struct osd_key key = osd_key_files(OSD_META_DRAFT_FILES, place, generation);
 	enum osd_status status = OSD_E_RETRY;
 
 	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
 		struct osd_kv_txn *kv;
 
-		status = osd_own_begin(draft->objects, OSD_KV_CHANGE, &kv);
+		status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
 		if (status != OSD_OK)
 			break;
 		status = there ? osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
 					    (struct osd_bytes){"", 0}, 0)
 			       : osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&key));
 		if (status == OSD_OK)
-			status = osd_own_commit(draft->objects, kv, false);
+			status = osd_own_commit(objects, kv, false);
 		else
 			osd_own_abort(kv);
 	}
 	return status == OSD_E_RETRY ? OSD_E_BUSY : status;
+}
+
+static enum osd_status note_files(struct osd_draft *draft, bool there)
+{
+	return osd_files_note(draft->objects, &draft->place, draft->record.generation, there);
 }
 
 void osd_draft_free(struct osd_draft *draft)
@@ -164,6 +169,10 @@ static enum osd_status extend(struct osd_draft *draft, uint64_t length)
 		return status;
 	draft->charged = OSD_MAX(draft->charged, length);
 	if (length > 0 && !(draft->record.flags & OSD_REC_HAS_FILES)) {
+		if (!draft->placed)
+			osd_head_place(draft->objects, length, &draft->record);
+		draft->file.head_bytes = draft->record.head_bytes;
+		draft->file.head_on = draft->record.head_on;
 		status = note_files(draft, true);
 		if (status == OSD_OK)
 			draft->record.flags |= OSD_REC_HAS_FILES;
@@ -171,10 +180,39 @@ static enum osd_status extend(struct osd_draft *draft, uint64_t length)
 	return status;
 }
 
+/* Whether the files are to be written again, with the head on the HDD, because the SSD is full. */
+static bool escape(struct osd_draft *draft, enum osd_status status)
+{
+	if (status != OSD_E_NO_SPACE || !osd_heads_two_roots(draft->objects) ||
+	    draft->file.head_on == OSD_HEAD_ON_TAIL)
+		return false;
+	osd_tier_shut(&draft->file);
+	if (osd_tier_remove(&draft->objects->tier, &draft->file.name) != OSD_OK)
+		return false;
+	draft->record.head_on = OSD_HEAD_ON_TAIL;
+	draft->file.head_on = OSD_HEAD_ON_TAIL;
+	atomic_store(&draft->objects->heads.wanted, true);
+	return true;
+}
+
+static enum osd_status write_pieces(struct osd_draft *draft, const struct osd_piece *pieces,
+				    size_t count, const uint8_t *bytes)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		if (pieces[i].length == 0)
+			continue; /* and there may be no bytes at all */
+		status = osd_tier_write(&draft->file, pieces[i].offset, bytes,
+					(size_t)pieces[i].length);
+		bytes += pieces[i].length;
+	}
+	return status;
+}
+
 enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece *pieces,
 				size_t count, const void *data, uint64_t *ret_length)
 {
-	const uint8_t *bytes = data;
 	uint64_t length = draft->record.length, end;
 	enum osd_status status;
 
@@ -185,34 +223,48 @@ enum osd_status osd_draft_write(struct osd_draft *draft, const struct osd_piece 
 			length = OSD_MAX(length, end);
 	}
 	status = extend(draft, length);
-	for (size_t i = 0; status == OSD_OK && i < count; i++) {
-		if (pieces[i].length == 0)
-			continue; /* and there may be no bytes at all */
-		status = osd_tier_write(&draft->file, pieces[i].offset, bytes,
-					(size_t)pieces[i].length);
-		bytes += pieces[i].length;
-	}
+	if (status != OSD_OK)
+		return status;
+	do
+		status = write_pieces(draft, pieces, count, data);
+	while (escape(draft, status));
 	if (status == OSD_OK)
 		*ret_length = draft->record.length = length;
 	return status;
 }
 
-/* With the source locked.  Its files may be longer than it is, or shorter. */
-static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method method,
-				   const struct osd_copy_how *how)
+static enum osd_status copy_files(struct osd_draft *draft, uint64_t length,
+				  enum osd_copy_method method, const struct osd_copy_how *how)
 {
 	struct osd_object *source = draft->source;
-	uint64_t length = atomic_load(&source->length);
-	enum osd_status status = extend(draft, length);
-
-	if (status != OSD_OK || length == 0)
-		return status;
-	status =
+	enum osd_status status =
 		method == OSD_COPY_BYTES ? OSD_E_BUSY : osd_tier_clone(&source->file, &draft->file);
+
 	if (status == OSD_E_BUSY && method != OSD_COPY_SHARE)
 		status = osd_copy_extents(&source->file, 0, length, &draft->file, 0, how);
 	if (status == OSD_OK)
 		status = osd_tier_truncate(&draft->file, length);
+	return status;
+}
+
+/* With the source locked.  Its files may be longer than it is, or shorter.  The copy has the same
+ * head size, and where blocks are to be shared its head is where the source's is. */
+static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method method,
+				   const struct osd_copy_how *how)
+{
+	const struct osd_tier_file *source = &draft->source->file;
+	uint64_t length = atomic_load(&draft->source->length);
+	enum osd_status status;
+
+	draft->record.head_bytes = source->head_bytes;
+	draft->record.head_on = (uint8_t)source->head_on;
+	draft->placed = method == OSD_COPY_SHARE;
+	status = extend(draft, length);
+	if (status != OSD_OK || length == 0)
+		return status;
+	do
+		status = copy_files(draft, length, method, how);
+	while (method != OSD_COPY_SHARE && escape(draft, status));
 	if (status == OSD_OK)
 		draft->record.length = length;
 	return status;
@@ -275,6 +327,11 @@ static void run_put(struct osd_txn *txn, struct osd_effect *effect, bool committ
 
 	(void)txn;
 	draft->committed = committed;
+	if (!committed)
+		return;
+	osd_heads_count(draft->partition, draft->record.head_on, 0,
+			osd_head_part(draft->record.head_bytes, draft->record.length));
+	osd_head_placed(draft->objects, &draft->record);
 }
 
 enum osd_status osd_draft_put(struct osd_txn *txn, struct osd_draft *draft, uint64_t *ret_id)

@@ -59,6 +59,7 @@ struct osd_partition {
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
 	_Atomic bool removed;
 	_Atomic uint64_t used_bytes;   /* sum of the objects' lengths */
+	_Atomic uint64_t head_bytes[2]; /* of these in heads, by enum osd_tier_head_on */
 	_Atomic uint64_t object_count; /* user objects and collections */
 	_Atomic uint64_t next_object_id;
 	_Atomic uint64_t id_mark;			    /* as in OSD_META_ID_MARK */
@@ -105,6 +106,7 @@ struct osd_object {
 
 	pthread_mutex_t mutex;
 	struct osd_range_lock ranges; /* under mutex */
+	uint64_t changes;	      /* under mutex: times it was locked to be changed */
 	_Atomic bool removed;	      /* set with the whole range locked */
 	_Atomic uint64_t length;      /* changed by who holds [min(old, new), end) exclusively */
 	/* The next group is changed by who holds the end of the object exclusively. */
@@ -138,6 +140,8 @@ struct osd_effect {
 	struct osd_partition *partition; /* owned reference or NULL */
 	struct osd_object_id id;
 	uint64_t value, generation;
+	uint64_t head_part; /* bytes of its head */
+	uint8_t head_on;
 	void (*fn)(void *arg, bool committed);
 	void *arg;
 };
@@ -186,8 +190,51 @@ struct osd_txn {
 	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
 };
 
-/* store_page.c: page B000_0002h. */
-extern const struct osd_page_provider osd_store_page;
+/* store_page.c: page B000_0002h; head_page.c: pages 2000_0004h and B000_0003h. */
+extern const struct osd_page_provider osd_store_page, osd_head_page, osd_heads_root_page;
+
+/* ---- heads ------------------------------------------------------------------------------- */
+
+struct osd_heads {
+	/* Settings */
+	_Atomic uint64_t head_bytes; /* of new objects */
+	_Atomic unsigned policy;     /* enum osd_heads_policy */
+	_Atomic unsigned high, low;  /* per cent of the SSD */
+	_Atomic uint64_t rate;	     /* most bytes a second that the mover copies */
+	_Atomic bool draining;
+	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
+	void *context;
+	/* State */
+	_Atomic bool drained; /* draining, and no head was left on the SSD */
+	_Atomic bool wanted;  /* a head may be where it should not be */
+	/* Figures, by enum osd_tier_head_on: to there, since the start */
+	_Atomic uint64_t moved[2], moved_bytes[2];
+	_Atomic uint64_t passed_over; /* by the last pass: in use, or the move failed */
+};
+
+/* Numbers of page B000_0003h. */
+enum {
+	OSD_HEADS_SIZE = 1,
+	OSD_HEADS_POLICY,
+	OSD_HEADS_HIGH,
+	OSD_HEADS_LOW,
+	OSD_HEADS_RATE,
+	OSD_HEADS_DRAIN,
+	OSD_HEADS_SSD_TOTAL,
+	OSD_HEADS_SSD_FREE,
+	OSD_HEADS_HDD_TOTAL,
+	OSD_HEADS_HDD_FREE,
+	OSD_HEADS_SSD_BYTES,
+	OSD_HEADS_HDD_BYTES,
+	OSD_HEADS_TO_SSD,
+	OSD_HEADS_TO_HDD,
+	OSD_HEADS_TO_SSD_BYTES,
+	OSD_HEADS_TO_HDD_BYTES,
+	OSD_HEADS_PASSED_OVER,
+	OSD_HEADS_END
+};
+#define OSD_HEADS_PERCENT_MIN 1
+#define OSD_HEADS_PERCENT_MAX 99
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
@@ -199,7 +246,7 @@ struct osd_objects {
 	enum osd_kv_commit commit; /* for OSD_COMMIT_PROCESS */
 	bool sync_data;		   /* durability = sync */
 	bool strict;
-	uint64_t head_bytes;
+	struct osd_heads heads;
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
 	char serial[65];
 	uint64_t config_capacity;
@@ -231,11 +278,11 @@ struct osd_objects {
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
 				      earlier stale */
 
-	pthread_t maintenance, reaper, indexer;
-	bool maintenance_runs, reaper_runs, indexer_runs;
+	pthread_t maintenance, reaper, indexer, mover;
+	bool maintenance_runs, reaper_runs, indexer_runs, mover_runs;
 	pthread_mutex_t work_lock;
 	pthread_cond_t work;
-	bool stop, settle_now, reap_now, index_now; /* under work_lock */
+	bool stop, settle_now, reap_now, index_now, move_now; /* under work_lock */
 	_Atomic uint64_t tick;
 
 	pthread_mutex_t index_lock;	 /* osd_index_reload */
@@ -392,10 +439,11 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);
 /* With the end locked: charges and reserves so that bytes up to new_length may be written. */
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags);
-/* Changes the object's record in a transaction of its own. */
+/* Changes the object's record in a transaction of its own, which also removes a record of META if
+ * one is named. */
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
 					 void (*change)(struct osd_record *record, void *arg),
-					 void *arg);
+					 void *arg, const struct osd_key *done);
 /* With the end locked: the object now has this length. */
 void osd_object_set_length(struct osd_object *object, uint64_t length);
 void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
@@ -448,6 +496,51 @@ void osd_version_generation(struct osd_object *object); /* with the whole object
 void osd_version_removed(struct osd_object *object);	/* under mutex */
 void osd_version_release(struct osd_object *object);
 struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation);
+
+/* ---- heads.c, head_move.c, mover.c ------------------------------------------------------- */
+
+void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *config);
+/* What the store remembers of them; once its epoch is known. */
+enum osd_status osd_heads_load(struct osd_objects *objects);
+bool osd_heads_two_roots(const struct osd_objects *objects);
+/* Head size of a new object; OSD_TIER_ONE with one root. */
+uint64_t osd_heads_default(const struct osd_objects *objects);
+/* Whether the SSD stays below so many per cent with more bytes on it. */
+bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64_t more);
+/* Where a head should be, room or not. */
+enum osd_tier_head_on osd_head_goal(const struct osd_objects *objects, uint64_t head_bytes,
+				    uint64_t length);
+/* The record's object gets its first bytes: up to length. */
+void osd_head_place(struct osd_objects *objects, uint64_t length, struct osd_record *record);
+/* What osd_head_place decided is committed. */
+void osd_head_placed(struct osd_objects *objects, const struct osd_record *record);
+/* How much of an object is head: nothing with one root, or where it is wholly on the HDD. */
+uint64_t osd_head_part(uint64_t head_bytes, uint64_t length);
+void osd_heads_count(struct osd_partition *partition, uint8_t head_on, uint64_t before,
+		     uint64_t after);
+void osd_heads_count_length(struct osd_object *object, uint64_t before, uint64_t after);
+/* Of all heads, by enum osd_tier_head_on. */
+void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2]);
+/* After a change of settings. */
+void osd_heads_changed(struct osd_objects *objects);
+/* Asked after each piece that was copied, without a lock; false: stop. */
+struct osd_head_pace {
+	bool (*step)(void *arg, uint64_t bytes);
+	void *arg;
+};
+/* Without pace: at once, and also while a sandbox holds descriptors.  OSD_E_EXISTS: it is there;
+ * OSD_E_BUSY: not now; OSD_E_TASK_ABORTED: told to stop.  No lock may be held. */
+enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on to,
+			      const struct osd_head_pace *pace, uint64_t *ret_bytes);
+/* A device is full: whether the object's head is on the other one now, so that it is worth another
+ * try.  No lock may be held. */
+bool osd_head_escape(struct osd_object *object);
+void *osd_mover_main(void *objects);
+void osd_kick_mover(struct osd_objects *objects);
+/* Until kicked, told to stop (then false), or so long. */
+bool osd_mover_wait(struct osd_objects *objects, uint64_t usec);
+/* The same, and it may not be kicked. */
+bool osd_mover_pause(struct osd_objects *objects, uint64_t usec);
 
 /* ---- collection.c ------------------------------------------------------------------------ */
 
@@ -578,6 +671,9 @@ void osd_kick_indexer(struct osd_objects *objects);
 /* Until kicked, told to stop (then false), or, with_timeout, a second is over. */
 bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout);
 bool osd_should_stop(struct osd_objects *objects);
+/* Puts META's N record: recovery removes these files; or takes it away.  draft.c */
+enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,
+			       uint64_t generation, bool there);
 /* At open: removes the files of drafts that came to nothing. */
 enum osd_status osd_remove_drafts(struct osd_objects *objects);
 /* Removes all records of the table whose key begins so, in transactions of their own. */

@@ -51,14 +51,17 @@ static void maintain(struct osd_objects *objects, bool everything)
 		atomic_store(&objects->disk_full, false);
 }
 
-/* Until kicked, told to stop, or a second is over. */
-static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool with_timeout)
+/* Until kicked, told to stop (then false), or, with_timeout, so long. */
+static bool wait_so_long(struct osd_objects *objects, const bool *kicked, bool with_timeout,
+			 uint64_t usec)
 {
 	struct timespec until;
 	bool stop;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
+	until.tv_nsec += (long)(usec % 1000000 * 1000);
+	until.tv_sec += (time_t)(usec / 1000000) + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&objects->work_lock);
 	while (!objects->stop && !*kicked) {
 		if (!with_timeout)
@@ -70,6 +73,11 @@ static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool 
 	stop = objects->stop;
 	pthread_mutex_unlock(&objects->work_lock);
 	return !stop;
+}
+
+static bool wait_for_work(struct osd_objects *objects, const bool *kicked, bool with_timeout)
+{
+	return wait_so_long(objects, kicked, with_timeout, 1000000);
 }
 
 static void kick(struct osd_objects *objects, bool *kicked)
@@ -110,6 +118,26 @@ bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout)
 
 	unkick(objects, &objects->index_now);
 	return goes_on;
+}
+
+void osd_kick_mover(struct osd_objects *objects)
+{
+	kick(objects, &objects->move_now);
+}
+
+bool osd_mover_wait(struct osd_objects *objects, uint64_t usec)
+{
+	bool goes_on = wait_so_long(objects, &objects->move_now, true, usec);
+
+	unkick(objects, &objects->move_now);
+	return goes_on;
+}
+
+bool osd_mover_pause(struct osd_objects *objects, uint64_t usec)
+{
+	static const bool never = false;
+
+	return wait_so_long(objects, &never, true, usec);
 }
 
 void *osd_maintenance_main(void *arg)

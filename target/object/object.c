@@ -158,7 +158,7 @@ void osd_fresh_record(const struct osd_objects *objects, const struct osd_partit
 		      uint64_t now_ms, struct osd_record *record)
 {
 	*record = (struct osd_record){.type = OSD_USER_OBJECT,
-				      .head_bytes = objects->head_bytes,
+				      .head_bytes = osd_heads_default(objects),
 				      .max_length = atomic_load(&partition->max_length),
 				      .policy_tag = atomic_load(&partition->user_tag)};
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
@@ -210,8 +210,10 @@ static void run_removed(struct osd_txn *txn, struct osd_effect *effect, bool com
 
 	if (!committed)
 		return;
-	if (!osd_cache_remove(txn->objects, effect->id, effect->generation))
+	if (!osd_cache_remove(txn->objects, effect->id, effect->generation)) {
 		osd_uncharge(txn->objects, partition, effect->value);
+		osd_heads_count(partition, effect->head_on, effect->head_part, 0);
+	}
 	osd_count_drop(txn->objects, partition, 1);
 	note_contents(txn, partition);
 	osd_kick_reaper(txn->objects);
@@ -306,6 +308,8 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	effect->id = txn->id;
 	effect->value = txn->record.length;
 	effect->generation = txn->record.generation;
+	effect->head_part = osd_head_part(txn->record.head_bytes, txn->record.length);
+	effect->head_on = txn->record.head_on;
 	atomic_fetch_add(&txn->partition->references, 1);
 	effect->partition = txn->partition;
 	txn->dirty = false;

@@ -49,10 +49,32 @@ enum osd_durability { OSD_DURABILITY_PROCESS, OSD_DURABILITY_SYNC };
 /* When the second root is absent at the start: refuse it, or go on with what lies elsewhere. */
 enum osd_ssd_loss { OSD_SSD_LOSS_FAIL, OSD_SSD_LOSS_READ_THROUGH };
 
+/* Which objects have their first bytes on the SSD, where there is one. */
+enum osd_heads_policy {
+	OSD_HEADS_FIRST,      /* all */
+	OSD_HEADS_SMALL_ONLY, /* those that are no longer than their head size */
+	OSD_HEADS_OFF,	      /* no new ones, but for those that are given a head size */
+};
+#define OSD_HEAD_AS_FORMATTED UINT64_MAX
+#define OSD_HEAD_MAX	      (UINT64_C(1) << 40)
+
+struct osd_heads_config {
+	uint64_t head_bytes; /* of new objects, at most OSD_HEAD_MAX, or OSD_HEAD_AS_FORMATTED */
+	enum osd_heads_policy policy;
+	/* Per cent of the SSD: above high no new heads go there, below low the mover brings some
+	 * back; 0: default */
+	uint64_t high_percent, low_percent;
+	uint64_t move_rate; /* bytes a second that the mover copies at most; 0: default */
+	/* How many commands wait for a worker; any thread; the mover lets them go first.  NULL: none */
+	unsigned (*commands_queued)(void *context);
+	void *context;
+};
+
 struct osd_objects_config {
 	const char *directory;	   /* data directory (superblock, db/, data); NULL: all in memory */
 	const char *ssd_directory; /* second root for heads, or NULL: one root */
 	enum osd_ssd_loss on_ssd_loss;
+	const struct osd_heads_config *heads; /* borrowed by open; NULL: defaults */
 	bool create;		   /* format an empty directory on first open */
 	uint64_t capacity_bytes;   /* 0: that of the file system */
 	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */
@@ -535,6 +557,7 @@ struct osd_objects_figures {
 	struct {
 		const char *tier;
 		uint64_t reads, writes, errors; /* calls of the file system */
+		uint64_t bytes;			/* of heads there */
 	} tiers[2]; /* a NULL tier: there is none */
 };
 void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures *ret_figures);

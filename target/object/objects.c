@@ -24,7 +24,6 @@ static enum osd_status open_in_memory(struct osd_objects *objects)
 
 	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
 	snprintf(objects->serial, sizeof(objects->serial), "memory");
-	objects->head_bytes = OSD_TIER_ONE;
 	if (getrandom(objects->seal, sizeof(objects->seal), 0) != sizeof(objects->seal))
 		return OSD_E_NO_MEMORY;
 	return status == OSD_OK ? osd_mem_data_open(&objects->tier.head) : status;
@@ -83,11 +82,12 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 				    const struct osd_objects_config *config, char message[256])
 {
 	bool two = config->ssd_directory != NULL;
+	uint64_t wanted = objects->heads.head_bytes;
 	const struct osd_media_config roots = {
 		.directory = config->directory,
 		.ssd_directory = config->ssd_directory,
 		.create = config->create,
-		.head_bytes = OSD_MEDIA_HEAD_BYTES,
+		.head_bytes = wanted == OSD_HEAD_AS_FORMATTED ? OSD_MEDIA_HEAD_BYTES : wanted,
 		.without_heads = config->on_ssd_loss == OSD_SSD_LOSS_READ_THROUGH,
 	};
 	enum osd_status status = osd_media_open(&roots, message, &objects->media);
@@ -95,7 +95,8 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 	if (status != OSD_OK)
 		return status;
 	name_after_store(objects);
-	objects->head_bytes = objects->media->head_bytes;
+	if (wanted == OSD_HEAD_AS_FORMATTED)
+		objects->heads.head_bytes = objects->media->head_bytes;
 	status = open_records(objects, config, message);
 	if (status == OSD_OK && objects->media->heads_absent) {
 		osd_warning("the SSD directory '%s' is absent: objects are served without their heads",
@@ -169,7 +170,11 @@ static enum osd_status start_threads(struct osd_objects *objects)
 		osd_thread_start(&objects->reaper, "iosd-reaper", osd_reaper_main, objects);
 	objects->indexer_runs =
 		osd_thread_start(&objects->indexer, "iosd-indexer", osd_indexer_main, objects);
-	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs
+	if (osd_heads_two_roots(objects))
+		objects->mover_runs =
+			osd_thread_start(&objects->mover, "iosd-mover", osd_mover_main, objects);
+	return objects->maintenance_runs && objects->reaper_runs && objects->indexer_runs &&
+			       (objects->mover_runs || !osd_heads_two_roots(objects))
 		       ? OSD_OK
 		       : OSD_E_NO_MEMORY;
 }
@@ -180,6 +185,8 @@ static void stop_threads(struct osd_objects *objects)
 	objects->stop = true;
 	pthread_cond_broadcast(&objects->work);
 	pthread_mutex_unlock(&objects->work_lock);
+	if (objects->mover_runs)
+		pthread_join(objects->mover, NULL);
 	if (objects->indexer_runs)
 		pthread_join(objects->indexer, NULL);
 	if (objects->reaper_runs)
@@ -187,6 +194,7 @@ static void stop_threads(struct osd_objects *objects)
 	if (objects->maintenance_runs)
 		pthread_join(objects->maintenance, NULL);
 	objects->indexer_runs = objects->reaper_runs = objects->maintenance_runs = false;
+	objects->mover_runs = false;
 }
 
 /* ---- open and close ---------------------------------------------------------------------- */
@@ -227,7 +235,10 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	init_locks(objects);
 	osd_objects_add_page(objects, &osd_index_page);
 	osd_objects_add_page(objects, &osd_store_page);
+	osd_objects_add_page(objects, &osd_head_page);
+	osd_objects_add_page(objects, &osd_heads_root_page);
 	apply_config(objects, config);
+	osd_heads_init(objects, config->heads);
 	status = config->directory ? open_on_disk(objects, config, message)
 				   : open_in_memory(objects);
 	if (status == OSD_OK && config->product_serial)
@@ -358,6 +369,8 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 		return status;
 	osd_partitions_forget(objects);
 	osd_note_policy_change(objects);
+	atomic_store(&objects->heads.draining, false); /* an attribute of the root that was */
+	osd_heads_changed(objects);
 	atomic_store(&objects->capacity_bytes, capacity_bytes ? capacity_bytes : total);
 	osd_kick_reaper(objects);
 	return OSD_OK;
@@ -441,9 +454,10 @@ void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures
 		[OSD_KV_ABORTED_CALLER] = "caller",
 	};
 	struct osd_data *const stores[] = {objects->tier.head, objects->tier.tail};
+	uint64_t bytes[2];
 
-	*ret_figures =
-		(struct osd_objects_figures){.transactions = &objects->kv->figures.seconds};
+	osd_heads_bytes(objects, bytes);
+	*ret_figures = (struct osd_objects_figures){.transactions = &objects->kv->figures.seconds};
 	for (size_t i = 0; i < OSD_KV_ABORTS; i++) {
 		ret_figures->aborted[i].why = reasons[i];
 		ret_figures->aborted[i].count = atomic_load(&objects->kv->figures.aborted[i]);
@@ -453,5 +467,6 @@ void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures
 		ret_figures->tiers[i].reads = atomic_load(&stores[i]->figures.reads);
 		ret_figures->tiers[i].writes = atomic_load(&stores[i]->figures.writes);
 		ret_figures->tiers[i].errors = atomic_load(&stores[i]->figures.errors);
+		ret_figures->tiers[i].bytes = bytes[i];
 	}
 }

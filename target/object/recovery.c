@@ -213,6 +213,8 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
 	atomic_fetch_add(&partition->object_count, 1);
 	atomic_fetch_add(&partition->used_bytes, record.length);
+	osd_heads_count(partition, record.head_on, 0,
+			osd_head_part(record.head_bytes, record.length));
 	osd_tally_change(partition,
 			 record.type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS
 						       : OSD_TALLY_USER_OBJECTS,
@@ -263,7 +265,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 	if (status == OSD_OK && !object->length_rules) {
 		uint64_t before = atomic_load(&object->length);
 
-		atomic_store(&object->length, stat.size);
+		osd_object_set_length(object, stat.size);
 		atomic_fetch_add(&object->partition->used_bytes, stat.size - before);
 		atomic_fetch_add(&objects->used_bytes, stat.size - before);
 	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
@@ -312,6 +314,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	status = begin_run(objects);
+	if (status == OSD_OK)
+		status = osd_heads_load(objects);
 	if (status == OSD_OK)
 		status = load_partitions(objects);
 	if (status == OSD_OK)

@@ -50,14 +50,16 @@ void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t le
 
 static enum osd_status shrink(struct osd_object *object, uint64_t length)
 {
-	enum osd_status status = osd_object_change_record(object, false, change_length, &length);
+	enum osd_status status =
+		osd_object_change_record(object, false, change_length, &length, NULL);
 
 	if (status == OSD_OK)
 		osd_shrink_done(object, atomic_load(&object->length), length);
 	return status;
 }
 
-static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned flags)
+/* *full: a device was. */
+static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned flags, bool *full)
 {
 	uint64_t old_length = atomic_load(&object->length);
 	enum osd_status status = osd_object_extend(object, length, flags);
@@ -65,6 +67,7 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	if (status != OSD_OK)
 		return status;
 	status = osd_tier_truncate(&object->file, length);
+	*full = status == OSD_E_NO_SPACE;
 	if (status == OSD_OK) {
 		osd_object_set_length(object, length);
 		osd_cache_count_open(object);
@@ -75,7 +78,8 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	return status;
 }
 
-static enum osd_status truncate_locked(struct osd_object *object, uint64_t length, unsigned flags)
+static enum osd_status truncate_locked(struct osd_object *object, uint64_t length, unsigned flags,
+				       bool *full)
 {
 	uint64_t old_length = atomic_load(&object->length);
 	enum osd_status status = OSD_OK;
@@ -83,28 +87,39 @@ static enum osd_status truncate_locked(struct osd_object *object, uint64_t lengt
 	if (length < old_length)
 		status = shrink(object, length);
 	else if (length > old_length)
-		status = grow(object, length, flags);
+		status = grow(object, length, flags, full);
 	if (status != OSD_OK)
 		return status;
 	osd_object_touch(object, true, flags);
 	return osd_object_finish(object, flags);
 }
 
-enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags)
+static enum osd_status truncate_once(struct osd_object *object, uint64_t length, unsigned flags,
+				     bool *full)
 {
 	struct osd_range range;
 	enum osd_status status = osd_object_lock(object, &range, length, UINT64_MAX, true);
 
 	if (status != OSD_OK)
 		return status;
-	status = truncate_locked(object, length, flags);
+	status = truncate_locked(object, length, flags, full);
 	osd_object_unlock(object, &range);
 	return status;
+}
+
+enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags)
+{
+	bool full = false;
+	enum osd_status status = truncate_once(object, length, flags, &full);
+
+	return full && osd_head_escape(object) ? truncate_once(object, length, flags, &full)
+					       : status;
 }
 
 static void truncate_committed(struct osd_object *object, uint64_t length, unsigned flags)
 {
 	uint64_t old_length = atomic_load(&object->length);
+	bool full; /* what has no room now is a hole */
 
 	if (length <= old_length) {
 		osd_shrink_done(object, old_length, length);
@@ -112,7 +127,7 @@ static void truncate_committed(struct osd_object *object, uint64_t length, unsig
 		/* The record's reservation is as committed with the length. */
 		object->reserved_bytes = length;
 		object->length_rules = true;
-		grow(object, length, 0);
+		grow(object, length, 0, &full);
 	}
 	osd_object_touch(object, true, flags);
 }
@@ -160,7 +175,7 @@ enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, ui
 
 	*punch = (struct osd_punch){.length = atomic_load(&object->length) - length};
 	punch->generation = atomic_fetch_add(&object->objects->next_generation, 1);
-	status = osd_object_change_record(object, false, change_spare, &punch->generation);
+	status = osd_object_change_record(object, false, change_spare, &punch->generation, NULL);
 	if (status != OSD_OK)
 		return status;
 	object->spare_generation = punch->generation;
@@ -188,10 +203,10 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 {
 	struct osd_data_name old_name = object->file.name;
 
-	object->spare_generation = object->generation;
 	osd_tier_file_adopt(&object->file, &punch->fresh);
 	punch->is_open = false;
-	object->generation = punch->generation;
+	object->generation = punch->generation; /* first: see osd_cache_remove */
+	object->spare_generation = old_name.generation;
 	osd_version_generation(object);
 	object->reserved_bytes = punch->length;
 	object->length_rules = object->untrimmed = false;

@@ -42,7 +42,7 @@ static enum osd_status settle_times(struct osd_object *object, bool durable)
 	enum osd_status status;
 
 	atomic_store(&object->times_dirty, false);
-	status = osd_object_change_record(object, durable, change_times, object);
+	status = osd_object_change_record(object, durable, change_times, object, NULL);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		atomic_store(&object->times_dirty, true);
 	return status;
@@ -65,7 +65,7 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 	if (status != OSD_OK)
 		return status;
 	atomic_store(&object->times_dirty, false);
-	status = osd_object_change_record(object, durable, change_all, object);
+	status = osd_object_change_record(object, durable, change_all, object, NULL);
 	if (status == OSD_OK) {
 		object->reserved_bytes = atomic_load(&object->length);
 		object->spare_generation = 0;

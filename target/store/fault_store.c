@@ -340,6 +340,13 @@ static enum osd_status data_sync_directories(struct osd_data *data,
 					: osd_data_sync_directories(to_data(data)->inner, name);
 }
 
+static enum osd_status data_link(struct osd_data *data, const struct osd_data_name *from,
+				 const struct osd_data_name *to)
+{
+	return hit(to_data(data)->plan) ? to_data(data)->plan->status
+					: osd_data_link(to_data(data)->inner, from, to);
+}
+
 static enum osd_status data_remove(struct osd_data *data, const struct osd_data_name *name)
 {
 	return hit(to_data(data)->plan) ? to_data(data)->plan->status
@@ -384,6 +391,7 @@ static const struct osd_data_ops data_ops = {
 	.share = data_share,
 	.set_modified = data_set_modified,
 	.sync_directories = data_sync_directories,
+	.link = data_link,
 	.remove = data_remove,
 	.remove_partition = data_remove_partition,
 	.sync_all = data_sync_all,

@@ -387,6 +387,23 @@ static enum osd_status file_sync_directories(struct osd_data *base,
 	return osd_status_from_errno(error);
 }
 
+static enum osd_status file_link(struct osd_data *base, const struct osd_data_name *from,
+				 const struct osd_data_name *to)
+{
+	int directory_fd = to_data(base)->directory_fd;
+	struct file_path from_path, to_path;
+
+	make_path(from, &from_path);
+	make_path(to, &to_path);
+	if (linkat(directory_fd, from_path.text, directory_fd, to_path.text, 0) == 0)
+		return OSD_OK;
+	if (errno == ENOENT)
+		return OSD_E_NO_OBJECT;
+	if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
+		return OSD_E_BUSY;
+	return errno == EEXIST ? OSD_E_EXISTS : osd_status_from_errno(errno);
+}
+
 static enum osd_status file_remove(struct osd_data *base, const struct osd_data_name *name)
 {
 	struct file_path path;
@@ -492,6 +509,7 @@ static const struct osd_data_ops file_ops = {
 	.share = file_share,
 	.set_modified = file_set_modified,
 	.sync_directories = file_sync_directories,
+	.link = file_link,
 	.remove = file_remove,
 	.remove_partition = file_remove_partition,
 	.sync_all = file_sync_all,

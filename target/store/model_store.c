@@ -210,6 +210,16 @@ static enum osd_status model_sync_directories(struct osd_data *data,
 	return status;
 }
 
+static enum osd_status model_link(struct osd_data *data, const struct osd_data_name *from,
+				  const struct osd_data_name *to)
+{
+	uint64_t came = now_nsec();
+	enum osd_status status = osd_data_link(to_data(data)->inner, from, to);
+
+	take_access(data, came);
+	return status;
+}
+
 static enum osd_status model_remove(struct osd_data *data, const struct osd_data_name *name)
 {
 	uint64_t came = now_nsec();
@@ -315,6 +325,7 @@ static const struct osd_data_ops model_ops = {
 	.share = model_share,
 	.set_modified = model_set_modified,
 	.sync_directories = model_sync_directories,
+	.link = model_link,
 	.remove = model_remove,
 	.remove_partition = model_remove_partition,
 	.sync_all = model_sync_all,

@@ -253,6 +253,12 @@ enum osd_status osd_data_sync_directories(struct osd_data *data, const struct os
 	return data->ops->sync_directories(data, name);
 }
 
+enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
+			      const struct osd_data_name *to)
+{
+	return data->ops->link ? data->ops->link(data, from, to) : OSD_E_BUSY;
+}
+
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name)
 {
 	return data->ops->remove(data, name);

@@ -218,6 +218,8 @@ struct osd_data_ops {
 	enum osd_status (*set_modified)(struct osd_data_file *file, uint64_t modified_ms);
 	enum osd_status (*sync_directories)(struct osd_data *data,
 					    const struct osd_data_name *name);
+	enum osd_status (*link)(struct osd_data *data, const struct osd_data_name *from,
+				const struct osd_data_name *to); /* NULL: it cannot */
 	enum osd_status (*remove)(struct osd_data *data, const struct osd_data_name *name);
 	enum osd_status (*remove_partition)(struct osd_data *data, uint64_t partition_id,
 					    uint32_t incarnation);
@@ -266,6 +268,10 @@ enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd);
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms);
 /* The names of files made so far survive power loss. */
 enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name);
+/* The file gets another name beside the one it has; either may be removed.  OSD_E_NO_OBJECT: there is
+ * no such file; OSD_E_EXISTS; OSD_E_BUSY: not in this store. */
+enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
+			      const struct osd_data_name *to);
 /* Removing what is not there is no error. */
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name);
 enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,

@@ -251,6 +251,8 @@ enum osd_permission {
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
 #define OSD_PAGE_EXEC_ROOT       0xb0000001u
 #define OSD_PAGE_STORE_ROOT      0xb0000002u
+#define OSD_PAGE_HEAD            0x20000004u /* user object: its head (object/head_page.c) */
+#define OSD_PAGE_HEADS_ROOT      0xb0000003u
 #define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */
 #define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
 #define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)

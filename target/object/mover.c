@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* mover.c -- the thread that moves heads to where they should be: back to the SSD once that has room
+ * again, off it while it is drained or where the policy says so.
+ *
+ * It has nothing to remember: it walks over the records, and each says where its head is and how
+ * long the object.  A pass begins when something may be amiss, and waits longer the longer the last
+ * one took to look at all records, so that looking costs a tenth of a processor at most.  Each move
+ * is a transaction of its own (head_move.c), so the next run goes on where this one was stopped.
+ *
+ * Ordinary commands go first: after each piece the mover waits as long as the rate demands, and
+ * while commands wait for a worker. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "object/internal.h"
+#include "wire/cursor.h"
+
+#define SCAN_RECORDS  1024u /* looked at in one scan */
+#define SCAN_HEADS    64u   /* moved before the next one */
+#define LEAST_GAP     UINT64_C(1000000)
+#define LEAST_CHARGED (UINT64_C(64) << 10) /* by the rate: a move costs commits and syncs, too */
+#define BUSY_STEPS    100
+#define BUSY_USEC     UINT64_C(1000)
+
+/* ---- pace -------------------------------------------------------------------------------------- */
+
+static bool step(void *arg, uint64_t bytes)
+{
+	struct osd_objects *objects = arg;
+	const struct osd_heads *heads = &objects->heads;
+	uint64_t rate = atomic_load(&heads->rate);
+	bool goes_on = osd_mover_pause(objects, bytes * 1000000 / rate);
+
+	for (int i = 0; goes_on && i < BUSY_STEPS && heads->commands_queued &&
+			heads->commands_queued(heads->context) > 0;
+	     i++)
+		goes_on = osd_mover_pause(objects, BUSY_USEC);
+	return goes_on;
+}
+
+/* ---- who is where it should not be -------------------------------------------------------------- */
+
+static bool is_misplaced(const struct osd_objects *objects, const struct osd_record *record,
+			 uint64_t length, enum osd_tier_head_on *ret_goal)
+{
+	if (record->type != OSD_USER_OBJECT || !(record->flags & OSD_REC_HAS_FILES) ||
+	    record->head_bytes == OSD_TIER_ONE)
+		return false;
+	*ret_goal = osd_head_goal(objects, record->head_bytes, length);
+	if (*ret_goal == record->head_on)
+		return false;
+	return *ret_goal == OSD_HEAD_ON_TAIL ||
+	       atomic_load(&objects->heads.policy) != OSD_HEADS_OFF;
+}
+
+/* The true length of what is being written is not in its record; by it heads leave the SSD. */
+static bool may_be_misplaced(const struct osd_objects *objects, const struct osd_record *record,
+			     enum osd_tier_head_on *ret_goal)
+{
+	*ret_goal = OSD_HEAD_ON_TAIL;
+	return (atomic_load(&objects->heads.policy) == OSD_HEADS_SMALL_ONLY &&
+		record->reserved_bytes != record->length) ||
+	       is_misplaced(objects, record, record->length, ret_goal);
+}
+
+struct scan {
+	struct osd_objects *objects;
+	bool ssd_full;	      /* only heads that leave it are looked for */
+	uint64_t passed_over; /* others */
+	struct osd_key next;  /* the first that has not been looked at */
+	unsigned looked_at;
+	bool more;
+	struct osd_place found[SCAN_HEADS];
+	struct osd_record records[SCAN_HEADS];
+	size_t count;
+};
+
+static bool scan_record(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct scan *scan = arg;
+	const uint8_t *bytes = key.data;
+	enum osd_tier_head_on goal;
+	struct osd_record record;
+
+	if (key.length != OSD_KEY_OBJECT_PART)
+		return true;
+	if (scan->looked_at++ == SCAN_RECORDS || scan->count == SCAN_HEADS) {
+		memcpy(scan->next.bytes, bytes, key.length);
+		scan->next.length = key.length;
+		scan->more = true;
+		return false;
+	}
+	if (osd_record_decode(value.data, value.length, &record) != OSD_OK ||
+	    !may_be_misplaced(scan->objects, &record, &goal))
+		return true;
+	if (scan->ssd_full && goal == OSD_HEAD_ON_HEAD) {
+		scan->passed_over++;
+	} else {
+		scan->records[scan->count] = record;
+		scan->found[scan->count++] =
+			(struct osd_place){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
+					   osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+	}
+	return true;
+}
+
+/* ---- one head ----------------------------------------------------------------------------------- */
+
+struct pass {
+	struct osd_objects *objects;
+	uint64_t misplaced; /* of what was found, still are */
+	uint64_t scan_usec;
+	bool ssd_full;
+	uint64_t failures;
+	enum osd_status failed; /* the last one */
+};
+
+static enum osd_status move_one(struct pass *pass, struct osd_object *object,
+				const struct osd_record *record)
+{
+	struct osd_objects *objects = pass->objects;
+	uint64_t length = atomic_load(&object->length), bytes = 0;
+	struct osd_head_pace pace = {step, objects};
+	enum osd_tier_head_on goal;
+	enum osd_status status;
+
+	if (!is_misplaced(objects, record, length, &goal))
+		return OSD_OK;
+	if (goal == OSD_HEAD_ON_HEAD && !osd_heads_below(objects, atomic_load(&objects->heads.low),
+							 OSD_MIN(length, record->head_bytes))) {
+		pass->ssd_full = true;
+		return OSD_E_NO_SPACE;
+	}
+	status = osd_head_move(object, goal, &pace, &bytes);
+	if (status == OSD_OK)
+		step(objects, bytes < LEAST_CHARGED ? LEAST_CHARGED - bytes : 0);
+	return status == OSD_E_EXISTS ? OSD_OK : status;
+}
+
+static void look_after(struct pass *pass, const struct osd_place *place,
+		       const struct osd_record *record)
+{
+	struct osd_object_id id = {place->partition_id, place->object_id};
+	struct osd_object *object;
+	enum osd_status status = osd_object_get(pass->objects, id, &object);
+
+	if (status != OSD_OK)
+		return; /* it has been removed */
+	/* Another incarnation: what was found is on its way out. */
+	if (object->partition->incarnation == place->incarnation)
+		status = move_one(pass, object, record);
+	osd_object_put(object);
+	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
+		return;
+	pass->misplaced++;
+	if (status != OSD_E_NO_SPACE && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED) {
+		pass->failures++;
+		pass->failed = status;
+	}
+}
+
+/* ---- passes ------------------------------------------------------------------------------------- */
+
+/* Heads come back, none leaves: then a full SSD ends the pass. */
+static bool is_useless(const struct pass *pass)
+{
+	const struct osd_heads *heads = &pass->objects->heads;
+
+	return pass->ssd_full && !atomic_load(&heads->draining) &&
+	       atomic_load(&heads->policy) != OSD_HEADS_SMALL_ONLY;
+}
+
+/* False: it came to no end. */
+static bool run_pass(struct pass *pass)
+{
+	struct osd_objects *objects = pass->objects;
+	struct scan *scan = calloc(1, sizeof(*scan));
+	enum osd_status status = scan ? OSD_OK : OSD_E_NO_MEMORY;
+	bool more = true;
+
+	while (status == OSD_OK && more && !is_useless(pass) && !osd_should_stop(objects)) {
+		struct osd_key from = scan->next;
+		uint64_t began = osd_monotonic_usec();
+
+		*scan = (struct scan){.objects = objects, .ssd_full = pass->ssd_full};
+		status = osd_kv_scan(objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&from), 0,
+				     scan_record, scan);
+		pass->scan_usec += osd_monotonic_usec() - began;
+		pass->misplaced += scan->passed_over;
+		more = scan->more;
+		for (size_t i = 0;
+		     i < scan->count && !is_useless(pass) && !osd_should_stop(objects); i++)
+			look_after(pass, &scan->found[i], &scan->records[i]);
+	}
+	free(scan);
+	return status == OSD_OK && !more;
+}
+
+/* Whether a pass may find something to do. */
+static bool is_wanted(struct osd_objects *objects)
+{
+	struct osd_heads *heads = &objects->heads;
+
+	if (!atomic_load(&heads->wanted))
+		return false;
+	return atomic_load(&heads->draining) ||
+	       atomic_load(&heads->policy) == OSD_HEADS_SMALL_ONLY ||
+	       (atomic_load(&heads->policy) == OSD_HEADS_FIRST &&
+		osd_heads_below(objects, atomic_load(&heads->low), 0));
+}
+
+void *osd_mover_main(void *arg)
+{
+	struct osd_objects *objects = arg;
+	struct osd_heads *heads = &objects->heads;
+	uint64_t gap = LEAST_GAP, failures = 0;
+
+	while (osd_mover_wait(objects, gap)) {
+		struct pass pass = {.objects = objects};
+		bool whole;
+
+		gap = LEAST_GAP;
+		if (!is_wanted(objects))
+			continue;
+		/* Before it looks: what comes up meanwhile is for the next one. */
+		atomic_store(&heads->wanted, false);
+		whole = run_pass(&pass);
+		if (!whole || pass.misplaced > 0)
+			atomic_store(&heads->wanted, true);
+		else if (atomic_load(&heads->draining) && !atomic_load(&heads->wanted))
+			atomic_store(&heads->drained, true);
+		atomic_store(&heads->passed_over, pass.misplaced);
+		if (pass.failures > 0 && pass.failures != failures)
+			osd_warning("%" PRIu64 " heads could not be moved; the last one: %s",
+				    pass.failures, osd_status_info(pass.failed)->meaning);
+		failures = pass.failures;
+		gap = OSD_MAX(LEAST_GAP, 10 * pass.scan_usec);
+	}
+	return NULL;
+}
