@@ -156,8 +156,8 @@ static void adopt(struct move *move)
 	struct osd_data_name old_name = object->file.name;
 	uint64_t part = osd_head_part(object->file.head_bytes, atomic_load(&object->length));
 
-	osd_heads_count(object->partition, (uint8_t)object->file.head_on, part, 0);
 	osd_heads_count(object->partition, (uint8_t)move->to, 0, part);
+	osd_heads_count(object->partition, (uint8_t)object->file.head_on, part, 0);
 	osd_tier_file_adopt(&object->file, &move->fresh);
 	osd_tier_file_init(&move->fresh, object->file.tier); /* nothing is left in it */
 	object->generation = move->generation;		     /* first: see commit() */

@@ -227,7 +227,7 @@ static void test_water_marks(void)
 	HEADS_WAIT(head_get(objects, id, HEAD_ON) == ON_SSD);
 	check_data(objects, id, sizeof(data));
 	CHECK_EQ(head_get(objects, id, HEAD_SSD_BYTES), HEAD);
-	CHECK_EQ(heads_get(objects, HEADS_TO_SSD), 1);
+	HEADS_WAIT(heads_get(objects, HEADS_TO_SSD) == 1);
 	CHECK_EQ(test_set_number(objects, HEADS_ROOT, OSD_PAGE_HEADS_ROOT, HEADS_HIGH, 100, 1),
 		 OSD_E_PARAM_FIELD);
 	heads_release(&store);
