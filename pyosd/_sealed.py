@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hmac
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from pyosd.attributes import (
     ALL,
@@ -39,7 +40,7 @@ from pyosd.sense import GOOD, TASK_ABORTED, decode, error_for
 from pyosd.transport import Command, Response
 from pyosd.types import AttributeId, AttributeValue, Buffer
 
-_CHECK, _NONCE = slice(184, 216), slice(216, 228)
+_CAPABILITY, _CHECK, _NONCE = slice(80, 184), slice(184, 216), slice(216, 228)
 _OFFSETS = struct.Struct(">II")  # 228 Data-In, 232 Data-Out
 _CONTINUATION_CHECK = slice(8, 40)
 _EXTENSION, _EXTENSION_HEAD, _EXTENSION_ENTRY, _EXTENSIONS_MAX = 0xFFEE, 8, 136, 16
@@ -51,7 +52,6 @@ _WHOLE_PAGE = AttributeId(Page.CURRENT_COMMAND, ALL)
 _PAGE_ROOM = allocation_for(tuple(AttributeId(Page.CURRENT_COMMAND, each) for each in range(7)))
 _PAGE_NUMBERS = 6  # behind its identification
 _RESPONSE_DESCRIPTOR = b"\x07\x20"
-_CAPABILITY = 80
 _MEMBERS = {
     ServiceAction.GET_MEMBER_ATTRIBUTES,
     ServiceAction.SET_MEMBER_ATTRIBUTES,
@@ -71,7 +71,7 @@ _NO_PAGE_FORM = (
 class Grant:
     """A credential ready for use."""
 
-    __slots__ = ("_state", "capability", "credential", "method")
+    __slots__ = ("_state", "_token", "capability", "credential", "method")
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -80,6 +80,13 @@ class Grant:
         self._state = hmac.new(
             credential.key, digestmod=DIGESTS[credential.capability.algorithm]
         )  # its copies are cheaper than keys that are expanded anew
+        self._token = (b"", b"")
+
+    def proof_by_token(self, token: bytes) -> bytes:
+        """The request check value under CAPKEY, which is the same for all commands."""
+        if self._token[0] != token:
+            self._token = token, self.mac(token)
+        return self._token[1]
 
     def mac(self, *parts: Buffer) -> bytes:
         """A check value over the parts, one after the other."""
@@ -89,15 +96,13 @@ class Grant:
         return state.digest().ljust(CHECK_LENGTH, b"\0")
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     """A protected command, and what its answer must agree with.
 
-    request: as it was sent.  whole_page: the Current Command page was put in front of what it
-    gets.  integrity: where Data-In's integrity information lies; -1: nowhere.
+    whole_page: the Current Command page was put in front of what it gets.  integrity: where
+    Data-In's integrity information lies; -1: nowhere.
     """
 
-    request: Request
     command: Command
     layout: Layout
     grant: Grant
@@ -115,39 +120,52 @@ def seal(request: Request, grants: list[Grant], nonce: bytes, token: bytes) -> S
     Args: nonce: for CMDRSP and ALLDATA.  token: the target's security token, for CAPKEY.
     Raises: ValueError: a field does not fit, or more than 16 further grants.
     """
-    grant, others = grants[0], grants[1:]
-    proves = grant.method >= SecurityMethod.CMDRSP
-    attributes, whole_page = _with_page(request) if proves else (request.attributes, False)
-    asked = replace(
-        request,
-        attributes=attributes,
-        capability=grant.capability,
-        descriptors=_with_extensions(request.descriptors, others),
-        data_in_buffer=None,  # nothing gets there before it is known to be right
+    grant = grants[0]
+    method = grant.method
+    if method < SecurityMethod.CMDRSP:
+        return _seal_simply(request, grants, token)
+    attributes, whole_page = _with_page(request)
+    descriptors = _with_extensions(request.descriptors, grants)
+    plain, out, continuation_length, layout, data_in_length = assemble(
+        request, attributes, descriptors
     )
-    plain, out, continuation_length, layout, data_in_length = assemble(asked)
-    cdb = bytearray(plain)
-    integrity = -1
-    if proves:
-        cdb[_NONCE] = nonce
-        _OFFSETS.pack_into(cdb, _NONCE.stop, OFFSET_UNUSED, OFFSET_UNUSED)
-    if grant.method is SecurityMethod.ALLDATA:
+    cdb, integrity, data_in, data_out = bytearray(plain), -1, OFFSET_UNUSED, OFFSET_UNUSED
+    if method is SecurityMethod.ALLDATA:
         data_in, integrity = encode_offset(data_in_length)
         data_in_length = integrity + _DATA_IN_INFO
-        data_out = _append_integrity(out, asked, grant, nonce)
-        _OFFSETS.pack_into(cdb, _NONCE.stop, data_in, data_out)
-    if proves:
-        cdb[_CHECK] = grant.mac(cdb)
-    elif grant.method is SecurityMethod.CAPKEY:
-        cdb[_CHECK] = grant.mac(token)
-    if continuation_length and grant.method is not SecurityMethod.NOSEC:
+        if out.length:
+            data_out = _append_integrity(out, request, grant, nonce)
+    cdb[_CAPABILITY] = grant.capability
+    cdb[_NONCE] = nonce
+    _OFFSETS.pack_into(cdb, _NONCE.stop, data_in, data_out)
+    cdb[_CHECK] = grant.mac(cdb)
+    if continuation_length:
         segment = bytearray(out.parts[0])
-        _put_extensions(segment, others, bytes(cdb[_CHECK]) if proves else token)
-        if proves:
-            segment[_CONTINUATION_CHECK] = grant.mac(nonce, segment)
+        _put_extensions(segment, grants, bytes(cdb[_CHECK]))
+        segment[_CONTINUATION_CHECK] = grant.mac(nonce, segment)
         out.parts[0] = segment
+    # Without the caller's buffer: nothing gets there before it is known to be right.
     command = Command(bytes(cdb), out.value(), data_in_length, None, only_reads(request))
-    return Sealed(asked, command, layout, grant, nonce, whole_page, integrity)
+    return Sealed(command, layout, grant, nonce, whole_page, integrity)
+
+
+def _seal_simply(request: Request, grants: list[Grant], token: bytes) -> Sealed:
+    """NOSEC and CAPKEY: nothing depends on the command."""
+    grant = grants[0]
+    descriptors = request.descriptors
+    if len(grants) > 1:
+        descriptors = _with_extensions(descriptors, grants)
+    plain, out, _, layout, data_in_length = assemble(request, request.attributes, descriptors)
+    check = _ZEROS
+    if grant.method is SecurityMethod.CAPKEY:
+        check = grant.proof_by_token(token)
+        if len(grants) > 1:
+            segment = bytearray(out.parts[0])
+            _put_extensions(segment, grants, token)
+            out.parts[0] = segment
+    cdb = plain[: _CAPABILITY.start] + grant.capability + check + plain[_CHECK.stop :]
+    command = Command(cdb, out.value(), data_in_length, request.data_in_buffer, only_reads(request))
+    return Sealed(command, layout, grant, b"", False, -1)
 
 
 def _with_page(request: Request) -> tuple[AttributeLists | AttributePage, bool]:
@@ -175,28 +193,27 @@ def _with_page(request: Request) -> tuple[AttributeLists | AttributePage, bool]:
 def _with_extensions(
     descriptors: tuple[Descriptor, ...], grants: list[Grant]
 ) -> tuple[Descriptor, ...]:
-    """Descriptors with room for extension capabilities at their end, where there are any."""
-    if len(grants) > _EXTENSIONS_MAX:
+    """Descriptors with room for all grants but the first at their end, if there are more."""
+    others = grants[1:]
+    if len(others) > _EXTENSIONS_MAX:
         raise ValueError(f"a command carries at most {_EXTENSIONS_MAX} further capabilities")
-    if not grants:
+    if not others:
         return descriptors
-    content = struct.pack(">H6x", len(grants)) + b"".join(g.capability + _ZEROS for g in grants)
+    content = struct.pack(">H6x", len(others)) + b"".join(g.capability + _ZEROS for g in others)
     kept = tuple(each for each in descriptors if each.type != _EXTENSION)
     return (*kept, Descriptor(_EXTENSION, content))
 
 
 def _put_extensions(segment: bytearray, grants: list[Grant], bound_to: bytes) -> None:
     """Check values of extension capabilities, the last descriptor of the segment."""
-    at = len(segment) - _EXTENSION_ENTRY * len(grants)
-    for grant in grants:
+    at = len(segment) - _EXTENSION_ENTRY * len(grants[1:])
+    for grant in grants[1:]:
         at += _EXTENSION_ENTRY
         segment[at - CHECK_LENGTH : at] = grant.mac(bound_to)
 
 
 def _append_integrity(out: DataOut, request: Request, grant: Grant, nonce: bytes) -> int:
     """Data-Out integrity information.  Returns: its encoded offset."""
-    if not out.length:
-        return OFFSET_UNUSED
     data = memoryview(request.data)
     counts = _COUNTS_OUT.pack(data.nbytes, len(out.set_list), len(out.get_list))
     check = grant.mac(nonce, data, out.set_list, out.get_list, counts)
@@ -211,15 +228,17 @@ def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
 
     Raises: IntegrityError: what it should prove it does not.
     """
-    proves = sealed.grant.method >= SecurityMethod.CMDRSP
-    layout, most = sealed.layout, sealed.request.data_in_length
-    if proves and not _check_status(sealed, response):
+    layout = sealed.layout
+    if sealed.grant.method < SecurityMethod.CMDRSP:
+        return decode_reply(request, layout, response)
+    most = request.data_in_length
+    if not _check_status(sealed, response):
         response = replace(response, data_in=memoryview(b""))
     elif sealed.integrity >= 0:
-        response, layout, most = _check_data_in(sealed, response)
-    reply = decode_reply(sealed.request, layout, response)
+        response, layout, most = _check_data_in(sealed, response, most)
+    reply = decode_reply(request, layout, response)
     data, retrieved, page = reply.data[:most], reply.retrieved, reply.page
-    if proves and response.status == GOOD:
+    if response.status == GOOD:
         current = _current_page(sealed, response.data_in, retrieved)
         check = current[8:40]
         expected = _response_check(sealed, response.status, current[:8], current[40:])
@@ -227,7 +246,7 @@ def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
             raise _wrong("the response check value of an answer is wrong", response)
     if sealed.whole_page:
         retrieved = _without_page(retrieved)
-    if proves and not (isinstance(request.attributes, AttributePage) and request.attributes.page):
+    if not (isinstance(request.attributes, AttributePage) and request.attributes.page):
         page = None
     if request.data_in_buffer is not None:
         view = memoryview(request.data_in_buffer)[: len(data)]
@@ -264,14 +283,19 @@ def _check_status(sealed: Sealed, response: Response) -> bool:
             raise _wrong("the response check value of sense data is wrong", response)
         return True
     found = decode(sense)
-    if found is None or (found.asc, found.ascq, found.field_pointer) != (0x24, 0, _CAPABILITY):
+    if found is None or (found.asc, found.ascq, found.field_pointer) != (
+        0x24,
+        0,
+        _CAPABILITY.start,
+    ):
         raise _wrong("an answer came without its response check value", response)
     return False
 
 
-def _check_data_in(sealed: Sealed, response: Response) -> tuple[Response, Layout, int]:
+def _check_data_in(sealed: Sealed, response: Response, most: int) -> tuple[Response, Layout, int]:
     """Check Data-In by its integrity information.
 
+    Args: most: bytes of command data that were asked for.
     Returns: the response without Data-In where it may have none; how much of retrieved attributes,
     and of command data, there is.
     """
@@ -283,7 +307,7 @@ def _check_data_in(sealed: Sealed, response: Response) -> tuple[Response, Layout
         return replace(response, data_in=memoryview(b"")), layout, 0
     data, retrieved = _COUNTS_IN.unpack_from(info)
     start = layout.retrieved_offset
-    if data > sealed.request.data_in_length or retrieved > layout.retrieved_length:
+    if data > most or retrieved > layout.retrieved_length:
         raise _wrong("Data-In says it is longer than asked for", response)
     expected = sealed.grant.mac(
         sealed.nonce, data_in[:data], data_in[start : start + retrieved], info[: _COUNTS_IN.size]

@@ -355,23 +355,26 @@ class Assembled(NamedTuple):
     data_in_length: int
 
 
-def assemble(request: Request) -> Assembled:
-    """The CDB of a request and the segments of its Data-Out.
+def assemble(
+    request: Request, attributes: Attributes, descriptors: tuple[Descriptor, ...]
+) -> Assembled:
+    """The CDB of a request and the segments of its Data-Out; attributes and descriptors are given
+    apart, since they may be others than the request's own.
 
     Raises: ValueError: a field does not fit its place; nothing else.
     """
-    continuation = encode_continuation(request.service_action, request.descriptors)
+    continuation = encode_continuation(request.service_action, descriptors)
     out = DataOut()
     out.append(continuation)
     out.append(request.data)
-    if isinstance(request.attributes, AttributePage):
-        parameters, layout = _encode_page(request.attributes, out, request.data_in_length)
+    if isinstance(attributes, AttributePage):
+        parameters, layout = _encode_page(attributes, out, request.data_in_length)
         attribute_format = _FORMAT_PAGE
-    elif isinstance(request.attributes, SetOne):
-        parameters, layout = _encode_set_one(request.attributes, request.data_in_length)
+    elif isinstance(attributes, SetOne):
+        parameters, layout = _encode_set_one(attributes, request.data_in_length)
         attribute_format = _FORMAT_SET_ONE
     else:
-        parameters, layout = _encode_lists(request.attributes, out, request.data_in_length)
+        parameters, layout = _encode_lists(attributes, out, request.data_in_length)
         attribute_format = _FORMAT_LIST
     options = request.options
     try:
@@ -406,7 +409,7 @@ def encode(request: Request) -> tuple[Command, Layout]:
     Returns: the command, and what decode_data_in() needs to take the answer apart.
     Raises: ValueError: a field does not fit its place; nothing else.
     """
-    cdb, out, _, layout, length = assemble(request)
+    cdb, out, _, layout, length = assemble(request, request.attributes, request.descriptors)
     data = out.value()
     return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
 

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists, AttributePage, Request, ServiceAction, SetOne
+from pyosd.cdb import NO_ATTRIBUTES, AttributeLists, AttributePage, Request, ServiceAction, SetOne
 from pyosd.credentials import Need, Permission
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ObjectType, ref
 
@@ -85,23 +85,34 @@ COMMANDS: dict[ServiceAction, Command] = {
 }
 
 
+_ROWS: dict[int, Command] = {int(action): row for action, row in COMMANDS.items()}
+
+
 def needs_of(request: Request) -> tuple[Need, ...]:
     """What a request needs: first of the object addressed, then of others it names.
 
     Raises: ValueError: no such command.
     """
-    try:
-        row = COMMANDS[ServiceAction(request.service_action)]
-    except (KeyError, ValueError):
-        raise ValueError(f"no permissions known of {request.service_action:#x}") from None
+    row = _ROWS.get(request.service_action)
+    if row is None:
+        raise ValueError(f"no permissions known of {request.service_action:#x}")
     obj = ref(request.partition_id, request.object_id)
     kind = _type_of(request, row.types, obj)
     if kind is _R:
         obj = ROOT
     elif kind is _P:
         obj = ref(request.partition_id)  # what stands behind it is no object id
-    permissions = row.permissions | _of_attributes(request) | _of_options(request)
-    first = Need(obj, kind, permissions | request.permissions)
+    permissions = row.permissions
+    # A union of flags costs as much as all else here: only where there is one.
+    if request.attributes is not NO_ATTRIBUTES:
+        permissions |= _of_attributes(request)
+    if request.bits11:
+        permissions |= _of_options(request)
+    if request.permissions:
+        permissions |= request.permissions
+    first = Need(obj, kind, permissions)
+    if not request.descriptors and not request.grants:
+        return (first,)
     return (first, *_others(request), *request.grants)
 
 
@@ -115,7 +126,7 @@ def other_type(request: Request, need: Need) -> Need | None:
     """The same need of a collection instead of a user object, or the other way, where a request
     does not tell which of them its object is; None where it does.
     """
-    row = COMMANDS[ServiceAction(request.service_action)]
+    row = _ROWS[request.service_action]
     if need.object_type not in (_C, _U) or not {_C, _U} <= set(row.types):
         return None
     return need._replace(object_type=_C if need.object_type is _U else _U)
