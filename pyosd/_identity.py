@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from pyosd._login import Chap
 from pyosd.credentials import CredentialSource, StaticSource, read_secret
@@ -24,6 +25,9 @@ class Identity:
 
     chap_target_user, chap_target_secret_file: what the target shall prove itself with.
     credentials: a file as StaticSource.write() makes it.
+    secmgr: URL of a security manager that hands out credentials, https://HOST[:PORT].
+    secmgr_token_file, or secmgr_certificate and secmgr_key: who we are to it.
+    secmgr_ca: file of who signed its certificate, where the system does not trust them.
     """
 
     chap_user: str | None = None
@@ -31,6 +35,11 @@ class Identity:
     chap_target_user: str | None = None
     chap_target_secret_file: str | None = None
     credentials: str | None = None
+    secmgr: str | None = None
+    secmgr_token_file: str | None = None
+    secmgr_ca: str | None = None
+    secmgr_certificate: str | None = None
+    secmgr_key: str | None = None
 
     def over(self, other: Identity) -> Identity:
         """This, and the other where this says nothing."""
@@ -47,9 +56,30 @@ class Identity:
         target_secret = _secret(SECRETS[1], self.chap_target_secret_file)
         return Chap(self.chap_user, self.secret(), self.chap_target_user or "", target_secret)
 
-    def source(self) -> CredentialSource | None:
-        """For connect().  Raises: OSError; ValueError: it is no file of credentials."""
-        return StaticSource.read(Path(self.credentials).expanduser()) if self.credentials else None
+    def source(self, url: str) -> CredentialSource | None:
+        """For connect() to that target: a file of credentials, else the security manager.
+
+        Raises: OSError; ValueError: it is no file of credentials; SecmgrError.
+        """
+        if self.credentials:
+            return StaticSource.read(Path(self.credentials).expanduser())
+        if not self.secmgr:
+            return None
+        from pyosd.secmgr.client import SecurityManagerSource
+        from pyosd.session import TargetAddress
+
+        target = TargetAddress.parse(url).target
+        return SecurityManagerSource(self.secmgr, target, **self.secmgr_login())
+
+    def secmgr_login(self) -> dict[str, Any]:
+        """Arguments of pyosd.secmgr.client.Client."""
+        said = {
+            "token_file": self.secmgr_token_file,
+            "ca": self.secmgr_ca,
+            "certificate": self.secmgr_certificate,
+            "key": self.secmgr_key,
+        }
+        return {name: Path(path).expanduser() for name, path in said.items() if path}
 
 
 def _secret(variable: str, path: str | None) -> str:

@@ -38,6 +38,9 @@ chap-user = "me"               # the secret: IOSD_CHAP_SECRET, or a file
 chap-secret-file = "~/.config/iosd/secret"
 chap-target-user = "disk"      # the target proves itself too: IOSD_CHAP_TARGET_SECRET, or a file
 chap-target-secret-file = "~/.config/iosd/target-secret"
+secmgr = "https://secmgr.example:8471"  # hands out credentials (docs/secmgr.md), or a file of them:
+secmgr-token-file = "~/.config/iosd/token"
+secmgr-ca = "~/.config/iosd/secmgr-ca.pem"
 credentials = "~/.config/iosd/credentials"
 ```
 

@@ -90,10 +90,38 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ('osd job rm "$job"', "Remove its record, output and result."),
     ],
     "ps": [("osd ps --state running --state queued", "What is under way.")],
+    "secmgr": [
+        ("osd secmgr init --data secmgr", "Make one, with a token for its administrator."),
+        ("osd secmgr serve --data secmgr", "Run it; it prints its URL, for IOSD_SECMGR."),
+        ("osd secmgr status", "Which targets it has keys of."),
+        ("osd secmgr audit show -n 5", "What was given, refused and changed last."),
+        ("osd secmgr audit verify", "Is the log whole? Prints its head, to keep elsewhere."),
+    ],
+    "key": [
+        ("osd key import master.key", "Take a target over by the file its first start made."),
+        ("osd key ls", "Which keys it has."),
+        ("osd key rotate", "New working keys; no credential is harmed."),
+        ("osd key freeze 0x10000", "End everything that was given for a partition."),
+    ],
+    "acl": [
+        ("osd acl user add alice", "A user, who may do nothing yet."),
+        ("osd acl token add alice --save alice.token", "By which alice proves who she is."),
+        ("osd acl add alice READ,GET_ATTR 0x10000/0x10000", "She may read this object."),
+        ("osd acl add alice READ,WRITE,EXEC '0x10000/*' --for 1h", "For an hour, all of them."),
+        ("osd acl check WRITE 0x10000/0x10001 --user alice", "May she? By which rule?"),
+        ("osd acl revoke 0x10000/0x10000", "End what was given for this object."),
+    ],
+    "cred": [
+        ("osd cred get READ 0x10000/0x10000 --save credentials", "For somebody else to use."),
+        ("osd cred show credentials", "What it permits, and how long."),
+        ("osd cred ls -n 5", "What was given last."),
+    ],
     "reasons": [("osd reasons 301", "What a job's reason number means.")],
     "completion": [("osd completion bash >osd.bash", "Completion for that shell.")],
     "version": [("osd version", "Which one this is.")],
 }
+# Those of these nouns need a security manager: tests/secmgr runs them.
+WITH_SECMGR = ("secmgr", "key", "acl", "cred")
 ENVIRONMENT = (
     ("IOSD_TARGET", "URL of the target: iscsi://HOST[:PORT]/NAME/LUN"),
     ("IOSD_PROFILE", "Table of the configuration file."),

@@ -30,6 +30,10 @@ COMMANDS = {
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
     "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
     "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
+    "secmgr": ("pyosd.cli.secmgr", "secmgr", "The security manager: init, serve, audit log."),
+    "acl": ("pyosd.cli.acl", "acl", "Access control: rules, users, groups, tokens."),
+    "key": ("pyosd.cli.key", "key", "Keys of targets: import, rotate, freeze."),
+    "cred": ("pyosd.cli.cred", "cred", "Credentials: get, show, list what was given."),
     "reasons": ("pyosd.cli.reasons", "reasons", "Say what reason numbers of jobs mean."),
     "config": (
         "pyosd.cli.config_noun",

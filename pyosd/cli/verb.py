@@ -19,6 +19,7 @@ from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, load_profile
 from pyosd.cli.output import FORMATS, Column, Record, colour_wanted, print_json, print_records
 from pyosd.cli.params import MemberRef
+from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConfigError, Exit.CONFIG),
+    (SecmgrError, Exit.CONFIG),
     (errors.JobCancelled, Exit.JOB_CANCELLED),
     (errors.JobTimeout, Exit.JOB_TIMEOUT),
     (errors.JobOutOfMemory, Exit.JOB_OUT_OF_MEMORY),
@@ -116,7 +118,7 @@ class Settings:
 
         identity = self.identity()
         try:
-            chap, source = identity.chap(), identity.source()
+            chap, source = identity.chap(), identity.source(self.url())
         except OSError as error:
             raise ConfigError(f"cannot read {error.filename}: {error.strerror}") from None
         except ValueError as error:

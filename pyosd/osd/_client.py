@@ -418,7 +418,7 @@ def connect() -> SessionTransport:
     if not url:
         raise RuntimeError("outside of a sandbox 'osd' needs IOSD_TARGET, the URL of a target")
     identity = from_environment()
-    chap, source = identity.chap(), identity.source()
+    chap, source = identity.chap(), identity.source(url)
     for name in SECRETS:  # not for the script's children
         os.environ.pop(name, None)
     target = connect_target(url, chap=chap, credentials=source)

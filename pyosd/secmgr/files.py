@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
+from pyosd.credentials import read_secret
 from pyosd.secmgr.errors import SecmgrError
 
 
@@ -25,12 +25,8 @@ def write_private(path: Path, text: bytes) -> None:
 def read_private(path: Path) -> str:
     """A file that nobody else may read.  Raises: SecmgrError: somebody may, or it is not there."""
     try:
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid not in (0, os.geteuid()):
-                raise SecmgrError(f"{path} must belong to you and be of mode 0600")
-            return file.read(65536).decode()
+        return read_secret(path)
     except OSError as error:
         raise SecmgrError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SecmgrError(f"{path} is not text") from None
+    except ValueError as error:
+        raise SecmgrError(str(error)) from None

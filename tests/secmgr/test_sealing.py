@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from pyosd.secmgr import sealing
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
 from pyosd.secmgr.sealing import Sealer, SealError
+from tests.harness import SOURCE
 
 
 def test_what_is_sealed_opens_in_its_place_alone() -> None:
@@ -50,7 +53,7 @@ def test_the_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     with pytest.raises(SecmgrError, match="cannot make"):
         sealing.make_key_file(tmp_path)
     file.chmod(0o640)
-    with pytest.raises(SecmgrError, match="0600"):
+    with pytest.raises(SecmgrError, match="600"):
         sealing.load(tmp_path)
 
 
@@ -85,3 +88,15 @@ def test_a_credential_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_no_key_at_all(tmp_path: Path) -> None:
     with pytest.raises(SecmgrError, match="no sealing key"):
         sealing.load(tmp_path)
+
+
+def test_the_process_leaves_nothing_to_look_into() -> None:
+    """As `osd secmgr serve` begins: asked of the kernel by a process of its own."""
+    script = (
+        "import ctypes, resource; from pyosd.secmgr.process import harden; harden();"
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=SOURCE, capture_output=True, text=True
+    )
+    assert done.stdout == "0 (0, 0)\n", done.stderr

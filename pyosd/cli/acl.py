@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd acl``: who may do what, by rules of the security manager.  Users, groups, tokens: acl_people.py."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from pyosd.cli.acl_people import certificate, group, token, user
+from pyosd.cli.codes import Exit
+from pyosd.cli.output import Column, Record, format_time
+from pyosd.cli.params import DURATION, NUMBER
+from pyosd.cli.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, number, target_of, text
+from pyosd.cli.verb import Settings
+
+__all__ = ["acl"]
+
+LIFETIME_S = 600
+
+
+@click.group()
+def acl() -> None:
+    """Access control: rules, and the users, groups and tokens they are about."""
+
+
+for each in (user, group, token, certificate):
+    acl.add_command(each)
+
+RULE_COLUMNS = (
+    number("ID", "id"),
+    Column("WHO", lambda row: f"{'@' if row['group'] else ''}{row['subject']}", shrink=True),
+    text("OBJECT", "object"),
+    Column("KIND", lambda row: row["kind"], drop=2),
+    Column("PERMISSIONS", lambda row: ",".join(row["permissions"]), shrink=True),
+    Column("UNTIL", lambda row: format_time(row["until_ms"]), drop=3),
+    number("TAG", "tag", wide=True),
+    number("SECONDS", "lifetime_s", wide=True),
+    text("METHOD", "method", wide=True),
+    text("TARGET", "target", shrink=True, drop=1),
+    text("BY", "made_by", wide=True),
+    Column("MADE", lambda row: format_time(row["made_ms"]), wide=True),
+    text("NOTE", "note", wide=True),
+)
+
+
+def split(words: str) -> list[str]:
+    """READ,WRITE as a list."""
+    return [word for word in words.split(",") if word]
+
+
+def who_of(name: str) -> dict[str, str]:
+    """USER or @GROUP."""
+    return {"group": name[1:]} if name.startswith("@") else {"user": name}
+
+
+@acl.command(cls=AskingListing)
+@click.option("--who", metavar="USER|@GROUP", help="Only rules that name this one.")
+@click.pass_obj
+def ls(settings: Settings, who: str | None) -> None:
+    """List rules."""
+    found = ask(settings, "acl.ls")["rules"]
+    records: list[Record] = [{"schema": "iosd.acl/1", **each} for each in found]
+    if who is not None:
+        wanted = (who.removeprefix("@"), who.startswith("@"))
+        records = [each for each in records if (each["subject"], each["group"]) == wanted]
+    settings.show(records, RULE_COLUMNS, "iosd.acls/1", "rules")
+
+
+@acl.command(cls=Asking)
+@click.argument("who", metavar="USER|@GROUP")
+@click.argument("permissions", metavar="PERMISSION[,...]")
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Of OBJECT, where its form does not say it.")
+@click.option("--target-name", metavar="NAME", help="iSCSI name, or * for all.  [the target's]")
+@click.option("--policy-tag", type=NUMBER, help="Only objects with this policy access tag.")
+@click.option("--for", "for_", type=DURATION, help="How long the rule holds.  [for ever]")
+@click.option(
+    "--lifetime",
+    type=DURATION,
+    default=LIFETIME_S,
+    help="How long a credential by it may last.  [10m]",
+)
+@click.option("--method", type=METHOD, default="CAPKEY", help="The least.  [CAPKEY]")
+@click.option("--note", default="", metavar="TEXT", help="Why.")
+@click.pass_obj
+def add(
+    settings: Settings,
+    who: str,
+    permissions: str,
+    object_: str,
+    type_: str | None,
+    target_name: str | None,
+    policy_tag: int | None,
+    for_: float | None,
+    lifetime: float,
+    method: str,
+    note: str,
+) -> None:
+    """Let a user or a group do something; prints the rule's id.
+
+    OBJECT: PID/OID, PID/* for all user objects of a partition (or, with --type collection, its
+    collections), PID for the partition itself, root, 0 with --type partition for partitions to be
+    made, or * for everything.
+
+    PERMISSION: READ, WRITE, APPEND, CREATE, REMOVE, GET_ATTR, SET_ATTR, OBJ_MGMT, DEV_MGMT, GLOBAL,
+    POL_SEC, M_OBJECT, QUERY, GBL_REM, EXEC.
+    """
+    found = ask(
+        settings,
+        "acl.add",
+        **who_of(who),
+        permissions=split(permissions),
+        object=object_,
+        type=type_,
+        target=target_of(settings, target_name),
+        tag=policy_tag,
+        until_ms=int((time.time() + for_) * 1000) if for_ else None,
+        lifetime_s=int(lifetime),
+        method=method.upper(),
+        note=note,
+    )
+    click.echo(found["id"])
+
+
+@acl.command(cls=Asking)
+@click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
+@click.pass_obj
+def rm(settings: Settings, ids: tuple[int, ...]) -> None:
+    """Remove rules.  What was given by them is good until it expires, or key freeze."""
+    for id_ in ids:
+        ask(settings, "acl.rm", id=id_)
+
+
+@acl.command(cls=Asking)
+@click.argument("permissions", metavar="PERMISSION[,...]")
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Of OBJECT, where its form does not say it.")
+@click.option("--user", metavar="USER", help="Who; administrators may ask for others.  [you]")
+@click.option("--target-name", metavar="NAME", help="iSCSI name.  [the target's]")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    permissions: str,
+    object_: str,
+    type_: str | None,
+    user: str | None,
+    target_name: str | None,
+) -> None:
+    """Say whether the rules permit it, and which; exit 77 if not."""
+    settings: Settings = ctx.obj
+    found = ask(
+        settings,
+        "acl.check",
+        user=user,
+        permissions=split(permissions),
+        object=object_,
+        type=type_,
+        target=target_of(settings, target_name),
+    )
+    if not found["permitted"]:
+        click.echo("not permitted")
+        ctx.exit(Exit.NOT_PERMITTED)
+    rules = ", ".join(map(str, found["rules"]))
+    click.echo(
+        f"permitted by rule {rules}, {found['method']}, until {format_time(found['expires_ms'])}"
+    )
+
+
+@acl.command(cls=Asking)
+@click.argument("object_", metavar="OBJECT")
+@click.option("--type", "type_", type=TYPE, help="Of OBJECT.  [user]")
+@click.option("--target-name", metavar="NAME", help="iSCSI name.  [the target's]")
+@click.pass_obj
+def revoke(settings: Settings, object_: str, type_: str | None, target_name: str | None) -> None:
+    """Give an object another policy access tag, and print it.
+
+    What was given for this object alone since the last time is worth nothing from now on; jobs
+    that work with it end. The first time it only begins to have a tag; what was given without
+    one ends with the partition's keys: osd key freeze.
+    """
+    target = target_of(settings, target_name)
+    click.echo(ask(settings, "acl.revoke", target=target, object=object_, type=type_)["tag"])

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``osd acl user``, ``group``, ``token`` and ``certificate``: whom rules are about, and how they prove
+it.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from pyosd.cli.output import Column, format_time
+from pyosd.cli.params import DURATION
+from pyosd.cli.secmgr_verb import Asking, AskingListing, ask, text
+from pyosd.cli.verb import Settings
+
+__all__ = ["certificate", "group", "token", "user"]
+
+NEW_FILE = click.Path(path_type=Path)
+TIME_COLUMNS = (
+    Column("UNTIL", lambda row: format_time(row["until_ms"])),
+    Column("MADE", lambda row: format_time(row["made_ms"]), wide=True),
+)
+
+
+@click.group()
+def user() -> None:
+    """Users of the security manager."""
+
+
+@user.command("ls", cls=AskingListing)
+@click.pass_obj
+def users(settings: Settings) -> None:
+    """List users."""
+    found = ask(settings, "user.ls")["users"]
+    records = [{"schema": "iosd.secmgr-user/1", "id": each["name"], **each} for each in found]
+    columns = (
+        text("USER", "name"),
+        Column("GROUPS", lambda row: ",".join(row["groups"]) or "-", shrink=True),
+        Column("STATE", lambda row: "shut out" if row["disabled"] else "good"),
+    )
+    settings.show(records, columns, "iosd.secmgr-users/1", "users")
+
+
+@user.command("add", cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def add_user(settings: Settings, name: str) -> None:
+    """Add a user, who may do nothing yet."""
+    ask(settings, "user.add", name=name)
+    settings.say(f"next: osd acl token add {name} --save FILE; osd acl add {name} READ OBJECT")
+
+
+@user.command("rm", cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def remove_user(settings: Settings, name: str) -> None:
+    """Remove a user with tokens, certificates and rules."""
+    ask(settings, "user.rm", name=name)
+
+
+@user.command(cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def disable(settings: Settings, name: str) -> None:
+    """Shut a user out: no more credentials, whatever the rules say."""
+    ask(settings, "user.disable", name=name)
+
+
+@user.command(cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def enable(settings: Settings, name: str) -> None:
+    """Let a user in again."""
+    ask(settings, "user.disable", name=name, enable=True)
+
+
+@click.group()
+def group() -> None:
+    """Groups of users; members of 'admin' may change rules and keys."""
+
+
+@group.command("ls", cls=AskingListing)
+@click.pass_obj
+def groups(settings: Settings) -> None:
+    """List groups and their members."""
+    found = ask(settings, "group.ls")["groups"]
+    records = [{"schema": "iosd.secmgr-group/1", "id": each["name"], **each} for each in found]
+    columns = (
+        text("GROUP", "name"),
+        Column("MEMBERS", lambda row: ",".join(row["members"]) or "-", shrink=True),
+    )
+    settings.show(records, columns, "iosd.secmgr-groups/1", "groups")
+
+
+@group.command("add", cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def add_group(settings: Settings, name: str) -> None:
+    """Add a group."""
+    ask(settings, "group.add", name=name)
+
+
+@group.command("rm", cls=Asking)
+@click.argument("name")
+@click.pass_obj
+def remove_group(settings: Settings, name: str) -> None:
+    """Remove a group and its rules."""
+    ask(settings, "group.rm", name=name)
+
+
+@group.command(cls=Asking)
+@click.argument("name", metavar="GROUP")
+@click.argument("users", metavar="USER...", nargs=-1, required=True)
+@click.pass_obj
+def join(settings: Settings, name: str, users: tuple[str, ...]) -> None:
+    """Put users into a group."""
+    for each in users:
+        ask(settings, "group.join", group=name, user=each)
+
+
+@group.command(cls=Asking)
+@click.argument("name", metavar="GROUP")
+@click.argument("users", metavar="USER...", nargs=-1, required=True)
+@click.pass_obj
+def leave(settings: Settings, name: str, users: tuple[str, ...]) -> None:
+    """Take users out of a group."""
+    for each in users:
+        ask(settings, "group.join", group=name, user=each, leave=True)
+
+
+@click.group()
+def token() -> None:
+    """Tokens by which users prove who they are."""
+
+
+@token.command("ls", cls=AskingListing)
+@click.pass_obj
+def tokens(settings: Settings) -> None:
+    """List tokens; what they are is known to nobody."""
+    found = ask(settings, "token.ls")["tokens"]
+    records = [{"schema": "iosd.secmgr-token/1", **each} for each in found]
+    columns = (text("ID", "id"), text("USER", "user"), text("LABEL", "label"), *TIME_COLUMNS)
+    settings.show(records, columns, "iosd.secmgr-tokens/1", "tokens")
+
+
+@token.command("add", cls=Asking)
+@click.argument("name", metavar="USER")
+@click.option("--save", type=NEW_FILE, required=True, help="A new file, for its owner alone.")
+@click.option("--label", default="", metavar="TEXT", help="What it is for.")
+@click.option("--for", "for_", type=DURATION, help="How long it is good.  [for ever]")
+@click.pass_obj
+def add_token(settings: Settings, name: str, save: Path, label: str, for_: float | None) -> None:
+    """Make a token for a user; prints its id."""
+    from pyosd.secmgr.files import write_private
+
+    until_ms = int((time.time() + for_) * 1000) if for_ else None
+    write_private(save, b"")  # before there is a token that could not be kept
+    found = ask(settings, "token.add", user=name, label=label, until_ms=until_ms)
+    save.write_text(found["token"] + "\n")
+    click.echo(found["id"])
+
+
+@token.command("rm", cls=Asking)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.pass_obj
+def remove_token(settings: Settings, ids: tuple[str, ...]) -> None:
+    """Make tokens worthless."""
+    for id_ in ids:
+        ask(settings, "token.rm", id=id_)
+
+
+@click.group()
+def certificate() -> None:
+    """Certificates of users, which the security manager's own authority signs."""
+
+
+@certificate.command("ls", cls=AskingListing)
+@click.pass_obj
+def certificates(settings: Settings) -> None:
+    """List certificates."""
+    found = ask(settings, "certificate.ls")["certificates"]
+    records = [{"schema": "iosd.secmgr-certificate/1", **each} for each in found]
+    columns = (text("ID", "id", shrink=True), text("USER", "user"), *TIME_COLUMNS)
+    settings.show(records, columns, "iosd.secmgr-certificates/1", "certificates")
+
+
+@certificate.command("add", cls=Asking)
+@click.argument("name", metavar="USER")
+@click.option("--save", type=NEW_FILE, required=True, help="New files: FILE.pem and FILE.key.")
+@click.option("--days", type=click.IntRange(1, 825), default=90, help="How long it is good.  [90]")
+@click.pass_obj
+def add_certificate(settings: Settings, name: str, save: Path, days: int) -> None:
+    """Make a key and a certificate for a user; prints its id.  The key does not leave this host."""
+    from pyosd.secmgr.files import write_private
+    from pyosd.secmgr.pki import new_request
+
+    key, request = new_request(name)
+    write_private(save.with_name(f"{save.name}.key"), key)
+    found = ask(settings, "certificate.sign", user=name, request=request.decode(), days=days)
+    save.with_name(f"{save.name}.pem").write_text(found["certificate"])
+    click.echo(found["id"])
+
+
+@certificate.command("rm", cls=Asking)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.pass_obj
+def remove_certificate(settings: Settings, ids: tuple[str, ...]) -> None:
+    """Make certificates worthless."""
+    for id_ in ids:
+        ask(settings, "certificate.rm", id=id_)

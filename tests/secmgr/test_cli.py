@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd secmgr`, `acl`, `key` and `cred` as people type them; the process that has the keys."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyosd.cli import main
+from pyosd.cli.codes import Exit
+from pyosd.credentials import StaticSource
+from pyosd.secmgr.files import write_private
+from pyosd.secmgr.setup import ADMIN_TOKEN
+from tests.harness import SOURCE
+from tests.secmgr.conftest import PARTITION, TARGET, Served
+from tools.manpages import EXAMPLES
+
+PROGRAM = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
+Run = Callable[..., Result]
+URL = f"iscsi://127.0.0.1:1/{TARGET}/1"
+
+
+@pytest.fixture
+def osd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command line; the exit code is checked, 0 unless `code` says another."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("IOSD_TARGET", URL)
+
+    def run(*words: object, code: int = 0, **environment: object) -> Result:
+        said = {name: str(value) for name, value in environment.items()}
+        result = CliRunner(env=said).invoke(main, [str(word) for word in words])
+        assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
+        return result
+
+    return run
+
+
+@pytest.fixture
+def admin(osd: Run, served: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The same, as an administrator."""
+    monkeypatch.setenv("IOSD_SECMGR", served.url)
+    monkeypatch.setenv("IOSD_SECMGR_CA", str(served.ca))
+    monkeypatch.setenv("IOSD_SECMGR_TOKEN_FILE", str(served.world.token_file))
+    return osd
+
+
+def test_from_the_first_target_to_a_credential(admin: Run, served: Served, tmp_path: Path) -> None:
+    master = tmp_path / "master.key"
+    write_private(master, served.world.model.master_file().encode())
+    admin("key", "import", master)
+    rows = json.loads(admin("key", "ls", "-o", "json").stdout)["keys"]
+    assert [row["id"] for row in rows][:2] == ["master/0x0/0", "root/0x0/0"]
+    token = tmp_path / "alice.token"
+    admin("acl", "user", "add", "alice")
+    admin("acl", "token", "add", "alice", "--save", token)
+    assert token.stat().st_mode & 0o777 == 0o600
+    rule = admin("acl", "add", "alice", "READ,GET_ATTR", "0x10000/0x10000").stdout.strip()
+    [found] = json.loads(admin("acl", "ls", "--who", "alice", "-o", "json").stdout)["rules"]
+    assert (found["id"], found["permissions"]) == (int(rule), ["READ", "GET_ATTR"])
+    assert admin("acl", "ls", "-o", "id").stdout.strip() == rule
+
+    def alice(*words: object, code: int = 0) -> Result:
+        return admin(*words, code=code, IOSD_SECMGR_TOKEN_FILE=token)
+
+    assert "rule " + rule in alice("acl", "check", "READ", "0x10000/0x10000").stdout
+    alice("acl", "check", "WRITE", "0x10000/0x10000", code=Exit.NOT_PERMITTED)
+    alice("acl", "ls", code=Exit.NOT_PERMITTED)
+    file = tmp_path / "credentials"
+    ids = alice("cred", "get", "READ", "0x10000/0x10000", "--save", file).stdout.split()
+    alice(
+        *("cred", "get", "WRITE", "0x10000/0x10000", "--save", tmp_path / "no"),
+        code=Exit.NOT_PERMITTED,
+    )
+    assert len(StaticSource.read(file)._credentials) == 1
+    [shown] = json.loads(admin("cred", "show", file, "-o", "json").stdout)["capabilities"]
+    assert (shown["id"], shown["permissions"]) == (ids[0], ["READ"])
+    [listed] = json.loads(alice("cred", "ls", "-o", "json").stdout)["credentials"]
+    assert (listed["id"], listed["user"]) == (ids[0], "alice")
+    [traced] = json.loads(admin("cred", "ls", "--id", ids[0], "-o", "json").stdout)["credentials"]
+    assert traced["user"] == "alice"
+    text = file.read_text()
+    assert json.loads(text)["credentials"][0]["key"] not in admin("cred", "show", file).output
+    admin("acl", "rm", rule)
+    alice("acl", "check", "READ", "0x10000/0x10000", code=Exit.NOT_PERMITTED)
+
+
+def test_keys_by_hand(admin: Run, served: Served) -> None:
+    world = served.world
+    world.add_target()
+    admin("key", "set-master")
+    admin("key", "rotate", "--partition", hex(PARTITION))
+    admin("key", "rotate", "--level", "root")
+    admin("key", "freeze", hex(PARTITION))
+    assert admin("acl", "revoke", "0x10000/0x10000").stdout.strip() == "1"
+    assert "master" in admin("key", "ls").stdout
+    assert TARGET in admin("secmgr", "status").stdout
+    world.model.unreachable = True
+    admin("key", "rotate", code=Exit.UNREACHABLE)
+    world.model.unreachable = False
+    admin("key", "forget", "--no-input")
+    admin("key", "ls", code=Exit.NO_INPUT)
+
+
+def test_people(admin: Run, tmp_path: Path) -> None:
+    admin("acl", "user", "add", "bob")
+    admin("acl", "user", "add", "bob", code=Exit.WRONG_STATE)
+    admin("acl", "group", "add", "staff")
+    admin("acl", "group", "join", "staff", "bob")
+    admin("acl", "group", "join", "staff", "nobody", code=Exit.NO_INPUT)
+    rule = admin("acl", "add", "@staff", "READ,EXEC", "0x10000/*", "--target-name", "*").stdout
+    assert "@staff" in admin("acl", "ls").stdout and rule
+    assert json.loads(admin("acl", "user", "ls", "-o", "json").stdout)["users"][0] == {
+        "schema": "iosd.secmgr-user/1",
+        "id": "bob",
+        "name": "bob",
+        "disabled": False,
+        "groups": ["staff"],
+    }
+    admin("acl", "user", "disable", "bob")
+    assert "shut out" in admin("acl", "user", "ls").stdout
+    admin("acl", "user", "enable", "bob")
+    serial = admin("acl", "certificate", "add", "bob", "--save", tmp_path / "bob").stdout.strip()
+    assert (tmp_path / "bob.key").stat().st_mode & 0o777 == 0o600
+    assert serial in admin("acl", "certificate", "ls", "-o", "id").stdout
+    admin("acl", "certificate", "rm", serial)
+    id_ = admin(
+        "acl", "token", "add", "bob", "--save", tmp_path / "t", "--for", "1h"
+    ).stdout.strip()
+    assert id_ in admin("acl", "token", "ls", "-o", "id").stdout
+    admin("acl", "token", "rm", id_)
+    admin("acl", "group", "leave", "staff", "bob")
+    admin("acl", "group", "rm", "staff")
+    admin("acl", "user", "rm", "bob")
+    assert admin("acl", "group", "ls", "-o", "id").stdout.split() == ["admin"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("acl", "add", "root", "REED", "*", "--target-name", "*"), Exit.USAGE),
+        (("acl", "add", "root", "READ", "0x10000/", "--target-name", "*"), Exit.USAGE),
+        (("acl", "add", "eve", "READ", "*", "--target-name", "*"), Exit.NO_INPUT),
+        (("acl", "add", "root", "READ", "*"), Exit.NO_INPUT),
+        (("acl", "rm", "7"), Exit.NO_INPUT),
+        (("acl", "user", "add", "a b"), Exit.USAGE),
+        (("key", "ls"), Exit.NO_INPUT),
+        (("cred", "ls", "--id", "zz"), Exit.USAGE),
+    ],
+)
+def test_what_goes_wrong_has_a_code(admin: Run, words: tuple[str, ...], code: int) -> None:
+    admin(*words, code=code)
+
+
+def test_examples_of_the_manual_pages(
+    admin: Run, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_private(tmp_path / "master.key", served.world.model.master_file().encode())
+    lines = [line for noun in ("key", "acl", "secmgr", "cred") for line, _ in EXAMPLES[noun]]
+    admin("acl", "add", "root", "READ", "*", "--target-name", "*")
+    ran = 0
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "osd"
+        if words[:2] not in (["secmgr", "init"], ["secmgr", "serve"]):
+            admin(*words)
+            ran += 1
+    assert ran == len(lines) - 2
+
+
+def test_nobody_there(osd: Run, served: Served, tmp_path: Path) -> None:
+    osd("acl", "ls", code=Exit.CONFIG)
+    token = served.world.token_file
+    there = {"IOSD_SECMGR_TOKEN_FILE": token, "IOSD_SECMGR_CA": served.ca}
+    osd("acl", "ls", "--secmgr", "https://127.0.0.1:1", code=Exit.UNREACHABLE, **there)
+    osd("acl", "ls", "--secmgr", "http://127.0.0.1:1", code=Exit.CONFIG, **there)
+    token.chmod(0o644)
+    osd("acl", "ls", "--secmgr", served.url, code=Exit.CONFIG, **there)
+
+
+def test_a_profile_says_it(osd: Run, served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "iosd"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        f'[profile.default]\nsecmgr = "{served.url}"\nsecmgr-ca = "{served.ca}"\n'
+        f'secmgr-token-file = "{served.world.token_file}"\n'
+    )
+    assert "root" in osd("acl", "user", "ls").stdout
+
+
+# ---- the process ----
+
+
+class Process:
+    """`osd secmgr serve` of its own."""
+
+    def __init__(self, folder: Path, *, passphrase: str | None = None) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [*PROGRAM, "secmgr", "serve", "--data", folder, "--listen", "127.0.0.1:0"],
+            cwd=SOURCE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        if passphrase is not None:
+            self.process.stdin.write(passphrase + "\n")
+            self.process.stdin.flush()
+        self.url = self.process.stdout.readline().strip()
+
+    def stop(self) -> str:
+        self.process.send_signal(signal.SIGTERM)
+        _, log = self.process.communicate(timeout=20)
+        assert self.process.returncode == 0, log
+        return log
+
+
+def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+
+    def init(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*PROGRAM, "secmgr", "init", "--data", folder, *words],
+            cwd=SOURCE,
+            input="a very long passphrase\n",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    assert init("--passphrase").stdout.strip() == str(folder / ADMIN_TOKEN)
+    assert "not empty" in init(code=Exit.CONFIG).stderr
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for file in folder.iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file
+    served = Process(folder, passphrase="a very long passphrase")
+    login = {
+        "IOSD_SECMGR": served.url,
+        "IOSD_SECMGR_CA": folder / "ca.pem",
+        "IOSD_SECMGR_TOKEN_FILE": folder / ADMIN_TOKEN,
+    }
+    proc = Path("/proc") / str(served.process.pid)
+    try:
+        osd("acl", "user", "add", "alice", **login)
+        osd("secmgr", "audit", "show", **login)
+        head = osd("secmgr", "audit", "verify", **login).stdout.strip()
+        limits = (proc / "limits").read_text()
+        assert "Max core file size        0                    0" in limits
+        assert b"passphrase" not in (proc / "cmdline").read_bytes()
+        other = subprocess.run(
+            [*PROGRAM, "secmgr", "serve", "--data", folder],
+            cwd=SOURCE,
+            input="a very long passphrase\n",
+            capture_output=True,
+            text=True,
+        )
+        assert other.returncode == Exit.CONFIG and "another security manager" in other.stderr
+    finally:
+        log = served.stop()
+    token = (folder / ADMIN_TOKEN).read_text().strip()
+    assert token not in log and "a very long passphrase" not in log
+    assert head.split(":")[0] in (folder / "audit.head").read_text()
+
+
+def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
+    from pyosd.secmgr import setup
+
+    folder = tmp_path / "made"
+    setup.make(folder, admin="root", names=["localhost"])
+
+    def verify(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PROGRAM, "secmgr", "audit", "verify", *words, "--data", folder],
+            cwd=SOURCE,
+            capture_output=True,
+            text=True,
+        )
+
+    whole = verify()
+    assert whole.returncode == 0 and whole.stdout.startswith("1:")
+    assert verify("--head", whole.stdout.strip()).returncode == 0
+    opened = setup.open_folder(folder)
+    with opened.database.transaction() as tx:
+        tx.run("DELETE FROM audit")
+    opened.database.close()
+    cut = verify()
+    assert cut.returncode == Exit.STORE_DAMAGED
+    assert "the log was cut: it ends at 0, and its head says 1" in cut.stderr
