@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import paths
-from scheduler.parts import TargetConfig, module_options, pools_file
+from scheduler.parts import TargetConfig, is_loopback, module_options, pools_file
 from scheduler.reload import Managed, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed, as_user, group_of
@@ -75,11 +75,6 @@ def administrator(uid: int | None) -> TgtAdm:
     command = [*as_user(uid), str(paths.find_program("tgtadm", "tgt"))]
     user = None if uid is None else (uid, group_of(uid))
     return TgtAdm(command, environment, TGTD_CONTROL, user)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether tgtd prints this for a portal that only this host reaches."""
-    return host == "::1" or host.startswith("127.")
 
 
 async def settle_portals(adm: TgtAdm, config: TargetConfig, others: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from scheduler import doctor as layers
 from scheduler import logs, paths
 from scheduler.chap import Accounts, SecretError, checked, read_accounts, read_secret
-from scheduler.config import DEFAULT_FILE, TARGET_KEYS, Config, load
+from scheduler.config import DEFAULT_FILE, METHODS, TARGET_KEYS, Config, load
 from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
@@ -168,6 +168,8 @@ def target_config(
     chap_user: str | None,
     chap_secret_file: Path | None,
     chap_file: Path | None,
+    security: str | None,
+    master_key: Path | None,
     uid: int | None,
     workers: int | None,
     slots: int | None,
@@ -213,6 +215,8 @@ def target_config(
         memory_budget=settings.memory_budget,
         sandboxes=not no_sandboxes,
         options=tuple(options),
+        security=security,
+        master_key=master_key and master_key.resolve(),
         manager=settings.manager if use_manager else None,
     )
 
@@ -240,6 +244,17 @@ def target_config(
     "--chap-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="CHAP accounts, also the target's own; TOML, its owner's alone.",
+)
+@click.option(
+    "--security",
+    type=click.Choice(METHODS),
+    help="Least security method of a store that is made, or formatted, now (docs/security.md).  "
+    "[default: nosec on loopback, else capkey]",
+)
+@click.option(
+    "--master-key",
+    type=click.Path(path_type=Path),
+    help="File of a new store's master key, made if absent.  [default: master.key in DATA]",
 )
 @click.option(
     "--uid",

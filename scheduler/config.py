@@ -39,6 +39,7 @@ from scheduler.schema import (
 __all__ = [
     "DEFAULT_FILE",
     "MANAGER_KEYS",
+    "METHODS",
     "TARGET_KEYS",
     "Config",
     "in_force",
@@ -51,6 +52,8 @@ __all__ = [
 DEFAULT_FILE = Path("/etc/iosd/iosd.toml")
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal", "best")
 
+METHODS = ("nosec", "capkey", "cmdrsp", "alldata")
+
 # Those that `osd target serve` has a flag for are named as that one, with _ for -.
 TARGET_KEYS = (
     Key("data", text, None, "folder of the store"),
@@ -62,6 +65,8 @@ TARGET_KEYS = (
     Key("chap_user", text, None, "ask initiators for CHAP"),
     Key("chap_secret_file", text, None, "file of the secret"),
     Key("chap_file", text, None, "file of CHAP accounts, the target's own too"),
+    Key("security", choice(*METHODS), None, "least security method of a store made now"),
+    Key("master_key", text, None, "file of a new store's master key"),
     Key("uid", count(0, 2**31 - 1), None, "user of tgtd"),
     Key("workers", count(1, 64), None, "threads that run commands"),
     Key("isolation", choice(*LEVELS), None, "of scripts"),

@@ -18,6 +18,7 @@ from scheduler.schema import Setting
 __all__ = [
     "DEFAULT_NAME",
     "TargetConfig",
+    "is_loopback",
     "manager_options",
     "module_options",
     "pools_file",
@@ -25,6 +26,11 @@ __all__ = [
 ]
 
 DEFAULT_NAME = "iqn.2026-11.iosd:target"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, as tgtd prints it too, is one that only this host reaches."""
+    return host == "::1" or host.startswith("127.")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class TargetConfig:
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
+        security: least security method of what is made; None: nosec on loopback, else capkey.
+        master_key: file of the first master key; None: master.key in data.
         manager: as Config.manager; None: no resource manager.
     """
 
@@ -55,6 +63,8 @@ class TargetConfig:
     memory_budget: int | None = None
     sandboxes: bool = True
     options: tuple[str, ...] = ()
+    security: str | None = None
+    master_key: Path | None = None
     manager: Mapping[str, Setting] | None = None
 
     @property
@@ -64,6 +74,19 @@ class TargetConfig:
             return ()
         outgoing = [self.chap.outgoing] if self.chap.outgoing else []
         return tuple(each.user for each in (*self.chap.incoming, *outgoing))
+
+    @property
+    def security_options(self) -> list[str]:
+        """Of the module: who may do what, and that nobody serves everybody beyond loopback by mistake."""
+        alone = is_loopback(self.portal[0])
+        key = self.master_key or self.data / "master.key"
+        options = [
+            f"master-key={key}",
+            f"security={self.security or ('nosec' if alone else 'capkey')}",
+        ]
+        if not alone and self.security != "nosec":
+            options.append("secure=1")
+        return options
 
     @property
     def initiators(self) -> tuple[str, ...]:
@@ -132,7 +155,7 @@ def module_options(
         pools: file of the pools.
         control: the socket that the module makes for the resource manager.
     """
-    options = [*config.options, f"control={control}"]
+    options = [*config.security_options, *config.options, f"control={control}"]
     if config.ssd is not None:
         options.append(f"ssd={config.ssd}")
     if isolation is not None:

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "command/context.h"
 #include "command/current.h"
+#include "command/integrity.h"
 #include "command/tasks.h"
 #include "exec/exec.h"
 #include "wire/cursor.h"
@@ -107,6 +108,8 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 	enum osd_status status;
 
 	status = copy_lists(request, params, &set, &get);
+	if (status == OSD_OK)
+		status = osd_integrity_data_out(request, set, get);
 	if (status != OSD_OK)
 		return status;
 	if (cdb->format == OSD_CDBFMT_LIST) {
@@ -132,7 +135,7 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 	    request->decoded.attributes.set_page == 0)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
-		return OSD_OK;
+		return osd_integrity_data_out(request, NULL, NULL);
 	params = calloc(1, sizeof(*params));
 	if (!params)
 		return OSD_E_NO_MEMORY;
@@ -272,10 +275,17 @@ static enum osd_status get_entry(struct collecting *c, const struct osd_attr *at
 	return osd_attr_writer_add(c->writer, attr->page, attr->number, c->buffer, length);
 }
 
+/* All of the Current Command page: where the answer is proved and several objects tell of themselves it
+ * stands once, before them. */
+static bool is_proof(const struct osd_attr *attr)
+{
+	return attr->page == OSD_PAGE_CURRENT_COMMAND && attr->number == OSD_NUMBER_ALL;
+}
+
 /* As with setting: all that are refused are named. */
-enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
-				       struct osd_object_id id, bool (*filter)(uint32_t page),
-				       struct osd_attr_writer *writer)
+static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
+			       struct osd_object_id id, bool (*filter)(uint32_t page),
+			       bool without_proof, struct osd_attr_writer *writer)
 {
 	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
 	struct osd_attr_list list = request->attributes->get_list;
@@ -286,7 +296,7 @@ enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_t
 	if (!buffer)
 		return OSD_E_NO_MEMORY;
 	while (osd_attr_list_next(&list, &attr)) {
-		if (filter && !filter(attr.page))
+		if ((filter && !filter(attr.page)) || (without_proof && is_proof(&attr)))
 			continue;
 		next = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
 						    : get_entry(&collecting, &attr);
@@ -301,6 +311,13 @@ enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_t
 			break;
 	}
 	return status;
+}
+
+enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, bool (*filter)(uint32_t page),
+				       struct osd_attr_writer *writer)
+{
+	return collect(request, txn, id, filter, false, writer);
 }
 
 /* The retrieved attributes segment, as far as Data-In reaches. */
@@ -412,12 +429,31 @@ enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *
 	return osd_attributes_get_filtered(request, txn, id, NULL);
 }
 
+/* A group of the object addressed, so that the answer about no objects can be proved, too. */
+static void put_proof(struct osd_request *request, struct osd_attr_writer *writer)
+{
+	struct osd_attr_list list = request->attributes->get_list;
+	struct osd_attr attr;
+
+	while (osd_attr_list_next(&list, &attr)) {
+		if (!is_proof(&attr))
+			continue;
+		osd_attr_writer_begin_group(writer, request->object.object_id,
+					    (uint8_t)request->object_type);
+		osd_current_entries(request, OSD_NUMBER_ALL, writer);
+		osd_attr_writer_end_group(writer);
+		return;
+	}
+}
+
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
 {
 	list_begin(request, OSD_LIST_MULTI_OBJECT, ret_writer);
 	if (request->osc_compat)
 		osd_attr_writer_pairs(ret_writer, request->osc_list_e ? OSD_LIST_MULTI_OBJECT
 								      : OSD_LIST_MULTI_OSC);
+	else if (osd_integrity_responds(request))
+		put_proof(request, ret_writer);
 }
 
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
@@ -426,7 +462,7 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 	enum osd_status status;
 
 	osd_attr_writer_begin_group(writer, id.object_id, OSD_USER_OBJECT);
-	status = osd_attributes_collect(request, txn, id, NULL, writer);
+	status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
 	osd_attr_writer_end_group(writer);
 	return status;
 }

@@ -109,6 +109,7 @@ void osd_background_drop(struct osd_background *background)
 	give_place(background->all);
 	osd_tracked_release(background->tracked);
 	osd_attributes_free(background->request.attributes);
+	free(background->request.security.extensions);
 	free(background->continuation);
 	free(background);
 }

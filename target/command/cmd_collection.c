@@ -2,6 +2,7 @@
 /* cmd_collection.c -- life of collections: CREATE COLLECTION, CREATE USER TRACKING COLLECTION, REMOVE
  * COLLECTION (osd2-wire 3.2).
  * Not here: their members (cmd_member.c), QUERY (cmd_query.c). */
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
@@ -150,15 +151,21 @@ const struct osd_tracked_def osd_tracked_create_collection = {.begin = begin_cre
 							      .finish = finish_creation,
 							      .leaves_nothing = true};
 
-/* Extension capabilities for the source may come along; they mean nothing under NOSEC. */
 enum osd_status osd_cmd_create_user_tracking_collection(struct osd_command_context *ctx)
 {
 	struct osd_object_id none = {ctx->request->object.partition_id, 0};
-	enum osd_status status;
+	uint64_t source = ctx->request->decoded.source_collection_id;
+	enum osd_status status = OSD_OK;
 
 	/* With nothing to copy there is nothing to run on. */
-	if (!ctx->request->decoded.source_collection_id)
+	if (!source)
 		ctx->request->decoded.immed_tr = false;
+	else
+		status = osd_authorise_other(
+			ctx, (struct osd_object_id){ctx->request->object.partition_id, source},
+			OSD_COLLECTION, OSD_PERM_READ);
+	if (status != OSD_OK)
+		return status;
 	status = osd_tracked_run(ctx, &osd_tracked_create_collection, none, FIELD_OBJECT_ID);
 	if (status != OSD_OK) {
 		ctx->request->made_count = 0;

@@ -2,6 +2,7 @@
 /* cmd_copy.c -- COPY USER OBJECTS (osd2-wire 3.13): a new user object with the data, and perhaps the
  * attributes, of another one. */
 #include "base/util.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/copies.h"
 #include "command/tasks.h"
@@ -56,7 +57,8 @@ static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_cop
 {
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
-	if (status == OSD_E_BUSY && method == OSD_COPY_SHARE) /* these two objects' files are not alike */
+	if (status == OSD_E_BUSY &&
+	    method == OSD_COPY_SHARE) /* these two objects' files are not alike */
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
 	return status;
 }
@@ -85,6 +87,7 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 {
 	struct osd_copy_source source;
+	struct osd_object_id from;
 	struct osd_copying copying;
 	enum osd_copy_method method;
 	enum osd_status status = choose_method(ctx, &method);
@@ -94,8 +97,13 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	status = find_source(ctx, &source);
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-	osd_copies_begin(ctx->copies, &copying,
-			 (struct osd_object_id){source.partition_id, source.object_id});
+	from = (struct osd_object_id){source.partition_id, source.object_id};
+	status = osd_authorise_other(ctx, from, OSD_USER_OBJECT,
+				     source.attributes ? OSD_PERM_READ | OSD_PERM_GET_ATTR
+						       : OSD_PERM_READ);
+	if (status != OSD_OK)
+		return status;
+	osd_copies_begin(ctx->copies, &copying, from);
 	do /* somebody asked for the very id that was picked */
 		status = copy(ctx, &source, method);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);

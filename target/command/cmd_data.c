@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/transact.h"
@@ -42,6 +43,12 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 	if (status != OSD_OK) {
 		free(pieces);
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
+	}
+	for (size_t i = 0; i < count && status == OSD_OK; i++)
+		status = osd_authorise_range(ctx->request, pieces[i].offset, pieces[i].length);
+	if (status != OSD_OK) {
+		free(pieces);
+		return status;
 	}
 	*ret_pieces = pieces;
 	*ret_count = OSD_MAX(count, 1);
@@ -111,9 +118,7 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 	const struct osd_cdb *cdb = &request->decoded;
 	bool nowait = ctx->data_flags & OSD_DATA_NOWAIT;
 	size_t got;
-	enum osd_status status =
-		nowait ? osd_object_get_cached(ctx->objects, request->object, &object)
-		       : osd_object_get(ctx->objects, request->object, &object);
+	enum osd_status status = osd_authorise_open(ctx, nowait, &object);
 
 	if (status != OSD_OK)
 		return status;
@@ -193,7 +198,7 @@ static enum osd_status change_object(struct osd_command_context *ctx, struct osd
 	struct osd_request *request = ctx->request;
 	struct served served = {request, change, false};
 	struct osd_change_with with = {osd_phase_txn_flags(request), serve_attributes, &served};
-	enum osd_status status = osd_object_get(ctx->objects, request->object, &object);
+	enum osd_status status = osd_authorise_open(ctx, false, &object);
 
 	if (status != OSD_OK)
 		return status;
@@ -266,7 +271,7 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	enum osd_status status = osd_object_get(ctx->objects, ctx->request->object, &object);
+	enum osd_status status = osd_authorise_open(ctx, false, &object);
 
 	return status == OSD_OK ? tell_half(ctx->request, object, 0, osd_object_flush(object))
 				: status;

@@ -145,7 +145,8 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	status = decode_params(ctx, &params);
 	if (status != OSD_OK)
 		return status;
-	osd_principal_derive(nexus->chap_name, nexus->initiator_name, nexus->address, &principal);
+	osd_principal_derive(ctx->grant, nexus->chap_name, nexus->initiator_name, nexus->address,
+			     &principal);
 	if (!request->decoded.immed_tr) {
 		waiting = malloc(sizeof(*waiting));
 		if (!waiting)

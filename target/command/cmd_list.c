@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "wire/list_data.h"
 
@@ -103,14 +104,18 @@ struct blocks {
 /* *ret_length: the block's bytes, whether it fitted or not. */
 static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_t *ret_length)
 {
+	struct osd_object_id listed = listed_object(blocks->listing, id);
 	struct osd_attr_writer writer;
 	enum osd_status status;
+	bool permitted;
 	size_t length;
 
 	osd_attr_writer_init(&writer, blocks->entries, OSD_ATTR_GROUP_MAX, OSD_LIST_BARE);
-	status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn,
-					listed_object(blocks->listing, id),
-					blocks->listing->object_page, &writer);
+	status = osd_authorise_inside(blocks->ctx->request, blocks->ctx->txn, listed,
+				      OSD_PERM_GET_ATTR, &permitted);
+	if (status == OSD_OK && permitted) /* else its id is all there is to tell */
+		status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn, listed,
+						blocks->listing->object_page, &writer);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) { /* removed meanwhile */
 		blocks->ctx->request->fault = (struct osd_fault){0};
 		return OSD_OK;

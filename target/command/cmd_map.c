@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_map.c -- READ MAP (osd2-wire 3.11): where a user object has data, holes and damage. */
 #include "base/util.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/tasks.h"
 #include "wire/map_data.h"
@@ -54,7 +55,7 @@ enum osd_status osd_cmd_read_map(struct osd_command_context *ctx)
 	enum osd_status status = check(request);
 
 	if (status == OSD_OK)
-		status = osd_object_get(ctx->objects, request->object, &object);
+		status = osd_authorise_open(ctx, false, &object);
 	if (status != OSD_OK)
 		return status;
 	osd_map_writer_init(&map.writer, request->data_in, room < OSD_MAP_HEADER ? 0 : room);

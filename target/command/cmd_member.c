@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
@@ -16,15 +17,20 @@
 
 enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
 
-/* Membership may mix types, and unfinished surrogates stay as they are (design D13). */
-static enum osd_status is_plain_member(struct osd_txn *txn, struct osd_object_id id,
+/* Membership may mix types, unfinished surrogates stay as they are (design D13), and so do members that
+ * the capability does not reach. */
+static enum osd_status is_plain_member(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, uint16_t permissions,
 				       bool *ret_plain)
 {
 	enum osd_object_type type;
+	bool permitted = false;
 	enum osd_status status = osd_object_type(txn, id, &type);
 
 	*ret_plain = false;
-	if (status != OSD_OK || type != OSD_USER_OBJECT)
+	if (status == OSD_OK && type == OSD_USER_OBJECT)
+		status = osd_authorise_inside(request, txn, id, permissions, &permitted);
+	if (status != OSD_OK || !permitted)
 		return status;
 	status = osd_validate_unmarked(txn, id, type);
 	*ret_plain = status == OSD_OK;
@@ -43,7 +49,8 @@ static enum osd_status set_member(struct osd_tracked *tracked, struct osd_txn *t
 {
 	int64_t *change = &tracked->next.capacity_change;
 	bool plain;
-	enum osd_status status = is_plain_member(txn, id, &plain);
+	enum osd_status status =
+		is_plain_member(tracked->ctx->request, txn, id, OSD_PERM_SET_ATTR, &plain);
 
 	if (status != OSD_OK || !plain)
 		return status;
@@ -75,10 +82,13 @@ static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, 
 {
 	struct osd_request *request = reading->ctx->request;
 	struct osd_attr_writer before = *reading->writer;
-	enum osd_status status = osd_attributes_group(
-		request, txn, (struct osd_object_id){request->object.partition_id, id},
-		reading->writer);
+	struct osd_object_id member = {request->object.partition_id, id};
+	bool permitted;
+	enum osd_status status =
+		osd_authorise_inside(request, txn, member, OSD_PERM_GET_ATTR, &permitted);
 
+	if (status == OSD_OK && permitted)
+		status = osd_attributes_group(request, txn, member, reading->writer);
 	if (status != OSD_E_NO_OBJECT)
 		return status;
 	*reading->writer = before;
@@ -199,7 +209,7 @@ static enum osd_status measure_batch(void *arg, struct osd_txn *txn)
 		bool plain;
 
 		id.object_id = measuring->ids[i];
-		status = is_plain_member(txn, id, &plain);
+		status = is_plain_member(measuring->request, txn, id, OSD_PERM_REMOVE, &plain);
 		if (status == OSD_OK && plain)
 			status = osd_object_used(txn, id, &used);
 		measuring->used += used;
@@ -245,9 +255,11 @@ static enum osd_status remove_member(struct osd_tracked *tracked, struct osd_txn
 				     struct osd_object_id id)
 {
 	bool plain;
-	enum osd_status status = is_plain_member(txn, id, &plain);
+	enum osd_status status =
+		is_plain_member(tracked->ctx->request, txn, id, OSD_PERM_REMOVE, &plain);
 
-	return status == OSD_OK && plain ? osd_command_remove_object(tracked->ctx, txn, id) : status;
+	return status == OSD_OK && plain ? osd_command_remove_object(tracked->ctx, txn, id)
+					 : status;
 }
 
 static enum osd_status remove_step(struct osd_tracked *tracked, struct osd_txn *txn)

@@ -48,7 +48,7 @@ static enum osd_status own_identity(struct osd_command_context *ctx,
 				    struct osd_identity *ret_identity)
 {
 	static const uint16_t versions[OSD_INQUIRY_VERSIONS] = {OSD_VERSION_OSD2, OSD_VERSION_SPC3};
-	uint8_t serial[64], id[4 + 20] = {0}, information[8] = {0, 1}; /* methods: NOSEC */
+	uint8_t serial[64], id[4 + 20] = {0}, information[8] = {0, OSD_SECURITY_METHODS};
 	size_t serial_length = 0, id_length = 0;
 	struct osd_object_id root = {0, 0};
 	struct osd_txn *txn;
@@ -68,6 +68,7 @@ static enum osd_status own_identity(struct osd_command_context *ctx,
 	osd_identity_add(ret_identity, OSD_VPD_SERIAL, serial, serial_length);
 	osd_identity_add(ret_identity, OSD_VPD_IDENTIFICATION, id, id_length);
 	osd_identity_add(ret_identity, OSD_VPD_OSD, information, sizeof(information));
+	osd_identity_add(ret_identity, OSD_VPD_TOKEN, ctx->token, OSD_SECURITY_TOKEN_BYTES);
 	return OSD_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/phase.h"
 #include "command/tracked.h"
@@ -65,8 +66,8 @@ static enum osd_status find_list(const struct osd_command_context *ctx, const ui
 {
 	bool matches = ctx->request->decoded.matches_collection_id != 0;
 	struct osd_descriptor descriptor;
-	bool has_capabilities = osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS,
-						      &descriptor);
+	bool has_capabilities =
+		osd_continuation_find(&ctx->continuation, OSD_DESC_EXTENSION_CAPS, &descriptor);
 
 	if (has_capabilities != matches && !(matches && ctx->request->osc_compat))
 		return OSD_E_CDB_FIELD;
@@ -120,7 +121,11 @@ static enum osd_status load_query(struct osd_command_context *ctx,
 	query->query = (struct osd_query){.collection = ctx->request->object,
 					  .match_all = list.match_all,
 					  .criteria = query->criteria,
-					  .count = list.count};
+					  .count = list.count,
+					  .with_tag = true,
+					  .arg = ctx->request};
+	if (osd_authorise_limits(ctx->request))
+		query->query.sees = osd_authorise_sees;
 	*ret_query = OSD_STEAL(query);
 	return OSD_OK;
 }
@@ -156,8 +161,8 @@ static void return_ids(const struct listing *listing)
 	struct osd_request *request = listing->ctx->request;
 	uint64_t allocation = request->decoded.allocation_length;
 	uint8_t header[OSD_QUERY_RESULT_HEADER_OSC], id[8];
-	size_t length = osd_query_result_header(listing->result.total_count, request->osc_compat,
-						header);
+	size_t length =
+		osd_query_result_header(listing->result.total_count, request->osc_compat, header);
 
 	osd_command_data_in(request, header, (size_t)OSD_MIN((uint64_t)length, allocation));
 	for (size_t i = 0; i < listing->result.count; i++) {
@@ -169,8 +174,8 @@ static void return_ids(const struct listing *listing)
 static enum osd_status list_matches(struct osd_command_context *ctx, const struct osd_query *query)
 {
 	OSD_CLEANUP_FREE uint64_t *ids = NULL;
-	size_t header = ctx->request->osc_compat ? OSD_QUERY_RESULT_HEADER_OSC
-						 : OSD_QUERY_RESULT_HEADER;
+	size_t header =
+		ctx->request->osc_compat ? OSD_QUERY_RESULT_HEADER_OSC : OSD_QUERY_RESULT_HEADER;
 	uint64_t room = OSD_MIN(ctx->request->decoded.allocation_length,
 				(uint64_t)ctx->request->data_in_capacity);
 	struct listing listing = {.ctx = ctx, .query = query};
@@ -338,5 +343,8 @@ enum osd_status osd_cmd_query(struct osd_command_context *ctx)
 		return status;
 	if (!matches.object_id)
 		return list_matches(ctx, &query->query);
+	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE);
+	if (status != OSD_OK)
+		return status;
 	return osd_tracked_run(ctx, &osd_tracked_query, matches, FIELD_MATCHES);
 }

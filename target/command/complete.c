@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/context.h"
+#include "command/integrity.h"
 #include "command/sense_table.h"
 #include "wire/sense.h"
 
@@ -144,7 +145,7 @@ static bool is_validation(const struct osd_request *request, enum osd_status sta
 		request->completed & OSD_FN_CAPABILITY);
 }
 
-static void build_sense(struct osd_request *request, enum osd_status status)
+static void build_sense(struct osd_request *request, enum osd_status status, bool proved)
 {
 	const struct osd_status_info *info = osd_status_info(status);
 	const struct osd_fault *fault = &request->fault;
@@ -163,6 +164,7 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 		.has_command_information = fault->has_command_information,
 		.command_information = fault->command_information,
 		.has_information = fault->has_information,
+		.has_response_icv = proved,
 		.information = fault->information,
 		.attribute_count = fault->attribute_count,
 	};
@@ -171,22 +173,33 @@ static void build_sense(struct osd_request *request, enum osd_status status)
 	request->sense_length = osd_sense_encode(&sense, request->sense);
 }
 
-void osd_complete_status(struct osd_request *request, enum osd_status status)
+/* proved: there is sense data with every status but GOOD, for the response check value. */
+static void complete_status(struct osd_request *request, enum osd_status status, bool proved)
 {
+	bool tells = proved;
+
 	request->fault.status = status;
 	if (status == OSD_OK) {
 		request->sam_status = OSD_SAM_GOOD;
-	} else if (status == OSD_E_TASK_ABORTED) {
+		return;
+	}
+	if (status == OSD_E_TASK_ABORTED) {
 		request->sam_status = OSD_SAM_TASK_ABORTED;
 	} else if (status == OSD_E_BUSY) {
 		request->sam_status = OSD_SAM_BUSY;
-		if (request->fault.has_information || request->fault.has_command_information)
-			build_sense(request, status);
+		tells |= request->fault.has_information || request->fault.has_command_information;
 	} else {
 		request->sam_status = OSD_SAM_CHECK_CONDITION;
 		default_field(request, status);
-		build_sense(request, status);
+		tells = true;
 	}
+	if (tells)
+		build_sense(request, status, proved);
+}
+
+void osd_complete_status(struct osd_request *request, enum osd_status status)
+{
+	complete_status(request, status, false);
 }
 
 /* ---- lengths --------------------------------------------------------------------------------- */
@@ -229,16 +242,19 @@ static size_t data_out_used(const struct osd_request *request)
 		used = OSD_MAX(used, a->get_list_offset + a->get_list_length);
 	if (osd_cdb_sets(&request->decoded) && a->format != OSD_CDBFMT_SET_ONE)
 		used = OSD_MAX(used, a->set_offset + a->set_length);
+	if (osd_request_method(request) == OSD_ALLDATA) /* integrity information may lie anywhere */
+		used = request->data_out_length;
 	return (size_t)OSD_MIN(used, (uint64_t)request->data_out_length);
 }
 
 void osd_complete(struct osd_request *request, enum osd_status status)
 {
-	osd_complete_status(request, status);
+	complete_status(request, status, osd_integrity_responds(request));
 	if (status == OSD_OK || osd_status_keeps_data(status)) {
 		set_data_in(request);
 		request->data_out_used = data_out_used(request);
 	}
+	osd_integrity_respond(request);
 	if (status != OSD_OK && status != OSD_E_SHORT_READ)
 		log_failure(request, status);
 }

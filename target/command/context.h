@@ -80,7 +80,9 @@ struct osd_command_context {
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_keyring *keyring;
+	const uint8_t *token; /* security token, as in VPD page B1h */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
+	const struct osd_grant *grant; /* of the CDB's capability; never NULL, lasts as the request */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
 	struct osd_continuation continuation; /* checked, over the dispatcher's own copy */
 	const uint8_t *command_data; /* Data-Out behind the continuation; may change under us */

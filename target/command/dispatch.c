@@ -6,31 +6,36 @@
  * (cmd_*.c). */
 #include "command/dispatch.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/background.h"
 #include "command/commands.h"
 #include "command/complete.h"
 #include "command/copies.h"
 #include "command/gate.h"
+#include "command/integrity.h"
 #include "command/phase.h"
 #include "command/osc.h"
 #include "command/table.h"
 #include "command/transact.h"
 #include "command/validate.h"
 #include "exec/exec.h"
-#include "security/security.h"
 #include "wire/cursor.h"
 #include "wire/sense.h"
 
 #define INLINE_READ_MAX (64u << 10)
+#define INLINE_HASHED_MAX (4u << 10) /* of Data-In with integrity information */
 #define INLINE_LIST_MAX 512u /* bytes of Data-Out, which are the list of attributes asked for */
 
 struct osd_dispatcher {
 	struct osd_dispatcher_config config;
+	struct osd_checker checker;
 	struct osd_gate gate;
 	struct osd_backgrounds *backgrounds; /* owned */
 	struct osd_copies copies;
@@ -38,13 +43,11 @@ struct osd_dispatcher {
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
+/* FORMAT OSD waits for all others; it has been found in order before it lets nobody in. */
+static enum osd_status close_gate(struct osd_dispatcher *dispatcher)
 {
-	enum osd_status status;
+	enum osd_status status = osd_gate_close(&dispatcher->gate);
 
-	if (!(def->flags & OSD_CMD_EXCLUSIVE))
-		return osd_gate_enter(&dispatcher->gate);
-	status = osd_gate_close(&dispatcher->gate);
 	if (status != OSD_OK)
 		return status;
 	osd_backgrounds_interrupt(dispatcher->backgrounds);
@@ -52,9 +55,9 @@ static enum osd_status enter(struct osd_dispatcher *dispatcher, const struct osd
 	return OSD_OK;
 }
 
-static void leave(struct osd_dispatcher *dispatcher, const struct osd_command_def *def)
+static void leave(struct osd_dispatcher *dispatcher, bool alone)
 {
-	if (def->flags & OSD_CMD_EXCLUSIVE)
+	if (alone)
 		osd_gate_open(&dispatcher->gate);
 	else
 		osd_gate_leave(&dispatcher->gate);
@@ -106,47 +109,66 @@ static enum osd_status decode(struct osd_request *request)
 	return OSD_OK;
 }
 
-/* Permissions the attributes parameters add to those of the row.  Reading the Current Command
- * page needs none (osd2-wire 6.3), but a list may name others too. */
-static uint16_t permissions_of(const struct osd_request *request)
+/* One line a second explains it; an initiator that keeps asking must not fill the log. */
+static void explain_refusal(const struct osd_request *request)
 {
-	uint16_t permissions = request->def->permissions;
+	static time_t last;
+	time_t now = time(NULL);
 
-	if (osd_cdb_sets(&request->decoded))
-		permissions |= OSD_PERM_SET_ATTR;
-	if (request->decoded.attributes.get_list_length ||
-	    (request->decoded.attributes.get_page &&
-	     request->decoded.attributes.get_page != OSD_PAGE_CURRENT_COMMAND))
-		permissions |= OSD_PERM_GET_ATTR;
-	return permissions;
+	if (__atomic_exchange_n(&last, now, __ATOMIC_RELAXED) != now)
+		osd_warning("refused: the capability of a request is not one for this target and "
+			    "partition 0x%" PRIx64 ", or less than the partition demands",
+			    request->decoded.partition_id);
 }
 
-static enum osd_status authorise(struct osd_request *request)
+/* Is the capability genuine, and the request fresh?  Whatever else is wrong with the request is told
+ * only to those whose it is. */
+static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			     bool nowait)
 {
-	struct osd_capability capability;
-	struct osd_access access = {
-		.type = request->object_type,
-		.object = request->object,
-		.permissions = permissions_of(request),
-		.start = request->def->flags & OSD_CMD_RANGE
-				 ? request->decoded.starting_byte_address
-				 : 0,
-		.length = request->def->flags & OSD_CMD_RANGE ? request->decoded.length : 0,
-	};
+	struct osd_request_security *security = &request->security;
 	uint16_t field = OSD_NO_FIELD;
 	enum osd_status status;
 
-	osd_capability_decode(request->decoded.capability, &capability);
-	status = osd_security_check(&capability, &access, &field);
-	if (status != OSD_OK && field != OSD_NO_FIELD)
-		return osd_command_fail(request, status, field);
-	return status;
+	if (security->admitted)
+		return OSD_OK;
+	status = osd_check_request(&dispatcher->checker, request->cdb,
+				   request->decoded.service_action, request->nexus.id, nowait,
+				   &security->proof, &field);
+	if (status == OSD_OK) {
+		security->admitted = true;
+		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();
+		return OSD_OK;
+	}
+	if (status == OSD_E_RETRY)
+		return status;
+	if (!security->proof.grant.verified)
+		explain_refusal(request);
+	if (status == OSD_E_NONCE_TIME) { /* so that who has no clock of ours can set his */
+		request->fault.has_information = true;
+		request->fault.information = security->proof.clock_ms;
+	}
+	request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+	request->completed = OSD_FN_VALIDATION;
+	return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
+}
+
+/* A command that was accepted before: in the background it does what it was allowed to. */
+static void readmit(struct osd_request *request)
+{
+	struct osd_grant *grant = &request->security.proof.grant;
+
+	osd_capability_decode(request->decoded.capability, &grant->capability);
+	grant->open = grant->capability.security_method == OSD_NOSEC;
+	grant->verified = !grant->open;
+	request->security.admitted = request->security.accepted = true;
 }
 
 /* The lists of attributes are looked at after it, but belong to validation. */
-static enum osd_status check_capability(struct osd_request *request)
+static enum osd_status authorise(struct osd_dispatcher *dispatcher, struct osd_request *request,
+				 bool nowait)
 {
-	enum osd_status status = authorise(request);
+	enum osd_status status = osd_authorise(dispatcher->config.objects, request, nowait);
 
 	if (status != OSD_OK) {
 		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
@@ -155,44 +177,80 @@ static enum osd_status check_capability(struct osd_request *request)
 	return status;
 }
 
-/* Everything that can be checked before acting, without looking into the store. */
-static enum osd_status prepare(struct osd_request *request)
-{
-	enum osd_status status = decode(request);
+/* What a command consists of, checked before acting: the dispatcher's own copies. */
+struct loaded {
+	uint8_t *copy; /* what continuation lies in; owned */
+	struct osd_continuation continuation;
+};
 
+static void loaded_release(struct loaded *loaded)
+{
+	free(loaded->copy);
+	loaded->copy = NULL;
+}
+
+/* The private copy of the continuation segment lives as long as the command function runs. */
+static enum osd_status load_continuation(struct osd_request *request, struct loaded *loaded)
+{
+	size_t length;
+	enum osd_status status = osd_osc_segment(request, &loaded->copy, &length);
+
+	if (status != OSD_OK)
+		return status;
+	if (!loaded->copy && request->decoded.continuation_length) {
+		length = request->decoded.continuation_length;
+		loaded->copy = malloc(length);
+		if (!loaded->copy)
+			return OSD_E_NO_MEMORY;
+		memcpy(loaded->copy, request->data_out, length);
+		status = osd_integrity_continuation(request, loaded->copy, length);
+		if (status != OSD_OK)
+			return status;
+	}
+	status = osd_continuation_open(loaded->copy, length, request->decoded.service_action,
+				       &loaded->continuation);
+	return status == OSD_OK ? OSD_OK
+				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
+}
+
+/* All that comes with the CDB.  In the background nothing is verified again: the keys may have changed
+ * since it was accepted. */
+static enum osd_status load(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			    bool nowait, struct loaded *loaded)
+{
+	enum osd_status status = load_continuation(request, loaded);
+
+	if (status == OSD_OK)
+		status = osd_authorise_extensions(&dispatcher->checker, request,
+						  &loaded->continuation);
+	if (status == OSD_OK)
+		status = osd_attributes_load(request, &request->attributes);
+	if (status == OSD_OK)
+		status = osd_authorise_attributes(dispatcher->config.objects, request, nowait);
+	return status;
+}
+
+/* From the CDB decoded to the command function: everything that can be checked before acting. */
+static enum osd_status prepare(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			       enum osd_status decoded, bool nowait, struct loaded *loaded)
+{
+	enum osd_status status = admit(dispatcher, request, nowait);
+
+	if (status == OSD_OK)
+		status = decoded;
+	if (status == OSD_OK)
+		status = osd_validate_ids(request);
+	if (status == OSD_OK)
+		status = authorise(dispatcher, request, nowait);
 	if (status == OSD_OK)
 		status = osd_validate(request);
 	if (status == OSD_OK)
-		status = check_capability(request);
-	if (status == OSD_OK)
-		status = osd_attributes_load(request, &request->attributes);
+		status = load(dispatcher, request, nowait, loaded);
 	if (status == OSD_OK) {
 		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
 		request->completed = request->initiated;
 	}
 	return status;
-}
-
-/* The private copy of the continuation segment lives as long as the command function runs. */
-static enum osd_status load_continuation(struct osd_request *request, uint8_t **ret_copy,
-					 struct osd_continuation *ret_continuation)
-{
-	size_t length;
-	enum osd_status status = osd_osc_segment(request, ret_copy, &length);
-
-	if (status != OSD_OK)
-		return status;
-	if (!*ret_copy && request->decoded.continuation_length) {
-		length = request->decoded.continuation_length;
-		*ret_copy = malloc(length);
-		if (!*ret_copy)
-			return OSD_E_NO_MEMORY;
-		memcpy(*ret_copy, request->data_out, length);
-	}
-	status = osd_continuation_open(*ret_copy, length, request->decoded.service_action,
-				       ret_continuation);
-	return status == OSD_OK ? OSD_OK
-				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
 }
 
 static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
@@ -205,12 +263,14 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.objects = dispatcher->config.objects,
 		.exec = dispatcher->config.exec,
 		.keyring = dispatcher->config.keyring,
+		.token = dispatcher->config.token,
 		.attributes = request->attributes,
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
 		.copies = &dispatcher->copies,
 		.hold = dispatcher->config.hold,
+		.grant = &request->security.proof.grant,
 	};
 	if (request->def->flags & OSD_CMD_DATA_OUT && request->decoded.length) {
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
@@ -222,20 +282,6 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		ctx->data_flags |= OSD_DATA_NO_TIMESTAMPS;
 	if (request->decoded.fua)
 		ctx->data_flags |= OSD_DATA_FUA;
-}
-
-/* *ret_copy: what ctx->continuation lies in. */
-static enum osd_status load_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
-				    struct osd_command_context *ctx, uint8_t **ret_copy)
-{
-	struct osd_continuation continuation;
-	enum osd_status status = load_continuation(request, ret_copy, &continuation);
-
-	if (status != OSD_OK)
-		return status;
-	fill_context(dispatcher, request, ctx);
-	ctx->continuation = continuation;
-	return OSD_OK;
 }
 
 /* ---- execution ------------------------------------------------------------------------------- */
@@ -281,8 +327,11 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	uint16_t flags = ctx->def->flags;
 	enum osd_status status = OSD_OK;
 
-	if (!(flags & OSD_CMD_REQUESTED_ID))
+	if (!(flags & OSD_CMD_REQUESTED_ID)) {
 		status = osd_validate_exists(request, ctx->txn);
+		if (status == OSD_OK)
+			status = osd_authorise_again(request, ctx->txn);
+	}
 	if (osd_osc_forgives(request, status))
 		return OSD_OK;
 	if (status == OSD_OK && flags & OSD_CMD_CHANGES)
@@ -374,14 +423,14 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 
 /* *ret_result is changed where it was not done, and then the request is somebody else's. */
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			   enum osd_dispatch_result *ret_result)
+			   const struct loaded *loaded, enum osd_dispatch_result *ret_result)
 {
-	OSD_CLEANUP_FREE uint8_t *copy = NULL;
 	struct osd_command_context ctx;
-	enum osd_status status = load_context(dispatcher, request, &ctx, &copy);
+	enum osd_status status;
 
-	if (status == OSD_OK)
-		status = osd_copies_defer(&dispatcher->copies, &ctx);
+	fill_context(dispatcher, request, &ctx);
+	ctx.continuation = loaded->continuation;
+	status = osd_copies_defer(&dispatcher->copies, &ctx);
 	if (status == OSD_PENDING)
 		*ret_result = OSD_DISPATCH_LATER;
 	if (status != OSD_OK)
@@ -399,30 +448,46 @@ static void finish(struct osd_request *request, enum osd_status status)
 	osd_complete(request, status);
 	osd_attributes_free(request->attributes);
 	request->attributes = NULL;
+	free(request->security.extensions);
+	if (request->security.proof.grant.verified)
+		explicit_bzero(&request->security, sizeof(request->security));
+	else
+		request->security = (struct osd_request_security){0};
 }
 
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request)
 {
+	OSD_CLEANUP(loaded_release) struct loaded loaded = {0};
 	enum osd_dispatch_result result = OSD_DISPATCH_DONE;
-	const struct osd_command_def *def;
-	enum osd_status status;
+	enum osd_status status, decoded;
+	bool alone = false;
 
 	reset(dispatcher, request);
-	status = prepare(request);
+	decoded = decode(request);
+	status = decoded == OSD_E_OPCODE ? decoded : osd_gate_enter(&dispatcher->gate);
+	if (status != OSD_OK) {
+		finish(request, status);
+		return OSD_DISPATCH_DONE;
+	}
+	status = prepare(dispatcher, request, decoded, false, &loaded);
 	if (status == OSD_OK && osd_command_aborted(request))
 		status = OSD_E_TASK_ABORTED; /* in the queue */
-	if (status == OSD_OK)
-		status = enter(dispatcher, request->def);
-	if (status == OSD_OK) {
-		def = request->def;
-		status = run(dispatcher, request, &result);
-		leave(dispatcher, def);
-		if (result != OSD_DISPATCH_DONE)
-			return result;
+	if (status == OSD_OK && request->def->flags & OSD_CMD_EXCLUSIVE) {
+		osd_gate_leave(&dispatcher->gate);
+		status = close_gate(dispatcher);
+		if (status != OSD_OK) {
+			finish(request, status);
+			return OSD_DISPATCH_DONE;
+		}
+		alone = true;
 	}
-	finish(request, status);
-	return OSD_DISPATCH_DONE;
+	if (status == OSD_OK)
+		status = run(dispatcher, request, &loaded, &result);
+	leave(dispatcher, alone);
+	if (result == OSD_DISPATCH_DONE)
+		finish(request, status);
+	return result;
 }
 
 /* Cheap enough to say no before decoding: most requests are not small READs or GET ATTRIBUTES. */
@@ -467,15 +532,21 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	struct osd_command_context ctx;
-	enum osd_status status = prepare(request);
+	struct loaded loaded = {0};
+	enum osd_status status = decode(request);
 
-	if (status != OSD_OK)
-		return OSD_E_RETRY; /* a worker says what is wrong with it */
+	/* A worker says what is wrong with it. */
+	if (status != OSD_OK || request->decoded.continuation_length ||
+	    request->decoded.data_distribution)
+		return OSD_E_RETRY;
+	status = prepare(dispatcher, request, OSD_OK, true, &loaded);
+	if (status != OSD_OK || (osd_request_method(request) == OSD_ALLDATA &&
+				 request->data_in_capacity > INLINE_HASHED_MAX))
+		return OSD_E_RETRY;
 	fill_context(dispatcher, request, &ctx);
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return get_inline(&ctx);
-	if (request->attributes || request->decoded.continuation_length ||
-	    request->decoded.data_distribution)
+	if (request->attributes)
 		return OSD_E_RETRY;
 	ctx.data_flags |= OSD_DATA_NOWAIT;
 	return execute(&ctx);
@@ -531,12 +602,26 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 static enum osd_status rebuild(void *arg, struct osd_request *request,
 			       struct osd_command_context *ctx, uint8_t **ret_copy)
 {
+	OSD_CLEANUP(loaded_release) struct loaded loaded = {0};
 	struct osd_dispatcher *dispatcher = arg;
 	enum osd_status status;
 
 	reset(dispatcher, request);
-	status = prepare(request);
-	return status == OSD_OK ? load_context(dispatcher, request, ctx, ret_copy) : status;
+	status = decode(request);
+	readmit(request);
+	if (status == OSD_OK)
+		status = osd_validate_ids(request);
+	if (status == OSD_OK)
+		status = osd_validate(request);
+	if (status == OSD_OK)
+		status = load(dispatcher, request, false, &loaded);
+	*ret_copy = OSD_STEAL(loaded.copy);
+	if (status != OSD_OK)
+		return status;
+	request->initiated = request->completed = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+	fill_context(dispatcher, request, ctx);
+	ctx->continuation = loaded.continuation;
+	return OSD_OK;
 }
 
 /* A step is a command inside: FORMAT OSD waits for it, and it for FORMAT OSD. */
@@ -584,6 +669,11 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 		free(dispatcher);
 		return OSD_E_NO_MEMORY;
 	}
+	dispatcher->checker =
+		(struct osd_checker){.keyring = config->keyring,
+				     .nonces = config->nonces,
+				     .system_id = osd_objects_system_id(config->objects)};
+	memcpy(dispatcher->checker.token, config->token, sizeof(config->token));
 	osd_gate_init(&dispatcher->gate);
 	osd_copies_init(&dispatcher->copies, config->requeue);
 	*ret_dispatcher = dispatcher;

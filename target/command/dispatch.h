@@ -20,6 +20,7 @@ struct osd_dispatcher_config {
 	struct osd_exec *exec;         /* borrowed; NULL: no EXEC */
 	struct osd_keyring *keyring;   /* borrowed */
 	struct osd_nonces *nonces;     /* borrowed */
+	uint8_t token[OSD_SECURITY_TOKEN_BYTES]; /* VPD page B1h's */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
 	/* Calls osd_dispatch for the request again, on a worker; NULL: commands never wait aside. */
 	void (*requeue)(struct osd_request *request);

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "security/check.h"
 #include "wire/cdb.h"
 #include "wire/osd2.h"
 #include "wire/sense.h"
@@ -40,6 +41,18 @@ struct osd_fault {
 	uint64_t information;
 	bool has_command_information; /* descriptor 01h */
 	uint64_t command_information;
+};
+
+/* What a request may do, and what its answer is proved with.  All zero before the first use of a request
+ * and again when done() is called. */
+struct osd_request_security {
+	bool admitted; /* the rest counts; not done twice, as a nonce is good for one time */
+	bool accepted; /* of one that goes on in the background: it was checked before its answer */
+	struct osd_proof proof;
+	struct osd_grant *extensions; /* owned; further capabilities */
+	unsigned extension_count;
+	uint64_t now_ms; /* when it was admitted: what expiry is compared with */
+	struct osd_object_facts facts; /* of the object named, as authorised */
 };
 
 struct osd_attr_params;
@@ -79,6 +92,7 @@ struct osd_request {
 	struct osd_cdb decoded;
 	const struct osd_command_def *def; /* NULL: not looked up yet */
 	struct osd_attr_params *attributes; /* owned copies of the lists; NULL: none */
+	struct osd_request_security security;
 	struct osd_fault fault;
 	struct osd_object_id object; /* addressed or made: Current Command page #3, #4 */
 	enum osd_object_type object_type;

@@ -3,6 +3,7 @@
 #include "command/validate.h"
 
 #include "base/util.h"
+#include "command/integrity.h"
 
 enum {
 	FIELD_OPTIONS = 10,
@@ -64,7 +65,7 @@ static enum osd_status check_requested(struct osd_request *request)
 	return OSD_OK;
 }
 
-static enum osd_status check_ids(struct osd_request *request)
+enum osd_status osd_validate_ids(struct osd_request *request)
 {
 	const struct osd_command_def *def = request->def;
 
@@ -107,10 +108,8 @@ static enum osd_status check_isolation(struct osd_request *request)
 enum osd_status osd_validate(struct osd_request *request)
 {
 	uint16_t field = OSD_NO_FIELD;
-	enum osd_status status = check_ids(request);
+	enum osd_status status = check_range(request);
 
-	if (status == OSD_OK)
-		status = check_range(request);
 	if (status == OSD_OK)
 		status = check_isolation(request);
 	if (status != OSD_OK)
@@ -118,7 +117,9 @@ enum osd_status osd_validate(struct osd_request *request)
 	if (request->decoded.continuation_length && !(request->def->flags & OSD_CMD_CONTINUATION))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CONTINUATION);
 	status = osd_cdb_check_data_out(&request->decoded, request->data_out_length, &field);
-	return status == OSD_OK ? OSD_OK : osd_command_fail(request, status, field);
+	if (status != OSD_OK)
+		return osd_command_fail(request, status, field);
+	return osd_integrity_check_offset(request);
 }
 
 enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn *txn)

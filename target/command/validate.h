@@ -5,8 +5,9 @@
 
 #include "command/context.h"
 
-/* Ids, their type, ranges, Data-Out, bits without meaning.  Sets request->object and
- * ->object_type. */
+/* Ids and their type.  Sets request->object and ->object_type. */
+enum osd_status osd_validate_ids(struct osd_request *request);
+/* Ranges, Data-Out, room for integrity information, bits without meaning. */
 enum osd_status osd_validate(struct osd_request *request);
 /* The type of object the ids name, checked against what exists; for rows whose ids must exist. */
 enum osd_status osd_validate_exists(struct osd_request *request, struct osd_txn *txn);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "wire/capability.h"
 
 enum option_kind {
 	OPTION_TEXT,
@@ -17,7 +18,8 @@ enum option_kind {
 	OPTION_BOOL,
 	OPTION_CHOICE,
 	OPTION_REUSE,
-	OPTION_HEAD_SIZE /* a size, OSD_HEAD_AS_FORMATTED where none is given */
+	OPTION_HEAD_SIZE, /* a size, OSD_HEAD_AS_FORMATTED where none is given */
+	OPTION_METHOD
 };
 
 struct option {
@@ -59,6 +61,11 @@ static const struct option options[] = {
 	 "jobs may be byte-code (.pyc files), which is as trusted as native code"},
 	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
+	{"security", OPTION_METHOD, AT(security), 0, 0, "nosec",
+	 "least security method of a store made or formatted now: nosec, capkey, cmdrsp, alldata"},
+	{"secure", OPTION_BOOL, AT(secure), 0, 1, "0",
+	 "refuse a store that asks for no capabilities: whose root or new partitions have nosec"},
+	{"token", OPTION_TEXT, AT(token), 32, 32, NULL, "security token in hex, for tests"},
 	{"workers", OPTION_NUMBER, AT(workers), 1, 64, "4", "worker threads"},
 	{"slots", OPTION_NUMBER, AT(slots), 0, 256, "0", "sandboxes at a time, 0: one a processor"},
 	{"capacity", OPTION_SIZE, AT(capacity_bytes), 0, INT64_MAX, "0",
@@ -166,6 +173,11 @@ static enum osd_status bad_value(char message[256], const struct option *option,
 			 "option '%s' must be never, verified or trusted, not '%.80s'",
 			 option->name, value);
 		break;
+	case OPTION_METHOD:
+		snprintf(message, 256,
+			 "option '%s' must be nosec, capkey, cmdrsp or alldata, not '%.80s'",
+			 option->name, value);
+		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
 	case OPTION_HEAD_SIZE:
@@ -223,6 +235,8 @@ static enum osd_status set_option(struct osd_config *config, const struct option
 		return set_choice(at, option, value, message);
 	case OPTION_REUSE:
 		return osd_reuse_parse(value, at) ? OSD_OK : bad_value(message, option, value);
+	case OPTION_METHOD:
+		return osd_method_parse(value, at) ? OSD_OK : bad_value(message, option, value);
 	case OPTION_BOOL:
 		if (strcmp(value, "0") && strcmp(value, "1"))
 			return bad_value(message, option, value);

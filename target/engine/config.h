@@ -26,6 +26,9 @@ struct osd_config {
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
+	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */
+	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */
+	char *token;          /* token=, security token in hex, tests only; owned; NULL: a new one */
 	char *hold;           /* hold=, tests only: long commands stop while this file exists; owned */
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */

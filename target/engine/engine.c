@@ -60,6 +60,7 @@ struct osd_engine {
 	size_t outstanding; /* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
 	char *hold; /* owned */
+	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
 	pthread_t background, urgent;
 	bool background_runs, urgent_runs; /* by open, for close */
 	pthread_cond_t urgent_ready;	   /* urgent_head is not NULL, or stop */
@@ -449,6 +450,11 @@ enum osd_status osd_engine_manage_tasks(struct osd_request *asker, uint8_t funct
 	return status;
 }
 
+const uint8_t *osd_engine_token(const struct osd_engine *engine)
+{
+	return engine->token;
+}
+
 uint64_t osd_engine_capacity(struct osd_engine *engine)
 {
 	struct osd_objects_stats stats;
@@ -481,6 +487,7 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.cache_bytes = config->cache_bytes,
 		.durability = config->durability,
 		.strict = config->strict,
+		.method = config->security,
 		.unsafe_nosync = config->unsafe_nosync,
 		.fault_at = config->fault,
 		.fault_kill = config->fault_kill,
@@ -535,6 +542,41 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 	return osd_exec_open(&exec, message, &engine->exec);
 }
 
+/* What beyond loopback is only done on demand: serving whom nobody knows. */
+static enum osd_status check_secure(struct osd_engine *engine, const struct osd_config *config,
+				    char message[256])
+{
+	struct osd_policy root;
+	enum osd_status status = osd_keyring_policy(engine->keyring, 0, false, &root);
+
+	if (status != OSD_OK || !config->secure ||
+	    (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
+		return status;
+	snprintf(message, 256,
+		 "this store asks for no capabilities: the security method of its %s is NOSEC. Serve it "
+		 "on loopback and raise it, or say --security nosec",
+		 root.method == OSD_NOSEC ? "root" : "new partitions");
+	return OSD_E_PARAM_FIELD;
+}
+
+/* The one given, in hex, or one nobody has seen. */
+static bool find_token(const char *hex, uint8_t token[OSD_SECURITY_TOKEN_BYTES])
+{
+	char byte[3] = "", *end;
+
+	if (!hex) {
+		osd_random_bytes(token, OSD_SECURITY_TOKEN_BYTES);
+		return true;
+	}
+	for (size_t i = 0; i < OSD_SECURITY_TOKEN_BYTES; i++) {
+		memcpy(byte, hex + 2 * i, 2);
+		token[i] = (uint8_t)strtoul(byte, &end, 16);
+		if (end != byte + 2)
+			return false;
+	}
+	return true;
+}
+
 static enum osd_status open_dispatcher(struct osd_engine *engine, const struct osd_config *config)
 {
 	struct osd_dispatcher_config dispatcher = {
@@ -551,6 +593,9 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.hold = engine->hold,
 	};
 
+	if (!find_token(config->token, engine->token))
+		return OSD_E_PARAM_FIELD;
+	memcpy(dispatcher.token, engine->token, sizeof(engine->token));
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
 }
 
@@ -608,6 +653,8 @@ enum osd_status osd_engine_open(const struct osd_config *config, char message[25
 	status = open_objects(engine, config, message);
 	if (status == OSD_OK)
 		status = open_security(engine, config, message);
+	if (status == OSD_OK)
+		status = check_secure(engine, config, message);
 	if (status == OSD_OK)
 		status = open_exec(engine, config, message);
 	if (status != OSD_OK)

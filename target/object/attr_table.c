@@ -164,7 +164,7 @@ static const struct osd_std_row rows[] = {
 	{R, 5, 0x6, 0x6, 1, 1, INHERITED, OSD_V_STORED, 1, OSD_RULE_METHOD,
 	 "partition default security method"},
 	{R, 5, 0x7, 0x7, 2, 2, NEVER, OSD_V_NUMBER, OSD_SECURITY_METHODS, ANY,
-	 "supported security methods: NOSEC"},
+	 "supported security methods, bit n: method n"},
 	{R, 5, OSD_SEC_CLOCK, OSD_SEC_CLOCK, 6, 6, CLIENT, OSD_V_ADJUSTED_CLOCK, 0, ANY,
 	 "adjustable clock; runs on from the value set"},
 	{R, 5, 0xa, 0xa, 2, 2, NEVER, OSD_V_BOOT_EPOCH, 0, ANY, "boot epoch; never 0"},

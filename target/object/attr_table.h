@@ -5,6 +5,7 @@
 #define OSD_OBJECT_ATTR_TABLE_H
 
 #include "object/internal.h"
+#include "wire/capability.h"
 
 /* Where a value comes from. */
 enum osd_value_source {
@@ -48,8 +49,6 @@ enum osd_value_source {
 	OSD_V_KEY_IDENTIFIER, /* the parameter is the level */
 	OSD_V_NONCE_LIMIT,    /* until set the parameter; no more than the root's */
 };
-
-#define OSD_SECURITY_METHODS 0x0001 /* bit n: method n; NOSEC only */
 
 /* Who sets it.  The target itself sets stored ones in any case. */
 enum osd_settable {

@@ -17,48 +17,82 @@ void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_fa
 	};
 }
 
-enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
-				  struct osd_object_facts *ret_facts)
+/* A partition, or the collection of all its user objects. */
+static enum osd_status facts_of_partition(struct osd_objects *objects, struct osd_object_id id,
+					  struct osd_object_facts *ret_facts)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	enum osd_status status;
+	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
 
-	if (!osd_is_objects_collection(id)) {
-		status = osd_cache_get(objects, id, &object);
-		if (status == OSD_OK)
-			osd_object_facts(object, ret_facts);
-		return status;
-	}
-	status = osd_partition_get(objects, NULL, id.partition_id, &partition);
 	if (status == OSD_OK)
 		*ret_facts = (struct osd_object_facts){
 			.id = id,
-			.type = OSD_COLLECTION,
+			.type = id.object_id ? OSD_COLLECTION : OSD_PARTITION,
 			.created_ms = atomic_load(&partition->times[OSD_T_CREATED]),
 			.boot_epoch = osd_objects_boot_epoch(objects),
 		};
 	return status;
 }
 
-enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id,
+static enum osd_status facts_in_memory(struct osd_objects *objects, struct osd_object_id id,
+				       struct osd_object_facts *ret_facts)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	enum osd_status status;
+
+	if (id.object_id == 0 || osd_is_objects_collection(id))
+		return facts_of_partition(objects, id, ret_facts);
+	status = osd_cache_get(objects, id, &object);
+	if (status == OSD_OK)
+		osd_object_facts(object, ret_facts);
+	return status;
+}
+
+enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
+				  bool with_tag, struct osd_object_facts *ret_facts)
+{
+	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
+	enum osd_status status = OSD_OK;
+
+	if (id.partition_id == 0)
+		*ret_facts = (struct osd_object_facts){
+			.type = OSD_ROOT, .boot_epoch = osd_objects_boot_epoch(objects)};
+	else
+		status = facts_in_memory(objects, id, ret_facts);
+	if (status != OSD_OK || !with_tag || ret_facts->tag || id.partition_id == 0)
+		return status;
+	status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
+	return status == OSD_OK ? osd_txn_facts(txn, id, true, ret_facts) : status;
+}
+
+/* A partition's, or of an object in a store of the first release, is among its attributes. */
+static enum osd_status read_tag(struct osd_txn *txn, struct osd_object_facts *facts)
+{
+	uint8_t tag[4] = {0};
+	size_t length;
+	enum osd_status status = osd_attr_peek(txn, osd_page_base(facts->type) + OSD_REL_SECURITY,
+					       OSD_SEC_TAG, tag, sizeof(tag), &length);
+
+	facts->tag = (uint32_t)osd_get_be(tag, sizeof(tag));
+	return status;
+}
+
+enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool with_tag,
 			      struct osd_object_facts *ret_facts)
 {
 	struct osd_object_facts facts = {.id = id,
 					 .boot_epoch = osd_objects_boot_epoch(txn->objects)};
-	uint8_t tag[4] = {0};
-	size_t length;
 	enum osd_status status = osd_txn_take(txn, id, false);
 
 	if (status != OSD_OK)
 		return status;
 	facts.type = osd_txn_type(txn);
-	if (facts.type != OSD_ROOT) {
+	if (facts.type != OSD_ROOT)
 		facts.created_ms = osd_txn_time(txn, OSD_T_CREATED);
-		status = osd_attr_peek(txn, osd_page_base(facts.type) + OSD_REL_SECURITY,
-				       OSD_SEC_TAG, tag, sizeof(tag), &length);
-		facts.tag = (uint32_t)osd_get_be(tag, sizeof(tag));
-	}
+	if (id.object_id)
+		facts.tag = txn->record.policy_tag;
+	if (with_tag && facts.tag == 0 && facts.type != OSD_ROOT)
+		status = read_tag(txn, &facts);
 	if (status == OSD_OK)
 		*ret_facts = facts;
 	return status;

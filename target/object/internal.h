@@ -247,6 +247,7 @@ struct osd_objects {
 	bool sync_data;		   /* durability = sync */
 	bool strict;
 	struct osd_heads heads;
+	uint8_t method; /* methods.c */
 	uint8_t system_id[OSD_MEDIA_SYSTEM_ID];
 	char serial[65];
 	uint64_t config_capacity;
@@ -333,6 +334,13 @@ static inline void osd_note_policy_change(struct osd_objects *objects)
 }
 /* Forgets all partitions and objects (FORMAT OSD). */
 void osd_partitions_forget(struct osd_objects *objects);
+
+/* ---- methods.c --------------------------------------------------------------------------- */
+
+enum osd_status osd_methods_begin(struct osd_objects *objects, struct osd_kv_txn *kv,
+				  uint32_t epoch);
+enum osd_status osd_methods_inherit(struct osd_txn *txn, uint32_t epoch, uint64_t partition_id,
+				    uint32_t incarnation);
 
 /* ---- the collection of all user objects --------------------------------------------------- */
 

@@ -80,6 +80,7 @@ struct osd_objects_config {
 	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
 	bool strict;	    /* refuse unassigned user-object pages 8h-7Fh (design D4) */
+	uint8_t method;	    /* enum osd_security_method a store begins with, when made or formatted */
 	bool unsafe_nosync; /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
 	uint64_t fault_at;  /* tests only: the n-th store call after opening fails; 0: none */
 	bool fault_kill;    /* tests only: instead the process is killed there */
@@ -299,15 +300,15 @@ struct osd_object_facts {
 	bool to_be_made;     /* as it will be */
 	bool missing;	     /* there is none: type may be several or'ed, the rest means nothing */
 };
-/* Of an open object, from memory: a tag of 0 may be one that a store of the first release keeps
- * elsewhere (osd_txn_facts knows). */
+/* Of an open object, from memory; tag as without with_tag below. */
 void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_facts);
-/* The same by id, for user objects and collections; from the record when it must.  Not inside a
- * transaction, as osd_object_get. */
+/* By id, from memory, or the record where it must.  Not inside a transaction, as osd_object_get.
+ * with_tag: the tag is wanted even where it is not in memory, which is so of partitions, and of objects
+ * in a store of the first release; without, it is 0 there. */
 enum osd_status osd_objects_facts(struct osd_objects *objects, struct osd_object_id id,
-				  struct osd_object_facts *ret_facts);
-/* Of any object, as of the transaction. */
-enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id,
+				  bool with_tag, struct osd_object_facts *ret_facts);
+/* As of the transaction. */
+enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool with_tag,
 			      struct osd_object_facts *ret_facts);
 /* Of an object that is about to be made in the partition; OSD_E_NO_PARTITION. */
 enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,

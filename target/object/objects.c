@@ -217,6 +217,7 @@ static void apply_config(struct osd_objects *objects, const struct osd_objects_c
 {
 	objects->config_capacity = config->capacity_bytes;
 	objects->strict = config->strict;
+	objects->method = config->method;
 	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
 	objects->commit = objects->sync_data	  ? OSD_KV_COMMIT_DURABLE
 			  : config->unsafe_nosync ? OSD_KV_COMMIT_NOSYNC
@@ -323,6 +324,8 @@ static enum osd_status begin_epoch(struct osd_objects *objects, uint64_t capacit
 							 UINT32_MAX, OSD_NO_LIMIT};
 		status = osd_root_store(txn, &root);
 	}
+	if (status == OSD_OK)
+		status = osd_methods_begin(objects, txn->kv, root.epoch);
 	if (status == OSD_OK)
 		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
 				    (struct osd_bytes){"", 0}, 0);

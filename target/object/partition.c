@@ -305,6 +305,8 @@ static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
 	root->next_incarnation++;
 	status = put_new(txn, requested_id, root, &record, ret_id);
 	if (status == OSD_OK)
+		status = osd_methods_inherit(txn, root->epoch, *ret_id, record.incarnation);
+	if (status == OSD_OK)
 		status = osd_root_store(txn, root);
 	if (status != OSD_OK)
 		return status;

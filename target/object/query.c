@@ -63,6 +63,15 @@ static enum osd_status matches_one(struct osd_txn *txn, struct osd_query_walk *w
 	return status == OSD_E_PARAM_FIELD || status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+static enum osd_status is_seen(struct osd_txn *txn, const struct osd_query *query,
+			       struct osd_object_id object)
+{
+	struct osd_object_facts facts;
+	enum osd_status status = osd_txn_facts(txn, object, query->with_tag, &facts);
+
+	return status == OSD_OK && !query->sees(query->arg, &facts) ? OSD_E_NO_OBJECT : status;
+}
+
 static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
 			    bool *ret_matches)
 {
@@ -73,6 +82,8 @@ static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, ui
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK && query->sees)
+		status = is_seen(txn, query, object);
 	for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
 		status = matches_one(txn, walk, &query->criteria[i], &matches);
 		if (matches != query->match_all)
@@ -246,7 +257,8 @@ static uint64_t next_candidate(const struct osd_query_walk *walk, bool *ret_sure
 static enum osd_status try_candidate(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
 				     bool sure, bool *ret_matches)
 {
-	bool enough = sure && (walk->query.count == 1 || !walk->query.match_all);
+	bool enough =
+		sure && !walk->query.sees && (walk->query.count == 1 || !walk->query.match_all);
 	enum osd_status status = OSD_OK;
 
 	*ret_matches = true;

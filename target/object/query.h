@@ -40,6 +40,11 @@ struct osd_query {
 	bool match_all; /* every criterion, else at least one */
 	const struct osd_criterion *criteria;
 	size_t count; /* 0: every member that is a user object */
+	/* Members for which it says no are as if they were not there; NULL: all are.  with_tag: as in
+	 * osd_txn_facts. */
+	bool (*sees)(void *arg, const struct osd_object_facts *facts);
+	void *arg;
+	bool with_tag;
 	uint64_t initial_id;
 	/* osd_query ends after about so many members looked at, even without a match; next_id says
 	 * where to go on.  0: no bound.  total_count is then of what it looked at. */

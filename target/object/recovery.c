@@ -41,8 +41,9 @@ static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *
 		return status;
 	fresh_root(&objects->root);
 	osd_root_record_encode(&objects->root, bytes);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
+			    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return status == OSD_OK ? osd_methods_begin(objects, kv, objects->root.epoch) : status;
 }
 
 /* Generations of this run begin above all that were ever given out. */

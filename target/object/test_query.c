@@ -352,7 +352,10 @@ static uint64_t count_matches(struct osd_objects *objects, uint64_t pid, uint32_
 {
 	struct osd_criterion criterion = {page, number,		  min,
 					  max,	min ? length : 0, max ? length : 0};
-	struct osd_query query = {{pid, OSD_OBJECTS_COLLECTION}, true, &criterion, 1, 0, 0};
+	struct osd_query query = {.collection = {pid, OSD_OBJECTS_COLLECTION},
+				  .match_all = true,
+				  .criteria = &criterion,
+				  .count = 1};
 	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
 	struct osd_list_result result = {0};
 
@@ -392,7 +395,10 @@ static enum osd_status ask(struct osd_objects *objects, struct osd_object_id col
 			   uint32_t page, uint32_t number)
 {
 	struct osd_criterion criterion = {page, number, NULL, NULL, 0, 0};
-	struct osd_query query = {collection, true, &criterion, 1, 0, 0};
+	struct osd_query query = {.collection = collection,
+				  .match_all = true,
+				  .criteria = &criterion,
+				  .count = 1};
 	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
 	struct osd_list_result result;
 

@@ -11,7 +11,7 @@
 
 #define SLOTS 256 /* partitions that share one take turns */
 
-enum { METHOD = 0x1, OLDEST = 0x2, NEWEST = 0x3, FROZEN = 0x5 };
+enum { METHOD = 0x1, OLDEST = 0x2, NEWEST = 0x3, FROZEN = 0x5, INSIDE_METHOD = 0x6 };
 
 struct slot {
 	uint64_t partition_id, changes; /* changes 0: empty */
@@ -65,14 +65,18 @@ static enum osd_status read_number(struct osd_txn *txn, uint64_t partition_id, u
 static enum osd_status read_in(struct osd_txn *txn, uint64_t partition_id,
 			       struct osd_policy *ret_policy)
 {
-	static const uint32_t numbers[] = {METHOD, FROZEN, OLDEST, NEWEST};
+	static const uint32_t numbers[] = {METHOD, FROZEN, OLDEST, NEWEST, INSIDE_METHOD};
+	size_t count = OSD_ARRAY_SIZE(numbers) - (partition_id ? 1 : 0);
 	uint64_t values[OSD_ARRAY_SIZE(numbers)] = {0};
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(numbers); i++)
+	for (size_t i = 0; status == OSD_OK && i < count; i++)
 		status = read_number(txn, partition_id, numbers[i], &values[i]);
-	*ret_policy =
-		(struct osd_policy){(uint8_t)values[0], (uint16_t)values[1], values[2], values[3]};
+	*ret_policy = (struct osd_policy){.method = (uint8_t)values[0],
+					  .frozen = (uint16_t)values[1],
+					  .oldest_ms = values[2],
+					  .newest_ms = values[3],
+					  .inside_method = (uint8_t)values[4]};
 	return status;
 }
 

@@ -12,6 +12,7 @@
 
 struct osd_policy {
 	uint8_t method;	 /* #1: the least that a request must have */
+	uint8_t inside_method; /* root: #6, which new partitions begin with */
 	uint16_t frozen; /* #5: bit n, working key n must not be used */
 	uint64_t oldest_ms, newest_ms; /* #2, #3: how far a nonce's time may be from the clock */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_security.c -- NOSEC accepts what real initiators send; stronger methods are refused;
- * principals. */
+/* test_security.c -- principals: who is believed, and how it is written. */
 #include "security/security.h"
 
 #include <fcntl.h>
@@ -8,48 +7,40 @@
 #include "base/log.h"
 #include "base/test.h"
 
-static void test_methods(void)
-{
-	struct osd_access access = {.type = OSD_USER_OBJECT, .object = {0x10000, 0x10001},
-				    .permissions = OSD_PERM_WRITE};
-	struct osd_capability capability = {0};
-	uint16_t field = 0;
-
-	CHECK_EQ(osd_security_check(&capability, &access, &field), OSD_OK); /* zeros, as OSC's */
-	capability.format = OSD_CAPABILITY_OSD1; /* as Linux's, for another object */
-	capability.allowed_partition_id = 99;
-	CHECK_EQ(osd_security_check(&capability, &access, &field), OSD_OK);
-	CHECK_EQ(field, 0);
-	for (uint8_t method = OSD_CAPKEY; method < 16; method++) {
-		capability.security_method = method;
-		CHECK_EQ(osd_security_check(&capability, &access, &field), OSD_E_CDB_FIELD);
-		CHECK_EQ(field, 82);
-	}
-}
-
 static void test_principals(void)
 {
+	struct osd_grant nobody = {.capability = {.audit = "alice"}}, alice = nobody;
 	struct osd_principal principal;
 	char longest[2 * OSD_PRINCIPAL_MAX];
 
-	osd_principal_derive("alice", "iqn.2026-01.org.example:a", "127.0.0.1", &principal);
+	osd_principal_derive(&nobody, "alice", "iqn.2026-01.org.example:a", "127.0.0.1", &principal);
 	CHECK(principal.verified && !strcmp(principal.name, "chap:alice") &&
 	      !strcmp(principal.key, "chap:alice"));
-	osd_principal_derive(NULL, "iqn.a\n", "127.0.0.1", &principal);
+	osd_principal_derive(&nobody, NULL, "iqn.a\n", "127.0.0.1", &principal);
 	CHECK(!principal.verified && !strcmp(principal.name, "unverified:iqn.a\\x0a") &&
 	      !strcmp(principal.key, "addr:127.0.0.1"));
-	osd_principal_derive("", "", "", &principal);
+	osd_principal_derive(&nobody, "", "", "", &principal);
 	CHECK(!principal.verified && !strcmp(principal.key, "addr:"));
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	osd_principal_derive(longest, "", "", &principal);
+	osd_principal_derive(&nobody, longest, "", "", &principal);
 	CHECK(strlen(principal.key) < OSD_PRINCIPAL_MAX);
+
+	alice.verified = true;
+	osd_principal_derive(&alice, "bob", "iqn.b", "127.0.0.1", &principal);
+	CHECK(principal.verified && !strcmp(principal.key, "audit:alice") &&
+	      !strcmp(principal.name, principal.key));
+	memset(alice.capability.audit, 0xff, sizeof(alice.capability.audit));
+	osd_principal_derive(&alice, "bob", "iqn.b", "127.0.0.1", &principal);
+	CHECK(strlen(principal.key) == strlen("audit:") + 4 * 20);
+	memset(alice.capability.audit, 0, sizeof(alice.capability.audit));
+	osd_principal_derive(&alice, "bob", "iqn.b", "127.0.0.1", &principal);
+	CHECK(!strcmp(principal.key, "chap:bob"));
 }
 
 int main(void)
 {
 	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test_security", OSD_LOG_WARNING);
-	test_methods();
 	test_principals();
 	return 0;
 }

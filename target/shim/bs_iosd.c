@@ -11,7 +11,6 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -20,10 +19,9 @@
 #include "wire/inquiry.h"
 #include "wire/osd2.h"
 
-enum { VPD_OSD_INFORMATION = OSD_VPD_OSD, VPD_SECURITY_TOKEN = 0xb1, VPD_UNUSED = 0xb2 };
+enum { VPD_OSD_INFORMATION = OSD_VPD_OSD, VPD_SECURITY_TOKEN = OSD_VPD_TOKEN, VPD_UNUSED = 0xb2 };
 
 #define OSD_INFORMATION_BYTES 8u
-#define SECURITY_TOKEN_BYTES  16u
 #define VPD_ROOM	      0x3cu /* tgtd writes into page B0h when told to tune it */
 
 static struct shim_lu *units; /* main thread only */
@@ -62,16 +60,14 @@ static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, 
 	return true;
 }
 
-/* A new token for each unit and boot, so that a credential recorded earlier is worth nothing. */
+/* The token is the engine's: it comes with it. */
 static bool set_security_pages(struct tgt_lu *lu)
 {
-	uint8_t information[OSD_INFORMATION_BYTES] = {0}, token[SECURITY_TOKEN_BYTES];
+	uint8_t information[OSD_INFORMATION_BYTES] = {0};
 
-	if (getrandom(token, sizeof(token), 0) != (ssize_t)sizeof(token))
-		return false;
-	osd_put_be(information, 1u << 0, 2); /* security methods: NOSEC */
+	osd_put_be(information, OSD_SECURITY_METHODS, 2);
 	return replace_vpd(lu, VPD_OSD_INFORMATION, information, sizeof(information)) &&
-	       replace_vpd(lu, VPD_SECURITY_TOKEN, token, sizeof(token)) &&
+	       replace_vpd(lu, VPD_SECURITY_TOKEN, NULL, 0) &&
 	       replace_vpd(lu, VPD_UNUSED, NULL, 0);
 }
 
@@ -193,7 +189,9 @@ static int open_unit(struct shim_lu *unit, const char *path)
 		osd_error("lun %u: %s", (unsigned)unit->lu->lun, message);
 		return -EINVAL;
 	}
-	unit->completions = shim_completions_create(&unit->engine);
+	if (replace_vpd(unit->lu, VPD_SECURITY_TOKEN, osd_engine_token(unit->engine),
+			OSD_SECURITY_TOKEN_BYTES))
+		unit->completions = shim_completions_create(&unit->engine);
 	if (!unit->completions) {
 		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)unit->lu->lun);
 		osd_engine_close(unit->engine);

@@ -4,7 +4,26 @@
 
 #include <string.h>
 
+#include "base/util.h"
 #include "wire/cursor.h"
+
+static const char *const methods[] = {"nosec", "capkey", "cmdrsp", "alldata"};
+
+const char *osd_method_name(uint8_t method)
+{
+	return method < OSD_ARRAY_SIZE(methods) ? methods[method] : NULL;
+}
+
+bool osd_method_parse(const char *name, uint8_t *ret_method)
+{
+	for (uint8_t i = 0; i < OSD_ARRAY_SIZE(methods); i++) {
+		if (strcmp(name, methods[i]) == 0) {
+			*ret_method = i;
+			return true;
+		}
+	}
+	return false;
+}
 
 void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
 			   struct osd_capability *ret_capability)

@@ -4,6 +4,7 @@
 #ifndef OSD_WIRE_CAPABILITY_H
 #define OSD_WIRE_CAPABILITY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/osd2.h"
@@ -22,6 +23,12 @@ enum osd_security_method {
 	OSD_CMDRSP = 2,
 	OSD_ALLDATA = 3,
 };
+
+#define OSD_SECURITY_METHODS 0x000f /* those we know; bit n: method n */
+
+/* "nosec", "capkey" ...; NULL: no such method. */
+const char *osd_method_name(uint8_t method);
+bool osd_method_parse(const char *name, uint8_t *ret_method);
 
 enum osd_capability_descriptor {
 	OSD_CAPDESC_NONE = 0,

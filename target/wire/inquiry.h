@@ -18,7 +18,10 @@
 #define OSD_VPD_SUPPORTED      0x00
 #define OSD_VPD_SERIAL         0x80
 #define OSD_VPD_IDENTIFICATION 0x83
-#define OSD_VPD_OSD            0xb0 /* OSD information: security methods */
+#define OSD_VPD_OSD            0xb0 /* OSD information: security methods, bit n: method n */
+#define OSD_VPD_TOKEN          0xb1 /* security token */
+
+#define OSD_SECURITY_TOKEN_BYTES 16
 
 #define OSD_VERSION_OSD2  0x0440
 #define OSD_VERSION_ISCSI 0x0960

@@ -89,6 +89,10 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_M
 	osd_wr_be(&w, sense->sense_key & 0x0f, 1);
 	osd_wr_be(&w, sense->asc_ascq, 2);
 	osd_wr_zero(&w, 4);
+	if (sense->has_response_icv) {
+		begin(&w, RESPONSE_ICV, ICV_BODY);
+		osd_wr_bytes(&w, sense->response_icv, ICV_BODY);
+	}
 	if (sense->has_object)
 		put_object(&w, sense);
 	if (sense->has_field)
@@ -97,10 +101,6 @@ size_t osd_sense_encode(const struct osd_sense *sense, uint8_t bytes[OSD_SENSE_M
 		put_number(&w, COMMAND_INFORMATION, sense->command_information);
 	if (sense->has_information)
 		put_number(&w, INFORMATION, sense->information);
-	if (sense->has_response_icv) {
-		begin(&w, RESPONSE_ICV, ICV_BODY);
-		osd_wr_bytes(&w, sense->response_icv, ICV_BODY);
-	}
 	if (sense->attribute_count)
 		put_attributes(&w, sense);
 	bytes[7] = (uint8_t)(osd_wr_used(&w) - HEADER); /* all of them together: 238 bytes */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sense.h -- descriptor-format sense data (osd2-wire section 7).  Order of descriptors: 06h,
- * 02h, 01h, 00h, 07h, 08h, so that what Linux cuts after 96 bytes and what it misreads come
- * last. */
+ * 02h, 01h, 00h, 08h, so that what Linux cuts after 96 bytes and what it misreads come last.  Before
+ * them all, where a response is proved, comes 07h: whoever asks for that reads sense data to its end. */
 #ifndef OSD_WIRE_SENSE_H
 #define OSD_WIRE_SENSE_H
 
@@ -25,6 +25,8 @@
 #define OSD_FN_ALL        0xb0103030u /* everything: the value of "nothing was initiated" */
 
 #define OSD_SENSE_ATTRIBUTES 16u /* in one descriptor 08h: so many fit with all others */
+
+#define OSD_SENSE_ICV_AT     10u /* where the value of descriptor 07h stands, if there is one */
 
 struct osd_sense_attribute {
 	uint32_t page, number;

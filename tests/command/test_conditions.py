@@ -117,7 +117,9 @@ PROVOKE: dict[str, Callable[[Commands, ObjectRef], Reply]] = {
     "attribute set from the CDB is refused": lambda osd, obj: osd.reply(
         rq.set_attributes(obj, attributes=SetOne(AttributeValue(*_pair(READ_ONLY), bytes(8))))
     ),
-    "security method is not supported": lambda osd, obj: mangled(osd, rq.flush(obj), {82: b"\x02"}),
+    "capability, or request check value, is not genuine": lambda osd, obj: mangled(
+        osd, rq.flush(obj), {82: b"\x02"}
+    ),
     "field of an embedded CDB": lambda osd, obj: osd.reply(
         rq.perform_scsi_command(b"\x12\0\x80\0\xff\0", data_in_length=255)
     ),

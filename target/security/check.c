@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* check.c -- see check.h. */
+#include "security/check.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+enum {
+	AT_BYTE11 = 11,
+	AT_PARTITION = 16,
+	AT_CHECK_VALUE = 184,
+	AT_NONCE = 216,
+	KEY_TO_SET = 0x3,
+	KEY_ROOT = 1,
+	KEY_PARTITION = 2,
+};
+
+/* Which key proves a capability, and what else goes by the partition. */
+struct slot {
+	enum osd_key_level level;
+	uint64_t
+		partition_id; /* of the key, of the least method, of the nonces; 0: partition zero's */
+	bool pending;	      /* the master key that SET MASTER KEY is about to set */
+	bool sets_key;	      /* NOSEC will not do, whatever the policy says */
+};
+
+static struct slot slot_of_set_key(uint8_t key_to_set, uint64_t partition_id)
+{
+	struct slot slot = {OSD_KEY_PARTITION, partition_id, false, true};
+
+	if (key_to_set == KEY_ROOT)
+		slot = (struct slot){OSD_KEY_MASTER, 0, false, true};
+	else if (key_to_set == KEY_PARTITION)
+		slot = (struct slot){OSD_KEY_ROOT, 0, false, true};
+	return slot;
+}
+
+static struct slot slot_of(const uint8_t *cdb, uint16_t service_action)
+{
+	uint64_t partition_id = osd_get_be(cdb + AT_PARTITION, 8);
+	uint8_t bits = cdb[AT_BYTE11] & KEY_TO_SET;
+
+	switch (service_action) {
+	case OSD_SA_SET_KEY:
+		return slot_of_set_key(bits, partition_id);
+	case OSD_SA_SET_MASTER_KEY:
+		return (struct slot){OSD_KEY_MASTER, 0, bits == 1, true};
+	case OSD_SA_FORMAT_OSD:
+	case OSD_SA_FLUSH_OSD:
+	case OSD_SA_CREATE_PARTITION:
+	case OSD_SA_REMOVE_PARTITION:
+		partition_id = 0;
+		break;
+	default:
+		break;
+	}
+	return (struct slot){OSD_KEY_WORKING, partition_id, false, false};
+}
+
+/* ---- check values ---------------------------------------------------------------------------- */
+
+static void find_secret(const struct osd_checker *checker, const struct slot *slot, uint64_t nexus,
+			unsigned version, struct osd_secret *secret)
+{
+	(void)nexus;
+	osd_keyring_secret(checker->keyring, slot->level, slot->partition_id, version, secret);
+	if (slot->pending)
+		secret->known = false;
+}
+
+/* MAC(key, token), or over the CDB with zeros where the check value stands. */
+static void request_check_value(const struct osd_checker *checker, const uint8_t *cdb,
+				const struct osd_proof *proof, uint8_t value[OSD_MAC_LENGTH])
+{
+	static const uint8_t zeros[OSD_MAC_LENGTH];
+	struct osd_mac mac;
+
+	osd_mac_init(&mac, proof->algorithm, proof->key);
+	if (proof->grant.capability.security_method == OSD_CAPKEY) {
+		osd_mac_update(&mac, checker->token, sizeof(checker->token));
+	} else {
+		osd_mac_update(&mac, cdb, AT_CHECK_VALUE);
+		osd_mac_update(&mac, zeros, sizeof(zeros));
+		osd_mac_update(&mac, cdb + AT_NONCE, OSD_CDB_LENGTH - AT_NONCE);
+	}
+	osd_mac_final(&mac, value);
+}
+
+/* Whether it is one that could be genuine at all. */
+static bool is_possible(const struct osd_capability *capability)
+{
+	return capability->format == OSD_CAPABILITY_OSD2 &&
+	       capability->icv_algorithm < OSD_MAC_ALGORITHMS &&
+	       capability->security_method != OSD_NOSEC &&
+	       capability->security_method < OSD_METHODS;
+}
+
+/* The capability key.  What is impossible has one too, so that it takes as long to refuse. */
+static void prove(const struct osd_checker *checker, const uint8_t bytes[OSD_CAPABILITY_LENGTH],
+		  const struct slot *slot, const struct osd_secret *secret, struct osd_proof *proof)
+{
+	uint8_t algorithm = proof->grant.capability.icv_algorithm;
+
+	proof->algorithm = algorithm < OSD_MAC_ALGORITHMS ? (enum osd_mac_algorithm)algorithm
+							  : OSD_HMAC_SHA256;
+	proof->grant.level = (uint8_t)slot->level;
+	proof->grant.key_partition = slot->partition_id;
+	osd_capability_key(proof->algorithm, secret->key, bytes, checker->system_id, proof->key);
+}
+
+static enum osd_status refuse(uint16_t field, uint16_t *ret_field)
+{
+	*ret_field = field;
+	return OSD_E_CDB_FIELD;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static enum osd_status check_after(const struct osd_checker *checker, const uint8_t *cdb,
+				   const struct slot *slot, const struct osd_secret *secret,
+				   uint8_t required, bool nowait, struct osd_proof *proof,
+				   uint16_t *ret_field)
+{
+	uint8_t method = proof->grant.capability.security_method;
+	uint64_t now_ms = osd_now_ms();
+	enum osd_status status;
+
+	if (method < required)
+		return refuse(OSD_GRANT_FIELD_METHOD, ret_field);
+	if (secret->frozen)
+		return OSD_E_KEY_FROZEN;
+	if (method < OSD_CMDRSP)
+		return OSD_OK;
+	status = osd_nonces_take(checker->nonces, slot->partition_id, cdb + AT_NONCE, now_ms,
+				 nowait);
+	if (status == OSD_E_NONCE_TIME)
+		proof->clock_ms = osd_nonces_clock(checker->nonces, slot->partition_id, now_ms);
+	return status;
+}
+
+static enum osd_status check_value(const struct osd_checker *checker, const uint8_t *cdb,
+				   const struct slot *slot, uint8_t required, uint64_t nexus,
+				   bool nowait, struct osd_proof *proof, uint16_t *ret_field)
+{
+	struct osd_capability *capability = &proof->grant.capability;
+	uint8_t value[OSD_MAC_LENGTH];
+	struct osd_secret secret;
+
+	find_secret(checker, slot, nexus, capability->key_version, &secret);
+	prove(checker, cdb + OSD_CAPABILITY_AT, slot, &secret, proof);
+	request_check_value(checker, cdb, proof, value);
+	proof->grant.verified = osd_mac_equal(value, cdb + AT_CHECK_VALUE) && secret.known &&
+				is_possible(capability);
+	explicit_bzero(secret.key, sizeof(secret.key));
+	if (!proof->grant.verified) {
+		explicit_bzero(proof->key, sizeof(proof->key));
+		return refuse(OSD_GRANT_FIELD_CAPABILITY, ret_field);
+	}
+	return check_after(checker, cdb, slot, &secret, required, nowait, proof, ret_field);
+}
+
+/* A partition that is not there is as one just made: nobody finds out which there are. */
+static enum osd_status find_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
+				   struct osd_policy *policy)
+{
+	enum osd_status status = osd_keyring_policy(keyring, partition_id, nowait, policy);
+
+	if (status != OSD_E_NO_PARTITION)
+		return status;
+	status = osd_keyring_policy(keyring, 0, nowait, policy);
+	policy->method = policy->inside_method;
+	return status;
+}
+
+enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *cdb,
+				  uint16_t service_action, uint64_t nexus, bool nowait,
+				  struct osd_proof *ret_proof, uint16_t *ret_field)
+{
+	struct slot slot = slot_of(cdb, service_action);
+	struct osd_policy policy = {.method = OSD_NOSEC};
+	enum osd_status status = OSD_OK;
+
+	*ret_proof = (struct osd_proof){0};
+	osd_capability_decode(cdb + OSD_CAPABILITY_AT, &ret_proof->grant.capability);
+	if (checker->keyring)
+		status = find_policy(checker->keyring, slot.partition_id, nowait, &policy);
+	if (status != OSD_OK)
+		return status;
+	if (policy.method == OSD_NOSEC && !slot.sets_key &&
+	    ret_proof->grant.capability.security_method == OSD_NOSEC) {
+		ret_proof->grant.open = true;
+		return OSD_OK;
+	}
+	if (!checker->keyring)
+		return refuse(OSD_GRANT_FIELD_CAPABILITY, ret_field);
+	return check_value(checker, cdb, &slot, policy.method, nexus, nowait, ret_proof, ret_field);
+}
+
+/* ---- extension capabilities ------------------------------------------------------------------ */
+
+static void extension_check_value(const struct osd_checker *checker, const struct osd_proof *proof,
+				  const uint8_t *cdb, uint8_t value[OSD_MAC_LENGTH])
+{
+	struct osd_mac mac;
+
+	osd_mac_init(&mac, proof->algorithm, proof->key);
+	if (proof->grant.capability.security_method == OSD_CAPKEY)
+		osd_mac_update(&mac, checker->token, sizeof(checker->token));
+	else
+		osd_mac_update(&mac, cdb + AT_CHECK_VALUE, OSD_MAC_LENGTH);
+	osd_mac_final(&mac, value);
+}
+
+enum osd_status osd_check_extension(const struct osd_checker *checker,
+				    const struct osd_proof *proof, const uint8_t *cdb,
+				    const uint8_t entry[OSD_EXTENSION_ENTRY],
+				    struct osd_grant *ret_grant)
+{
+	struct osd_proof extension = {0};
+	struct osd_capability *capability = &extension.grant.capability;
+	uint8_t value[OSD_MAC_LENGTH];
+	struct osd_secret secret;
+	struct slot slot;
+
+	osd_capability_decode(entry, capability);
+	slot = (struct slot){OSD_KEY_WORKING, capability->allowed_partition_id, false, false};
+	find_secret(checker, &slot, 0, capability->key_version, &secret);
+	prove(checker, entry, &slot, &secret, &extension);
+	extension_check_value(checker, &extension, cdb, value);
+	extension.grant.verified =
+		osd_mac_equal(value, entry + OSD_CAPABILITY_LENGTH) && secret.known &&
+		is_possible(capability) &&
+		capability->security_method == proof->grant.capability.security_method;
+	explicit_bzero(extension.key, sizeof(extension.key));
+	explicit_bzero(secret.key, sizeof(secret.key));
+	if (!extension.grant.verified)
+		return OSD_E_CDB_FIELD;
+	*ret_grant = extension.grant;
+	return secret.frozen ? OSD_E_KEY_FROZEN : OSD_OK;
+}
