@@ -182,13 +182,14 @@ def target_config(
     no_sandboxes: bool,
     durability: str,
     on_ssd_loss: str,
+    io: str,
     osc_compat: bool,
     module_option: tuple[str, ...],
     no_manager: bool,
 ) -> TargetConfig:
     """What the options of `osd target serve`, files and defaults among them, come to."""
     settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
-    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", *module_option]
+    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}", *module_option]
     if allow_bytecode:
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
@@ -298,6 +299,13 @@ def target_config(
     default="process",
     show_default=True,
     help="What an acknowledged change survives: kill -9, or power loss too.",
+)
+@click.option(
+    "--io",
+    type=click.Choice(["cached", "direct"]),
+    default="cached",
+    show_default=True,
+    help="Of objects' bytes: by the page cache, or past it (docs/tiers.md).",
 )
 @click.option(
     "--on-ssd-loss",

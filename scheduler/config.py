@@ -73,6 +73,7 @@ TARGET_KEYS = (
     Key("allow_bytecode", flag, None, "take jobs that are .pyc files"),
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
+    Key("io", choice("cached", "direct"), None, "objects' bytes by the page cache or past it"),
     Key("on_ssd_loss", choice("fail", "read-through"), None, "start without the SSD folder or not"),
     Key("osc_compat", flag, None, "speak OSC's dialect"),
     Key("log_format", choice(*logs.FORMATS), None, "of the log: lines or JSON"),

@@ -76,6 +76,8 @@ static const struct option options[] = {
 	 "process: acknowledged changes survive kill -9; sync: power loss too"},
 	{"on_ssd_loss", OPTION_CHOICE, AT(on_ssd_loss), 0, 0, "fail",
 	 "when the second directory is absent: fail to start; read-through: serve what lies elsewhere"},
+	{"io", OPTION_CHOICE, AT(io), 0, 0, "cached",
+	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for scripts)"},
 	{"create", OPTION_BOOL, AT(create), 0, 1, "1", "format an empty data directory"},
 	{"strict", OPTION_BOOL, AT(strict), 0, 1, "0",
 	 "refuse unassigned attribute pages 8h-7Fh, and page 0 in CDBFMT 1"},
@@ -103,6 +105,7 @@ static const struct {
 	{"heads", {"first", "small-only", "off"}},
 	{"durability", {"process", "sync"}},
 	{"on_ssd_loss", {"fail", "read-through"}},
+	{"io", {"cached", "direct"}},
 };
 
 static const char *const *words_of(const struct option *option)

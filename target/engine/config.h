@@ -39,6 +39,7 @@ struct osd_config {
 	uint64_t fault;       /* fault=N, tests only: the N-th store call fails; 0: none */
 	enum osd_durability durability; /* durability=process|sync */
 	enum osd_ssd_loss on_ssd_loss;  /* on_ssd_loss=fail|read-through */
+	enum osd_io io;       /* io=cached|direct */
 	bool fault_kill;      /* fault_kill=1, tests only: the process dies there instead */
 	bool create;          /* create=0: refuse an empty directory instead of formatting it */
 	bool strict;          /* strict=1: refuse unassigned user-object pages 8h-7Fh */

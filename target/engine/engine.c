@@ -482,6 +482,7 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 		.heads = &heads,
 		.ssd_directory = config->ssd_directory,
 		.on_ssd_loss = config->on_ssd_loss,
+		.io = config->io,
 		.create = config->create,
 		.capacity_bytes = config->capacity_bytes,
 		.cache_bytes = config->cache_bytes,

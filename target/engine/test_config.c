@@ -50,13 +50,14 @@ static void test_defaults(void)
 static void test_values(void)
 {
 	struct osd_config config =
-		parse_ok("dir=/a b;workers=64;durability=sync;on_ssd_loss=read-through;capacity=3GiB;cache=65536;strict=1;"
+		parse_ok("dir=/a b;workers=64;durability=sync;on_ssd_loss=read-through;io=direct;capacity=3GiB;cache=65536;strict=1;"
 			 "create=0;sandboxd=/run/s;fault=7;workers=2;;serial=SN 1");
 
 	CHECK(!strcmp(config.directory, "/a b"));
 	CHECK_EQ(config.workers, 2); /* the last one counts */
 	CHECK_EQ(config.durability, OSD_DURABILITY_SYNC);
 	CHECK_EQ(config.on_ssd_loss, OSD_SSD_LOSS_READ_THROUGH);
+	CHECK_EQ(config.io, OSD_IO_DIRECT);
 	CHECK_EQ(config.capacity_bytes, UINT64_C(3) << 30);
 	CHECK_EQ(config.cache_bytes, 65536);
 	CHECK_EQ(config.fault, 7);
@@ -88,6 +89,7 @@ static void test_refusals(void)
 	parse_bad("dir=/a;capacity=1kb", "KiB");
 	parse_bad("dir=/a;durability=always", "process or sync");
 	parse_bad("dir=/a;on_ssd_loss=", "fail or read-through");
+	parse_bad("dir=/a;io=fast", "cached or direct");
 	parse_bad("dir=/a;strict=yes", "0 or 1");
 	parse_bad("dir=/a;osc_compat=on", "0 or 1");
 	parse_bad("dir=/a;osc-compat=1", "unknown");

@@ -46,6 +46,8 @@ struct osd_object_id {
 
 enum osd_durability { OSD_DURABILITY_PROCESS, OSD_DURABILITY_SYNC };
 
+enum osd_io { OSD_IO_CACHED, OSD_IO_DIRECT /* data files past the page cache */ };
+
 /* When the second root is absent at the start: refuse it, or go on with what lies elsewhere. */
 enum osd_ssd_loss { OSD_SSD_LOSS_FAIL, OSD_SSD_LOSS_READ_THROUGH };
 
@@ -75,6 +77,7 @@ struct osd_objects_config {
 	const char *ssd_directory; /* second root for heads, or NULL: one root */
 	enum osd_ssd_loss on_ssd_loss;
 	const struct osd_heads_config *heads; /* borrowed by open; NULL: defaults */
+	enum osd_io io;
 	bool create;		   /* format an empty directory on first open */
 	uint64_t capacity_bytes;   /* 0: that of the file system */
 	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */

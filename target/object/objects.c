@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "object/value_index.h"
+#include "store/direct.h"
 #include "store/model.h"
 
 /* ---- opening the stores ------------------------------------------------------------------ */
@@ -78,6 +79,20 @@ static enum osd_status open_records(struct osd_objects *objects,
 	return status;
 }
 
+static enum osd_status open_files(const struct osd_objects_config *config, const char *directory,
+				  int data_fd, struct osd_data **ret_data)
+{
+	bool direct = config->io == OSD_IO_DIRECT;
+
+	if (direct && !osd_direct_works(data_fd)) {
+		osd_warning("the file system of '%s' refuses direct I/O: its files go through the "
+			    "page cache",
+			    directory);
+		direct = false;
+	}
+	return osd_file_data_open(data_fd, direct, ret_data);
+}
+
 static enum osd_status open_on_disk(struct osd_objects *objects,
 				    const struct osd_objects_config *config, char message[256])
 {
@@ -103,12 +118,14 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 			    config->ssd_directory);
 		status = osd_absent_data_open(&objects->tier.head);
 	} else if (status == OSD_OK) {
-		status = osd_file_data_open(two ? objects->media->heads.data_fd
-						: objects->media->main.data_fd,
-					    &objects->tier.head);
+		status = two ? open_files(config, config->ssd_directory,
+					  objects->media->heads.data_fd, &objects->tier.head)
+			     : open_files(config, config->directory,
+					  objects->media->main.data_fd, &objects->tier.head);
 	}
 	if (status == OSD_OK && two)
-		status = osd_file_data_open(objects->media->main.data_fd, &objects->tier.tail);
+		status = open_files(config, config->directory, objects->media->main.data_fd,
+				    &objects->tier.tail);
 	if (status == OSD_OK && two)
 		status = osd_both_open(true, &objects->tier.both);
 	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))

@@ -4,7 +4,8 @@
  *   <partition id>.<incarnation>/<hash>/<object id>.<generation>{h,t}      all hexadecimal
  *
  * Names are made of ids and nothing else, files are opened relative to the directory's descriptor
- * and symbolic links are not followed.  A file and the directories on its way are made by the first
+ * and symbolic links are not followed.  With direct I/O a file is open twice, once without the page
+ * cache (direct.c).  A file and the directories on its way are made by the first
  * write.  Which object has files, and how long it is, the records know; not this file. */
 #include "store/store.h"
 
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "store/direct.h"
 
 #define COPY_BYTES    (256u << 10)
 #define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+1 and the separators */
@@ -32,12 +34,13 @@
 struct file_data {
 	struct osd_data base;
 	int directory_fd; /* borrowed */
-	bool can_clone;
+	bool can_clone, is_direct;
 };
 
 struct file {
 	struct osd_data_file base;
-	int fd; /* owned */
+	int fd;	       /* owned */
+	int direct_fd; /* owned; -1: through the page cache */
 };
 
 /* Lengths of the path's first one and two components follow from the ids. */
@@ -54,6 +57,11 @@ static struct file_data *to_data(struct osd_data *data)
 static int fd_of(struct osd_data_file *file)
 {
 	return osd_container_of(file, struct file, base)->fd;
+}
+
+static int direct_fd_of(struct osd_data_file *file)
+{
+	return osd_container_of(file, struct file, base)->direct_fd;
 }
 
 static void make_path(const struct osd_data_name *name, struct file_path *path)
@@ -106,6 +114,14 @@ static enum osd_status file_open(struct osd_data *base, const struct osd_data_na
 	}
 	if (!error && file->fd < 0)
 		error = errno;
+	file->direct_fd = -1;
+	if (!error && data->is_direct) {
+		file->direct_fd =
+			openat(data->directory_fd, path.text, (open_flags & ~O_CREAT) | O_DIRECT);
+		error = file->direct_fd < 0 ? errno : 0;
+		if (error)
+			close(file->fd);
+	}
 	if (error) {
 		free(file);
 		return error == ENOENT ? OSD_E_NO_OBJECT : osd_status_from_errno(error);
@@ -119,6 +135,7 @@ static void file_close(struct osd_data_file *base)
 {
 	struct file *file = osd_container_of(base, struct file, base);
 
+	osd_closep(&file->direct_fd);
 	close(file->fd);
 	free(file);
 }
@@ -130,6 +147,10 @@ static enum osd_status file_read(struct osd_data_file *file, uint64_t offset, vo
 	uint8_t *at = buffer;
 	size_t done = 0;
 
+	if (direct_fd_of(file) >= 0)
+		return read_flags ? OSD_E_RETRY
+				  : osd_status_from_errno(osd_direct_read(
+					    direct_fd_of(file), offset, buffer, length, ret_read));
 	while (done < length) {
 		struct iovec part = {at + done, length - done};
 		ssize_t got = preadv2(fd_of(file), &part, 1, (off_t)(offset + done), read_flags);
@@ -153,6 +174,9 @@ static enum osd_status file_write(struct osd_data_file *file, uint64_t offset, c
 	const uint8_t *at = bytes;
 	size_t done = 0;
 
+	if (direct_fd_of(file) >= 0)
+		return osd_status_from_errno(
+			osd_direct_write(direct_fd_of(file), fd_of(file), offset, bytes, length));
 	while (done < length) {
 		ssize_t put = pwrite(fd_of(file), at + done, length - done, (off_t)(offset + done));
 
@@ -341,6 +365,8 @@ static enum osd_status file_share(struct osd_data_file *file, int *ret_fd)
 	char path[32];
 	int fd;
 
+	if (direct_fd_of(file) >= 0) /* who reads it would do so by the page cache */
+		return OSD_E_BUSY;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd_of(file));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -483,8 +509,11 @@ static enum osd_status file_capacity(struct osd_data *base, uint64_t *ret_total,
 static int file_plain_fd(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			 size_t length)
 {
-	(void)bytes;
-	return offset <= INT64_MAX && length <= INT64_MAX - offset ? fd_of(file) : -1;
+	if (offset > INT64_MAX || length > INT64_MAX - offset)
+		return -1;
+	if (direct_fd_of(file) < 0 || !bytes)
+		return fd_of(file);
+	return osd_direct_fits(offset, bytes, length) ? direct_fd_of(file) : -1;
 }
 
 static void file_data_close(struct osd_data *base)
@@ -517,13 +546,14 @@ static const struct osd_data_ops file_ops = {
 	.plain_fd = file_plain_fd,
 };
 
-enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data)
+enum osd_status osd_file_data_open(int directory_fd, bool direct, struct osd_data **ret_data)
 {
 	struct file_data *data = malloc(sizeof(*data));
 
 	if (!data)
 		return OSD_E_NO_MEMORY;
-	*data = (struct file_data){{.ops = &file_ops}, directory_fd, try_clone(directory_fd)};
+	*data = (struct file_data){
+		{.ops = &file_ops}, directory_fd, try_clone(directory_fd), direct};
 	*ret_data = &data->base;
 	return OSD_OK;
 }

@@ -225,7 +225,7 @@ struct osd_data_ops {
 					    uint32_t incarnation);
 	enum osd_status (*sync_all)(struct osd_data *data);
 	enum osd_status (*capacity)(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
-	/* May be NULL.  The store's own descriptor of the file, on which the kernel may read, write
+	/* May be NULL.  bytes NULL: to sync.  The store's own descriptor of the file, on which the kernel may read, write
 	 * (that range, those bytes) or sync as it is; -1: the store has to. */
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
@@ -282,8 +282,9 @@ enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, ui
 /* Counts a read or write that was done on a plain descriptor. */
 void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status);
 
-/* directory_fd stays the caller's and must outlive the store. */
-enum osd_status osd_file_data_open(int directory_fd, struct osd_data **ret_data);
+/* directory_fd stays the caller's and must outlive the store.  direct: past the page cache, where
+ * osd_direct_works (store/direct.h). */
+enum osd_status osd_file_data_open(int directory_fd, bool direct, struct osd_data **ret_data);
 enum osd_status osd_mem_data_open(struct osd_data **ret_data);
 /* In the place of a store whose device is absent: every call gets OSD_E_HEAD_ABSENT. */
 enum osd_status osd_absent_data_open(struct osd_data **ret_data);

@@ -231,7 +231,7 @@ int main(void)
 	fd = open(directory, O_RDONLY | O_DIRECTORY);
 	full_fd = open("/dev/full", O_RDWR);
 	CHECK(fd >= 0 && full_fd >= 0);
-	OK(osd_file_data_open(fd, &data));
+	OK(osd_file_data_open(fd, false, &data));
 	test_at_once();
 	test_threads(data, true, &has_rings);
 	test_threads(data, false, &none);

@@ -10,6 +10,7 @@
 
 #include "base/test.h"
 #include "base/util.h"
+#include "store/direct.h"
 #include "store/media.h"
 #include "store/store.h"
 #include "wire/cursor.h"
@@ -517,9 +518,14 @@ int main(void)
 	test_data(data);
 	osd_data_close(data);
 	fd = open(directory, O_RDONLY | O_DIRECTORY);
-	OK(osd_file_data_open(fd, &data));
+	OK(osd_file_data_open(fd, false, &data));
 	test_data(data);
 	osd_data_close(data);
+	if (osd_direct_works(fd)) {
+		OK(osd_file_data_open(fd, true, &data));
+		test_data(data);
+		osd_data_close(data);
+	}
 	close(fd);
 	test_media(media);
 	test_two_roots();

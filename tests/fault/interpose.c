@@ -16,6 +16,7 @@
  * after the other, four numbers of 8 bytes: the errno that its reads fail with, that its writes, cuts
  * and syncs fail with, and that opening, making and removing names fail with (0: none), and the
  * microseconds that a read, write or sync takes longer; then how many syncs it was asked for.
+ * IOSD_NO_DIRECT: no file can be opened past the page cache.
  * IOSD_SYNC_COUNT names a file whose first 8 bytes are kept at the fsyncs of data files and of whole
  * file systems, failed ones too.
  *
@@ -432,6 +433,10 @@ int openat64(int fd, const char *path, int flags, ...)
 	TAKE_MODE(flags, mode);
 	if (name_fails(fd, path))
 		return -1;
+	if (flags & O_DIRECT && getenv("IOSD_NO_DIRECT")) {
+		errno = EINVAL;
+		return -1;
+	}
 	CHANGE(flags & O_CREAT ? judge(DISK) : PASS, syscall(SYS_openat, fd, path, flags, mode));
 }
 
