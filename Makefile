@@ -31,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults pandas syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
+.PHONY: help packages venv build demo test conformance lint crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -80,6 +80,10 @@ faults: build   ## every n-th system call and allocation fails, or is the last
 
 pandas: build   ## scripts with pandas, in a pool whose package set is made for it
 	$(bin)/python -m pytest tests/exec/pandas_campaign.py
+
+secmgr-postgres: build ## the security manager on a PostgreSQL server, which must be installed
+	$(bin)/pip install -q "psycopg[binary]>=3.1"
+	$(bin)/python -m pytest tests/secmgr/postgres_campaign.py
 
 syscalls: build ## are the system calls of sandboxes those they are allowed, under strace
 	@$(bin)/python -m tests.sandbox.traced

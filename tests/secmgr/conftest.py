@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -46,8 +46,11 @@ class World:
         self.folder = folder
         self.clock = Clock()
         self.model = ModelTarget([PARTITION, 0x10001])
-        self.token_file = folders.make(folder, admin="root", names=["localhost", "127.0.0.1"])
+        self.token_file = self.make()
         self.start()
+
+    def make(self) -> Path:
+        return folders.make(self.folder, admin="root", names=["localhost", "127.0.0.1"])
 
     def connect(self, record: TargetRecord, login: str) -> Device:
         return self.model.session()
@@ -55,8 +58,8 @@ class World:
     def start(self) -> None:
         self.opened: Opened = folders.open_folder(self.folder)
         opened = self.opened
-        with opened.database._lock:  # nobody pulls the plug
-            cast(SqliteDatabase, opened.database)._db.execute("PRAGMA synchronous=OFF")
+        if isinstance(opened.database, SqliteDatabase):  # nobody pulls the plug
+            opened.database._db.execute("PRAGMA synchronous=OFF")
         self.keys = KeyManager(
             opened.database, opened.sealer, opened.audit, self.connect, self.clock
         )
