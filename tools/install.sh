@@ -81,7 +81,8 @@ units() {
 	option=
 	[ "$SYSCONFDIR" = /etc ] || option=" --config $config"
 	(cd packaging/systemd && find . -type f | sort) | while read -r unit; do
-		sed -E "s|=(-?)/usr/bin/(osd [a-z ]*[a-z]\|[a-z-]+)|=\1$prefix/bin/\2$option|" \
+		sed -E -e "s|=/usr/bin/osd secmgr|=$prefix/bin/osd secmgr|" \
+			-e "s|=(-?)/usr/bin/(osd [a-z ]*[a-z]\|[a-z-]+)|=\1$prefix/bin/\2$option|" \
 			"packaging/systemd/$unit" >"$lib/unit"
 		put "$lib/unit" "$prefix/lib/systemd/system/${unit#./}"
 	done

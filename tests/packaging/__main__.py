@@ -18,7 +18,10 @@ from pathlib import Path
 
 from tests.packaging.machine import Machine
 
-OURS = ("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-target", "python3-pyosd")
+OURS = (
+    *("iosd-doc", "iosd-manager", "iosd-sandbox", "iosd-secmgr", "iosd-target"),
+    "python3-pyosd",
+)
 SERVICES = ("tgt", "iosd-sandboxd", "iosd-attach", "iosd-manager")
 URL = "iscsi://127.0.0.1:3260/iqn.2026-11.iosd:target/1"
 SCRIPT = "import osd\nprint(osd.zone.data.read().decode())\n"

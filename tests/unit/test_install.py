@@ -64,7 +64,7 @@ def check_units(prefix: Path) -> None:
     """systemd finds nothing wrong with them, nor with tgt.service as it is then; it needs no systemd."""
     folder = prefix / "lib/systemd/system"
     units = [path for path in folder.iterdir() if path.is_file()]
-    assert len(units) == 4
+    assert len(units) == 5
     for unit in [*units, Path("/lib/systemd/system/tgt.service")]:
         done = subprocess.run(
             ["systemd-analyze", "verify", "--man=no", unit],
