@@ -34,6 +34,8 @@ osd_command_fn osd_cmd_compare_and_swap, osd_cmd_fetch_and_add;
 osd_command_fn osd_cmd_generic_compare_and_swap, osd_cmd_conditional_set_attributes;
 /* cmd_perform.c */
 osd_command_fn osd_cmd_perform_scsi_command, osd_cmd_perform_task_management_function;
+/* cmd_key.c */
+osd_command_fn osd_cmd_set_key, osd_cmd_set_master_key;
 /* cmd_exec.c */
 osd_command_fn osd_cmd_exec;
 /* attributes only: the dispatcher does the work */

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "security/bootstrap.h"
+#include "security/exchange.h"
 #include "security/secret.h"
 
 #define BUCKETS	      256
@@ -44,6 +45,7 @@ struct chunk {
 struct osd_keyring {
 	struct osd_objects *objects;
 	struct osd_policies *policies;
+	struct osd_exchanges *exchanges;
 	uint8_t *seal; /* secret memory; NULL: none yet */
 	pthread_mutex_t loading;
 	pthread_rwlock_t lock;
@@ -439,6 +441,16 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 	pthread_rwlock_unlock(&keyring->lock);
 }
 
+struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring)
+{
+	return keyring->exchanges;
+}
+
+bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus, struct osd_secret *ret_secret)
+{
+	return osd_exchange_pending(keyring->exchanges, nexus, ret_secret);
+}
+
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy)
 {
@@ -540,8 +552,9 @@ static struct osd_keyring *new_keyring(struct osd_objects *objects)
 	pthread_mutex_init(&keyring->loading, NULL);
 	pthread_rwlock_init(&keyring->lock, NULL);
 	keyring->policies = osd_policies_new(objects);
+	keyring->exchanges = osd_exchanges_new(keyring);
 	keyring->nobody = new_holder(keyring, EVERYTHING);
-	if (!keyring->policies || !keyring->nobody) {
+	if (!keyring->policies || !keyring->exchanges || !keyring->nobody) {
 		osd_keyring_close(keyring);
 		return NULL;
 	}
@@ -589,6 +602,7 @@ void osd_keyring_close(struct osd_keyring *keyring)
 		free(chunk);
 	}
 	osd_secret_free(keyring->seal, OSD_SEAL_BYTES);
+	osd_exchanges_free(keyring->exchanges);
 	osd_policies_free(keyring->policies);
 	pthread_rwlock_destroy(&keyring->lock);
 	pthread_mutex_destroy(&keyring->loading);

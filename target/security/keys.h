@@ -18,6 +18,7 @@
 #define OSD_SEED_LENGTH 20 /* SET KEY's */
 
 struct osd_keyring; /* one per store */
+struct osd_exchanges;
 
 struct osd_secret {
 	uint8_t key[OSD_MAC_LENGTH];
@@ -36,6 +37,14 @@ void osd_keyring_close(struct osd_keyring *keyring); /* NULL is fine */
  * random one that nobody has when there is none, in the same time. */
 void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 			uint64_t partition_id, unsigned version, struct osd_secret *ret_secret);
+
+/* Exchanges of new master keys (security/exchange.h); the keyring's. */
+struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
+
+/* osd_exchange_pending: the key that signs SET MASTER KEY step 1 of this nexus.  False: there is none, which is a
+ * command out of sequence. */
+bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus,
+			 struct osd_secret *ret_secret);
 
 /* policy.h's osd_policy_get. */
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/test.h"
+#include "security/exchange.h"
 
 #define OK(call) CHECK_EQ((call), OSD_OK)
 
@@ -249,6 +250,67 @@ static void test_master(struct store *store)
 	CHECK_EQ(identifier(store, 0, 0x7ffd, 'f'), 7);
 }
 
+/* ---- SET MASTER KEY ---------------------------------------------------------------------- */
+
+static enum osd_status begin_exchange(struct store *store, uint64_t nexus, const uint8_t *theirs,
+				      uint8_t ours[OSD_DH_MAX])
+{
+	struct osd_txn *txn = begin(store);
+	enum osd_status status = osd_exchange_begin(osd_keyring_exchanges(store->keyring), txn,
+						    nexus, 14, OSD_HMAC_SHA256, theirs, ours);
+
+	osd_txn_abort(txn);
+	return status;
+}
+
+static enum osd_status end_exchange(struct store *store, uint64_t nexus, unsigned group,
+				    const uint8_t *theirs, const uint8_t *ours)
+{
+	struct osd_txn *txn = begin(store);
+	enum osd_status status = osd_exchange_end(osd_keyring_exchanges(store->keyring), txn, nexus,
+						  group, theirs, ours, names[1]);
+
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
+static void test_exchange(struct store *store)
+{
+	uint8_t theirs[OSD_DH_MAX] = {0}, ours[OSD_DH_MAX], other[OSD_DH_MAX];
+	size_t length = osd_dh_length(14);
+	struct osd_secret pending, secret;
+
+	theirs[length - 1] = 1; /* degenerate, as is 0 */
+	CHECK_EQ(begin_exchange(store, 1, theirs, ours), OSD_E_PARAM_FIELD);
+	theirs[length - 1] = 0;
+	CHECK_EQ(begin_exchange(store, 1, theirs, ours), OSD_E_PARAM_FIELD);
+	memset(theirs, 0xff, sizeof(theirs)); /* more than p */
+	CHECK_EQ(begin_exchange(store, 1, theirs, ours), OSD_E_PARAM_FIELD);
+	CHECK(!osd_keyring_pending(store->keyring, 1, &pending));
+	CHECK_EQ(end_exchange(store, 1, 14, theirs, ours), OSD_E_SEQUENCE);
+
+	theirs[0] = 0x12;
+	OK(begin_exchange(store, 1, theirs, other));
+	OK(begin_exchange(store, 1, theirs, ours)); /* the first is void */
+	CHECK(memcmp(other, ours, length) != 0);
+	CHECK_EQ(end_exchange(store, 1, 14, theirs, other), OSD_E_PARAM_FIELD);
+	CHECK_EQ(end_exchange(store, 1, 15, theirs, ours), OSD_E_PARAM_FIELD);
+	CHECK_EQ(end_exchange(store, 2, 14, theirs, ours), OSD_E_SEQUENCE);
+	CHECK(osd_keyring_pending(store->keyring, 1, &pending));
+	OK(end_exchange(store, 1, 14, theirs, ours));
+	osd_keyring_secret(store->keyring, OSD_KEY_MASTER, 0, 0, &secret);
+	CHECK(osd_mac_equal(pending.key, secret.key));
+	CHECK(!osd_keyring_pending(store->keyring, 1, &pending));
+	CHECK_EQ(identifier(store, 0, 0x7ffd, 's'), 7);
+
+	for (uint64_t nexus = 10; nexus < 30; nexus++) /* more than there is room for */
+		OK(begin_exchange(store, nexus, theirs, ours));
+	CHECK(!osd_keyring_pending(store->keyring, 10, &pending));
+	OK(end_exchange(store, 29, 14, theirs, ours));
+}
+
 static void test_frozen(struct store *store)
 {
 	uint64_t pid = make_partition(store, 0);
@@ -353,6 +415,7 @@ int main(void)
 	test_restart_and_format(&store);
 	test_frozen(&store);
 	test_master(&store);
+	test_exchange(&store);
 	test_lost_seal(&store);
 	remove_store(&store);
 	return 0;

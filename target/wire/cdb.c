@@ -80,6 +80,7 @@ static enum length_is length_of(uint16_t service_action)
 	case OSD_SA_APPEND:
 	case OSD_SA_CREATE_AND_WRITE:
 	case OSD_SA_EXEC:
+	case OSD_SA_SET_MASTER_KEY:
 		return LENGTH_DATA_OUT;
 	case OSD_SA_COMPARE_AND_SWAP:
 	case OSD_SA_FETCH_AND_ADD:
@@ -333,6 +334,25 @@ static enum osd_status decode_operand_fields(struct osd_cdb *cdb, uint16_t *ret_
 	return OSD_OK;
 }
 
+/* No object id, and the seed of SET KEY goes on where others have a length and an address. */
+static void decode_key(const uint8_t *bytes, struct osd_cdb *cdb)
+{
+	cdb->object_id = 0;
+	cdb->key.version = bytes[AT_KEY_VERSION];
+	memcpy(cdb->key.identifier, bytes + AT_KEY_IDENTIFIER, sizeof(cdb->key.identifier));
+	if (cdb->service_action == OSD_SA_SET_KEY) {
+		memcpy(cdb->key.seed, bytes + AT_SEED, sizeof(cdb->key.seed));
+		return;
+	}
+	cdb->length = get32(bytes, AT_LENGTH);
+	cdb->key.allocation_length = get32(bytes, AT_ALLOCATION);
+}
+
+static bool sets_key(uint16_t service_action)
+{
+	return service_action == OSD_SA_SET_KEY || service_action == OSD_SA_SET_MASTER_KEY;
+}
+
 static enum osd_status decode_numbers(const uint8_t *bytes, struct osd_cdb *cdb,
 				      uint16_t *ret_field)
 {
@@ -340,6 +360,10 @@ static enum osd_status decode_numbers(const uint8_t *bytes, struct osd_cdb *cdb,
 
 	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND) {
 		memcpy(cdb->embedded, bytes + AT_LENGTH, sizeof(cdb->embedded));
+		return OSD_OK;
+	}
+	if (sets_key(cdb->service_action)) {
+		decode_key(bytes, cdb);
 		return OSD_OK;
 	}
 	cdb->starting_byte_address = osd_get_be(bytes + AT_START, 8);
@@ -445,6 +469,8 @@ uint64_t osd_cdb_command_data_in(const struct osd_cdb *cdb)
 		return cdb->result_allocation_length;
 	if (cdb->service_action == OSD_SA_PERFORM_SCSI_COMMAND)
 		return osd_embedded_allocation(cdb->embedded);
+	if (cdb->service_action == OSD_SA_SET_MASTER_KEY)
+		return cdb->key.allocation_length;
 	if (length_of(cdb->service_action) == LENGTH_OPERANDS)
 		return cdb->result_offset + OSD_COUNTER_BYTES;
 	return length_of(cdb->service_action) == LENGTH_DATA_IN ? cdb->length : 0;

@@ -21,6 +21,8 @@
 
 #define OSD_SET_ONE_MAX 18 /* bytes of attribute value that fit into the CDB (CDBFMT 1) */
 #define OSD_EMBEDDED_CDB 16
+#define OSD_CDB_KEY_IDENTIFIER 7
+#define OSD_CDB_SEED 20
 #define OSD_NO_FIELD    UINT16_MAX /* "no byte of the CDB to point at" */
 
 /* The get and set attributes parameters, all three formats in one.  Fields the format does not
@@ -58,13 +60,20 @@ struct osd_cdb {
 	uint16_t create_count;      /* CREATE: how many, >= 1 (0 on the wire means 1) */
 	uint8_t task_function;      /* byte 39, PERFORM TASK MANAGEMENT FUNCTION */
 	uint8_t embedded[OSD_EMBEDDED_CDB]; /* bytes 32-47, PERFORM SCSI COMMAND */
+	struct { /* SET KEY and SET MASTER KEY, in place of object id, length and address */
+		uint8_t version; /* byte 24: key version, or DH group */
+		uint8_t identifier[OSD_CDB_KEY_IDENTIFIER];
+		uint8_t seed[OSD_CDB_SEED]; /* SET KEY */
+		uint32_t allocation_length;	/* SET MASTER KEY */
+	} key;
 	union { /* bytes 32-39; 32-33 in PERFORM TASK MANAGEMENT FUNCTION; else 0 */
 		uint64_t length;
 		uint64_t allocation_length;  /* LIST, LIST COLLECTION, QUERY, READ MAP */
 		uint64_t formatted_capacity; /* FORMAT OSD */
 		uint64_t code_length;        /* EXEC */
+		uint64_t parameter_list_length; /* SET MASTER KEY: 32-35 */
 	};
-	union { /* bytes 40-47; 0 in PERFORM SCSI COMMAND */
+	union { /* bytes 40-47; 0 in PERFORM SCSI COMMAND, SET KEY, SET MASTER KEY */
 		uint64_t starting_byte_address;
 		uint64_t initial_object_id;        /* LIST, LIST COLLECTION */
 		uint64_t source_collection_id;     /* CREATE USER TRACKING COLLECTION */

@@ -66,6 +66,18 @@ static bool encode_attributes(const struct osd_cdb_attributes *a, uint8_t *bytes
 	}
 }
 
+static void encode_key(const struct osd_cdb *cdb, uint8_t *bytes)
+{
+	bytes[AT_KEY_VERSION] = cdb->key.version;
+	memcpy(bytes + AT_KEY_IDENTIFIER, cdb->key.identifier, sizeof(cdb->key.identifier));
+	if (cdb->service_action == OSD_SA_SET_KEY) {
+		memcpy(bytes + AT_SEED, cdb->key.seed, sizeof(cdb->key.seed));
+		return;
+	}
+	osd_put_be(bytes + AT_LENGTH, cdb->length, 4);
+	osd_put_be(bytes + AT_ALLOCATION, cdb->key.allocation_length, 4);
+}
+
 static void encode_numbers(const struct osd_cdb *cdb, uint8_t *bytes)
 {
 	osd_put_be(bytes + AT_START, cdb->starting_byte_address, 8);
@@ -76,6 +88,10 @@ static void encode_numbers(const struct osd_cdb *cdb, uint8_t *bytes)
 	case OSD_SA_PERFORM_TASK_MANAGEMENT_FUNCTION:
 		osd_put_be(bytes + AT_LENGTH, cdb->allocation_length, 2);
 		bytes[AT_FUNCTION] = cdb->task_function;
+		break;
+	case OSD_SA_SET_KEY:
+	case OSD_SA_SET_MASTER_KEY:
+		encode_key(cdb, bytes);
 		break;
 	case OSD_SA_PERFORM_SCSI_COMMAND:
 		memcpy(bytes + AT_LENGTH, cdb->embedded, sizeof(cdb->embedded));
