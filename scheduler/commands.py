@@ -163,6 +163,7 @@ def target_config(
     ssd: Path | None,
     portal: tuple[str, int],
     unsafe_portal: bool,
+    tgtd: str | None,
     allow: tuple[str, ...],
     name: str,
     chap_user: str | None,
@@ -208,6 +209,7 @@ def target_config(
         name=name,
         ssd=ssd and ssd.resolve(),
         unsafe_portal=unsafe_portal,
+        tgtd=tgtd,
         allow=allow,
         chap=read_chap(chap_user, chap_secret_file, chap_file),
         uid=(default_uid() if uid is None else uid) if root else None,
@@ -236,7 +238,16 @@ def target_config(
 )
 @click.option("--ssd", type=click.Path(path_type=Path), help="Folder on an SSD for objects' heads.")
 @click.option("--portal", type=Portal(), default="127.0.0.1:3260", show_default=True)
-@click.option("--unsafe-portal", is_flag=True, help="Allow a portal that is not loopback.")
+@click.option(
+    "--unsafe-portal", is_flag=True, help="Allow a portal that is not loopback on a stock tgtd."
+)
+@click.option(
+    "--tgtd",
+    metavar="PATH|stock|hardened",
+    envvar="IOSD_TGTD",
+    help="The iSCSI daemon: the distribution's, or that of 'make tgtd' (docs/hardened-tgtd.md)."
+    "  [default: hardened, if built]",
+)
 @click.option("--allow", multiple=True, metavar="ADDRESS", help="Initiators that may log in.")
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="iSCSI name of the target.")
 @click.option("--chap-user", help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.")
@@ -345,8 +356,8 @@ def serve(
 ) -> None:
     """Serve a target in the foreground, restarting what dies.
 
-    Runs a stock tgtd with the module bs_iosd.so, iosd-sandboxd for its scripts, and the resource manager
-    by which workers and pools follow the load.
+    Runs tgtd, the hardened one if it is built, with the module bs_iosd.so, iosd-sandboxd for its scripts,
+    and the resource manager by which workers and pools follow the load.
 
     Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
     reads the configuration again, as 'osd config reload' has it do.
@@ -364,7 +375,8 @@ def serve(
         elif line["event"] == "ready":
             click.echo(line["url"])
             click.echo(
-                f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}\n"
+                f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
+                f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"
                 f"try: export IOSD_TARGET={line['url']}\n"
                 "     osd target ping",
                 err=True,

@@ -16,6 +16,7 @@ from typing import Any
 
 from scheduler import paths
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
+from scheduler.tgtd import find_tgtd
 
 __all__ = ["Finding", "examine"]
 
@@ -37,22 +38,23 @@ class Finding:
 
 
 def tgt() -> Finding:
-    """The stock daemon and its version."""
+    """The daemon that `osd target serve` takes unless told otherwise, and its version."""
     try:
         paths.find_program("tgtadm", "tgt")
-        program = paths.find_program("tgtd", "tgt")
+        tgtd = find_tgtd(os.environ.get("IOSD_TGTD"))
     except paths.MissingComponent as error:
         return Finding("tgt", "fail", "absent", str(error))
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"\d+\.\d+\.\d+", done.stdout + done.stderr)
-    if found is None:
-        return Finding("tgt", "warn", f"{program}, version unknown")
-    version = tuple(int(part) for part in found.group().split("."))
+    if not tgtd.version:
+        return Finding("tgt", "warn", str(tgtd))
+    version = tuple(int(part) for part in re.findall(r"\d+", tgtd.version)[:3])
     if not TGT_TESTED[0] <= version <= TGT_TESTED[1]:
         low, high = (".".join(map(str, each)) for each in TGT_TESTED)
         hint = f"tested with {low} to {high}; the module refuses a layout it does not know"
-        return Finding("tgt", "warn", f"{program} {found.group()}", hint)
-    return Finding("tgt", "ok", f"{program} {found.group()}")
+        return Finding("tgt", "warn", str(tgtd), hint)
+    if not tgtd.hardened:
+        hint = "for loopback and trusted initiators only; 'make tgtd' builds a hardened one"
+        return Finding("tgt", "ok", str(tgtd), hint)
+    return Finding("tgt", "ok", str(tgtd))
 
 
 def module() -> Finding:

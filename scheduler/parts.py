@@ -6,6 +6,7 @@ Pure but for finding the pieces.  Not here: starting them (supervise.py, attach.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ class TargetConfig:
     Attributes:
         data: folder of the store; made when absent.
         portal: address and port to listen on; port 0 lets the kernel choose.
+        tgtd: "hardened", "stock" or the path of one; None: hardened where it is built, else stock.
         isolation: a level of LEVELS, or "best": the strongest this host can give.
         uid: user and group that tgtd runs as; None: ours.
         pools: as configured; without `default` that is added.
@@ -55,6 +57,7 @@ class TargetConfig:
     name: str = DEFAULT_NAME
     ssd: Path | None = None
     unsafe_portal: bool = False
+    tgtd: str | None = None
     allow: tuple[str, ...] = ()
     chap: Accounts | None = None
     uid: int | None = None
@@ -90,8 +93,14 @@ class TargetConfig:
 
     @property
     def initiators(self) -> tuple[str, ...]:
-        """Addresses that may log in."""
-        return self.allow or (("ALL",) if self.unsafe_portal else (self.portal[0],))
+        """Addresses that may log in: unless said, those that can reach the portal."""
+        own = self.loopback and not self.unsafe_portal
+        return self.allow or ((self.portal[0],) if own else ("ALL",))
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the portal is for this host alone.  Raises: ValueError: it is no IP address."""
+        return ipaddress.ip_address(self.portal[0]).is_loopback
 
 
 def sandboxd_command(socket: Path, isolation: str, pools: Path, uid: int | None) -> list[str]:

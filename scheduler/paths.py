@@ -9,7 +9,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MODULE", "SANDBOXD", "MissingComponent", "find_component", "find_program", "python_dir"]
+__all__ = [
+    "MODULE",
+    "SANDBOXD",
+    "TGTD",
+    "MissingComponent",
+    "find_component",
+    "find_program",
+    "python_dir",
+]
 
 HERE = Path(__file__).resolve().parent
 LIBEXEC = HERE / "libexec"
@@ -18,15 +26,18 @@ SOURCE_TREE = HERE.parent
 
 @dataclass(frozen=True)
 class Component:
-    """A built file: its name, the C tree that makes it, and where a package puts it if not into LIBEXEC."""
+    """A built file: its name, the folder of build/ it is made in, where a package puts it if not into
+    LIBEXEC, and the target of make that makes it."""
 
     name: str
     tree: str
     installed: Path = LIBEXEC
+    make: str = "build"
 
 
 MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
 SANDBOXD = Component("iosd-sandboxd", "sandbox")
+TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd")  # hardened; the stock one is found in PATH
 
 
 class MissingComponent(Exception):
@@ -43,7 +54,7 @@ def find_component(component: Component) -> Path:
         path = folder / component.name
         if path.is_file():
             return path
-    raise MissingComponent(f"{component.name} is not built: run 'make build'")
+    raise MissingComponent(f"{component.name} is not built: run 'make {component.make}'")
 
 
 def find_program(name: str, package: str) -> Path:

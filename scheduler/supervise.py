@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`osd target serve`: a stock tgtd with our module, iosd-sandboxd, and iosd-manager, in the foreground.
+"""`osd target serve`: tgtd with our module, iosd-sandboxd, and iosd-manager, in the foreground.
 
 Prepares the folders, starts them, makes the target, restarts what dies, ends everything in order.
 The store is safe against kill -9 of any of them, so nothing here is needed for its safety.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 import os
 import resource
@@ -32,6 +31,7 @@ from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_targe
 from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user, group_of
 from scheduler.tgt import LUN, TgtAdm, TgtError
+from scheduler.tgtd import STOCK, Tgtd, find_tgtd
 
 __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
 
@@ -93,28 +93,32 @@ def choose_isolation(wanted: str) -> str:
     return wanted
 
 
-def check_portal(config: TargetConfig) -> None:
+def check_portal(config: TargetConfig, tgtd: Tgtd) -> None:
     """Refuse to offer a stock tgtd to a network, unless told that it is a trusted one.
 
     Anybody who can log in to a stock tgtd can crash it or read its freed memory.
     """
     host = config.portal[0]
     try:
-        loopback = ipaddress.ip_address(host).is_loopback
+        loopback = config.loopback
     except ValueError:
         raise Refused(f"portal address '{host}' is not an IP address") from None
-    if not loopback and not config.unsafe_portal:
+    if not loopback and not tgtd.hardened and not config.unsafe_portal:
         raise Refused(
             f"portal {host} is not a loopback address, and a stock tgtd is not safe against those "
-            "who can reach it; on a trusted network say --unsafe-portal"
+            "who can reach it; build the hardened one with 'make tgtd', or, on a trusted network, "
+            "say --unsafe-portal"
         )
 
 
 class Supervisor:
     """Two services, their folders, and the order in which they start and end."""
 
-    def __init__(self, config: TargetConfig, announce: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, config: TargetConfig, daemon: Tgtd, announce: Callable[[dict[str, Any]], None]
+    ) -> None:
         self.config = config
+        self.daemon = daemon
         self.announce = announce
         self.port = config.portal[1]
         self.pools = with_default(config)
@@ -143,8 +147,11 @@ class Supervisor:
         uid = self.config.uid
         self.run.chmod(0o755)
         self.ipc.mkdir(mode=0o700)
-        # A copy: the source tree may lie where tgtd's user cannot look.
+        # Copies: the source tree may lie where tgtd's user cannot look.
         shutil.copy(paths.find_component(paths.MODULE), self.module)
+        self.program = self.daemon.path
+        if self.daemon.kind != STOCK:
+            self.program = Path(shutil.copy(self.program, self.run / paths.TGTD.name))
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, uid)
         if uid is not None:
@@ -187,8 +194,7 @@ class Supervisor:
         return path
 
     def tgtd(self) -> Service:
-        """Stock tgtd, ready when the portal takes connections."""
-        tgtd = paths.find_program("tgtd", "tgt")
+        """tgtd, ready when the portal takes connections."""
         tgtadm = paths.find_program("tgtadm", "tgt")
         environment = plain_environment() | {"TGT_IPC_SOCKET": str(self.ipc / "s")}
         user = as_user(self.config.uid)
@@ -200,7 +206,7 @@ class Supervisor:
         def command() -> list[str]:
             portal = f"portal={format_portal(self.config.portal[0], self.port)}"
             preload = ["env", f"LD_PRELOAD={self.module}"]
-            return [*limits, *user, *preload, str(tgtd), "-f", "-C", "1", "--iscsi", portal]
+            return [*limits, *user, *preload, str(self.program), "-f", "-C", "1", "--iscsi", portal]
 
         async def ready() -> None:
             await self._make_target(adm)
@@ -256,6 +262,7 @@ class Supervisor:
             "url": self.url,
             "data": str(self.config.data),
             "isolation": self.level,
+            "tgtd": self.daemon.fields(),
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
             "manager": self.manager and self.manager.fields(),
             "pids": {service.name: service.pid for service in services},
@@ -440,9 +447,10 @@ def heed_hangup(reloader: Reloader, asked_to_stop: asyncio.Event) -> Callable[[]
 
 
 async def _serve(
-    config: TargetConfig, announce: Callable[[dict[str, Any]], None], source: Source
+    config: TargetConfig, daemon: Tgtd, announce: Callable[[dict[str, Any]], None], source: Source
 ) -> None:
-    supervisor = Supervisor(config, announce)
+    logs.say("iosd-supervisor", "info", str(daemon))
+    supervisor = Supervisor(config, daemon, announce)
     users = frozenset() if config.uid is None else frozenset({config.uid})  # its manager's
     reloader = Reloader(source, supervisor.take, users)
     asked_to_stop = asyncio.Event()
@@ -464,6 +472,7 @@ async def _serve(
             url=supervisor.url,
             name=config.name,
             control=str(supervisor.control),
+            tgtd=daemon.fields(),
             manager=supervisor.manager and supervisor.manager.url,
         )
         announce(supervisor.description("ready"))
@@ -493,9 +502,10 @@ def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None], sour
     Raises:
         Refused, ServiceFailed, paths.MissingComponent: it could not start; nothing is left running.
     """
-    check_portal(config)
+    daemon = find_tgtd(config.tgtd)
+    check_portal(config, daemon)
     if sys.version_info < (3, 12):
         # The default watcher of Python 3.11 makes a thread a child, and our children end with the
         # thread that made them.
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    asyncio.run(_serve(config, announce, source))
+    asyncio.run(_serve(config, daemon, announce, source))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,8 +20,9 @@ import pytest
 
 import pyosd
 from pyosd import Chap, LoginRejected
-from scheduler import supervise
+from scheduler import paths, supervise
 from scheduler.supervise import Refused, TargetConfig, check_portal, choose_isolation
+from scheduler.tgtd import Tgtd, find_tgtd
 
 OSD = Path(sys.executable).parent / "osd"
 DEADLINE_S = 60
@@ -98,21 +100,53 @@ def refused(data: Path, *words: str, code: int) -> str:
     return done.stderr
 
 
+STOCK = Tgtd(Path("/usr/sbin/tgtd"), "1.0.85")
+HARDENED = Tgtd(Path("/build/tgtd/tgtd"), "1.0.85+iosd1")
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
-def test_portal_must_be_loopback(tmp_path: Path, host: str) -> None:
+def test_portal_of_a_stock_tgtd_must_be_loopback(tmp_path: Path, host: str) -> None:
     with pytest.raises(Refused, match="--unsafe-portal"):
-        check_portal(TargetConfig(tmp_path, (host, 3260)))
-    check_portal(TargetConfig(tmp_path, (host, 3260), unsafe_portal=True))
+        check_portal(TargetConfig(tmp_path, (host, 3260)), STOCK)
+    check_portal(TargetConfig(tmp_path, (host, 3260), unsafe_portal=True), STOCK)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
+def test_portal_of_a_hardened_tgtd(tmp_path: Path, host: str) -> None:
+    config = TargetConfig(tmp_path, (host, 3260))
+    check_portal(config, HARDENED)
+    assert config.initiators == ("ALL",)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1"])
 def test_loopback_portal(tmp_path: Path, host: str) -> None:
-    check_portal(TargetConfig(tmp_path, (host, 3260)))
+    config = TargetConfig(tmp_path, (host, 3260))
+    check_portal(config, STOCK)
+    assert config.initiators == (host,)
 
 
 def test_portal_must_be_an_address(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="not an IP address"):
-        check_portal(TargetConfig(tmp_path, ("localhost", 3260)))
+        check_portal(TargetConfig(tmp_path, ("localhost", 3260)), HARDENED)
+
+
+@pytest.mark.tgtd
+def test_which_tgtd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stock, ours = find_tgtd("stock"), tmp_path / "tgtd"
+    assert stock.kind == "stock" and re.fullmatch(r"\d+\.\d+\.\d+", stock.version)
+    monkeypatch.setattr(paths, "TGTD", paths.Component("absent", "absent", tmp_path, "tgtd"))
+    assert find_tgtd() == stock
+    with pytest.raises(paths.MissingComponent, match="make tgtd"):
+        find_tgtd("hardened")
+    with pytest.raises(paths.MissingComponent, match=str(ours)):
+        find_tgtd(str(ours))
+    ours.write_text("#!/bin/sh\necho 1.0.85+iosd1\n")
+    ours.chmod(0o755)
+    monkeypatch.setattr(paths, "TGTD", paths.Component("tgtd", "absent", tmp_path, "tgtd"))
+    assert (
+        find_tgtd() == find_tgtd("hardened") == find_tgtd(str(ours)) == Tgtd(ours, "1.0.85+iosd1")
+    )
+    assert find_tgtd().kind == "hardened" and find_tgtd("stock") == stock
 
 
 def host_gives(level: str, *missing: str) -> Callable[[], dict[str, Any]]:
@@ -131,7 +165,8 @@ def test_isolation_the_host_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.tgtd
 def test_unsafe_portal_is_refused_with_a_code(folder: Path) -> None:
-    assert "--unsafe-portal" in refused(folder / "data", "--portal", "0.0.0.0:0", code=78)
+    words = ("--tgtd", "stock", "--portal", "0.0.0.0:0")
+    assert "--unsafe-portal" in refused(folder / "data", *words, code=78)
 
 
 @pytest.mark.tgtd

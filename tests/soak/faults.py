@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from scheduler import paths
+from scheduler.tgtd import find_tgtd
 from tests.fault.test_crash_target import busy_sandbox
 from tests.harness import SOURCE
 from tests.serving import Serving
@@ -40,7 +40,7 @@ def interposer(folder: Path) -> Path:
 
 
 class Disk:
-    """A small disk that can be full or broken, and the PATH of a tgtd that sees it break.
+    """A small disk that can be full or broken, and a tgtd that sees it break.
 
     A context manager.  Raises: PermissionError: no tmpfs may be mounted here.
     """
@@ -61,13 +61,14 @@ class Disk:
         self.switch.chmod(0o666)
         self.bin = self.folder / "bin"
         self.bin.mkdir()
-        library, tgtd = interposer(self.folder), paths.find_program("tgtd", "tgt")
-        script = self.bin / "tgtd"
-        script.write_text(
+        library, tgtd = interposer(self.folder), find_tgtd(os.environ.get("IOSD_TGTD")).path
+        program = shutil.copy(tgtd, self.bin / "program")  # where tgtd's user can look
+        self.script = self.bin / "tgtd"
+        self.script.write_text(
             f'#!/bin/sh\nLD_PRELOAD="{library} $LD_PRELOAD" IOSD_FAULT_SWITCH={self.switch} '
-            f'exec {tgtd} "$@"\n'
+            f'exec {program} "$@"\n'
         )
-        script.chmod(0o755)
+        self.script.chmod(0o755)
 
     def __enter__(self) -> Disk:
         return self
@@ -78,7 +79,7 @@ class Disk:
 
     def environment(self) -> dict[str, str]:
         """For the target's supervisor."""
-        return {"PATH": f"{self.bin}:{os.environ.get('PATH', os.defpath)}"}
+        return {"IOSD_TGTD": str(self.script)}
 
     @property
     def data(self) -> Path:
