@@ -31,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo test conformance lint crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -53,8 +53,15 @@ build: packages $(stamp)  ## build the C trees (build/) and the Python packages 
 demo: build     ## a Python script travels to the data, and a SHA-256 says nothing was lost
 	@$(bin)/python -m examples.demo $(DEMO_ARGS)
 
+tgtd:           ## the distribution's tgtd with our patches, which `osd target serve` prefers: build/tgtd
+	@tools/build-tgtd.sh
+
+tgtd-asan:      ## the same under AddressSanitizer, for the fuzzers: build/tgtd-asan
+	@tools/build-tgtd.sh asan
+
 test: build     ## every test of the gate
-	@tools/fetch-tgt-source.sh build/tgt-source
+	@tools/build-tgtd.sh || [ $$? = 3 ]
+	@tools/build-tgtd.sh asan || [ $$? = 3 ]
 	$(bin)/python -m pytest $(PYTEST_ARGS)
 
 conformance: build ## the OSD-2 matrix of our target, or of the one at URL=

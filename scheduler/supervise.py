@@ -93,7 +93,7 @@ def choose_isolation(wanted: str) -> str:
     return wanted
 
 
-def check_portal(config: TargetConfig, tgtd: Tgtd) -> None:
+def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
     """Refuse to offer a stock tgtd to a network, unless told that it is a trusted one.
 
     Anybody who can log in to a stock tgtd can crash it or read its freed memory.
@@ -103,7 +103,7 @@ def check_portal(config: TargetConfig, tgtd: Tgtd) -> None:
         loopback = config.loopback
     except ValueError:
         raise Refused(f"portal address '{host}' is not an IP address") from None
-    if not loopback and not tgtd.hardened and not config.unsafe_portal:
+    if not loopback and not hardened and not config.unsafe_portal:
         raise Refused(
             f"portal {host} is not a loopback address, and a stock tgtd is not safe against those "
             "who can reach it; build the hardened one with 'make tgtd', or, on a trusted network, "
@@ -503,7 +503,7 @@ def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None], sour
         Refused, ServiceFailed, paths.MissingComponent: it could not start; nothing is left running.
     """
     daemon = find_tgtd(config.tgtd)
-    check_portal(config, daemon)
+    check_portal(config, hardened=daemon.hardened)
     if sys.version_info < (3, 12):
         # The default watcher of Python 3.11 makes a thread a child, and our children end with the
         # thread that made them.

@@ -138,6 +138,7 @@ install)
 	put packaging/prometheus/iosd.rules.yml "$prefix/share/iosd/iosd.rules.yml"
 	put packaging/grafana/iosd.json "$prefix/share/iosd/iosd.json"
 	place "$prefix/lib/iosd/scheduler/libexec/bs_iosd.so" "$MODULEDIR/bs_iosd.so"
+	[ ! -x build/tgtd/tgtd ] || install -m 755 build/tgtd/tgtd "$lib/tgtd"
 	configuration
 	echo "installed $root/bin/osd"
 	;;

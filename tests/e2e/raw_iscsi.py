@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from typing import Self
 
 from pyosd.session import TargetAddress
 
@@ -24,16 +25,18 @@ def reset_on_close(sock: socket.socket) -> None:
 
 
 class RawSession:
-    """A connection in full feature phase, unless `login` is put off."""
+    """A connection in full feature phase, unless `login` is put off.  Args: keys: of the login, beside
+    or instead of ours."""
 
-    def __init__(self, url: str, *, login: bool = True) -> None:
+    def __init__(self, url: str, *, login: bool = True, **keys: str) -> None:
         self.address = TargetAddress.parse(url)
+        self.keys = keys
         place = (self.address.host, self.address.port)
         self.socket = socket.create_connection(place, TIMEOUT)
         if login:
             self.login()
 
-    def __enter__(self) -> RawSession:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,6 +72,7 @@ class RawSession:
             "InitialR2T": "Yes",
             "ImmediateData": "No",
             "MaxRecvDataSegmentLength": "65536",
+            **self.keys,
         }
         text = b"".join(f"{key}={value}\0".encode() for key, value in keys.items())
         return self.pdu(self.login_header(len(text)), text)
