@@ -62,7 +62,8 @@ make -C "$work/source/usr" -j"${JOBS:-2}" CC="$compiler" PREFIX=/usr EXTRAVERSIO
 	tail -n 40 "$work/log" >&2
 	exit 1
 }
-mkdir -p "$out"
+mkdir -p "$out/usr"
+cp "$work/source/usr"/*.h "$out/usr"   # tests/unit/test_tgt_abi.py
 mv "$work/source/usr/tgtd" "$out/tgtd"
 echo "$state" >"$out/state"
 echo "built $out/tgtd, version $name"

@@ -47,6 +47,7 @@ EXAMPLES = {
     "target.data": '"/var/lib/iosd"',
     "target.ssd": '"/mnt/ssd/iosd"',
     "target.allow": '["127.0.0.1"]',
+    "target.tgtd": '"stock"',
     "target.chap_user": '"alice"',
     "target.chap_secret_file": '"/etc/iosd/chap_secret"',
     "target.chap_file": '"/etc/iosd/chap.toml"',

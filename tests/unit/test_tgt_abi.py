@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """target/shim/tgt_abi.h against tgt's own headers: every offset and size it pins.
 
-tgt installs no headers.  `make test` unpacks the distribution's source package into build/tgt-source;
-IOSD_TGT_SOURCE names another one (the folder that holds usr/tgtd.h).
+tgt installs no headers.  `make test` unpacks the distribution's source package into build/tgt-source, and
+`make tgtd` leaves the patched headers in build/tgtd; IOSD_TGT_SOURCE names another one (the folder
+that holds usr/tgtd.h).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ MEMBERS = {
 }
 
 
-def _tgt_headers() -> Path:
+def _tgt_headers(folder: str) -> Path:
     named = os.environ.get("IOSD_TGT_SOURCE")
-    place = Path(named) if named else ROOT / "build" / "tgt-source"
+    place = Path(named) if named else ROOT / "build" / folder
     if (place / "usr" / "tgtd.h").exists():
         return place / "usr"
     pytest.skip("no tgt source: set IOSD_TGT_SOURCE to an unpacked tgt source package")
@@ -60,8 +61,9 @@ def _asserts() -> list[str]:
     )
 
 
-def test_layout_is_tgts(tmp_path: Path) -> None:
-    headers = _tgt_headers()
+@pytest.mark.parametrize("folder", ["tgt-source", "tgtd"], ids=["stock", "hardened"])
+def test_layout_is_tgts(tmp_path: Path, folder: str) -> None:
+    headers = _tgt_headers(folder)
     includes = ["<errno.h>", "<stddef.h>", "<stdint.h>", "<stdio.h>", "<stdlib.h>", "<string.h>"]
     includes += ["<inttypes.h>", "<limits.h>", "<sys/epoll.h>", '"list.h"', '"tgtd.h"', '"util.h"']
     includes += ['"tgtadm.h"']
