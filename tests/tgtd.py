@@ -106,6 +106,10 @@ class Daemon:
                 return False
         return True
 
+    def connected(self) -> bool:
+        """Whether it has any session's connection."""
+        return b"Connection" in self.adm("show", "conn", check=False)
+
     def resident(self) -> int:
         """Bytes of memory it has."""
         text = Path(f"/proc/{self.process.pid}/status").read_text()
