@@ -20,6 +20,7 @@ from bench import (
     saturation,
     scale,
     scripts,
+    security,
     tiers,
     wire,
 )
@@ -33,6 +34,7 @@ GROUPS = (
     "calls",
     "scripts",
     "sandboxes",
+    "security",
     "rivals",
     "scale",
     "near-data",
@@ -113,6 +115,8 @@ def measure(plan: Plan, folder: Path) -> Iterator[Row]:
         yield from _on_large_pool(plan)
     if plan.wants("jobs", "rivals", "scale"):
         yield from _on_reusing_target(plan)
+    if plan.wants("security"):
+        yield from security.rows(plan.pairs, 10 if plan.quick else 100)
     if plan.wants("near-data"):
         yield near_data.row(3 if plan.quick else 5)
     if plan.wants("tiers"):

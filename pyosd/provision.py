@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first keys of a target, by hand: for tests, benchmarks and places without a security manager.
+
+Whoever has the master key can give itself leave for everything; what is made here is forgotten with the
+object.  A security manager (pyosd.secmgr) keeps keys, changes them and knows who may do what.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyosd.commands import Commands
+from pyosd.credentials import (
+    SYSTEM_ID_LENGTH,
+    Algorithm,
+    Capability,
+    Credential,
+    KeyLevel,
+    KeySource,
+    Permission,
+    SecurityMethod,
+    mac,
+    read_secret,
+)
+from pyosd.types import ObjectRef, ObjectType, ref
+
+__all__ = ["MasterKey", "Provisioner"]
+
+_TITLE = "iosd master key 1"
+_SEED, _IDENTIFIER = 20, 7
+
+
+class _Pair(NamedTuple):
+    authentication: bytes
+    generation: bytes
+
+
+@dataclass(frozen=True)
+class MasterKey:
+    """A master key and whose it is."""
+
+    authentication: bytes = field(repr=False)
+    generation: bytes = field(repr=False)
+    system_id: bytes
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> MasterKey:
+        """That of the file a new target makes.  Raises: OSError; ValueError: it is not such a file."""
+        title, *lines = read_secret(path).splitlines()
+        said = dict(line.split(" ", 1) for line in lines if " " in line)
+        try:
+            key = cls(
+                bytes.fromhex(said["authentication"]),
+                bytes.fromhex(said["generation"]),
+                bytes.fromhex(said["system-id"]),
+            )
+        except (KeyError, ValueError):  # what is wrong may be the secret: say nothing
+            raise ValueError(f"{os.fspath(path)} is no master key") from None
+        lengths = len(key.authentication), len(key.generation), len(key.system_id)
+        if title != _TITLE or lengths != (32, 32, SYSTEM_ID_LENGTH):
+            raise ValueError(f"{os.fspath(path)} is no master key")
+        return key
+
+
+class Provisioner:
+    """Sets keys of one target, and makes credentials from them.
+
+    Methods that set keys raise as pyosd.commands says.
+    """
+
+    def __init__(
+        self,
+        osd: Commands,
+        master: MasterKey,
+        *,
+        method: SecurityMethod = SecurityMethod.CAPKEY,
+        algorithm: Algorithm = Algorithm.HMAC_SHA256,
+    ) -> None:
+        """osd: a session, with credentials or without.  method, algorithm: of what sets keys.
+
+        Sets a new root key, and keys of partition zero; all keys there were are no more.
+        """
+        self._osd = osd
+        self._system_id = master.system_id
+        self._method, self._algorithm = method, algorithm
+        self.working: dict[int, bytes] = {}
+        pair = _Pair(master.authentication, master.generation)
+        self._root = self._set(KeyLevel.ROOT, 0, pair)
+        self.add(0)
+
+    def add(self, partition_id: int) -> bytes:
+        """New keys for a partition (0: partition zero).  Returns: its working key 0."""
+        pair = self._set(KeyLevel.PARTITION, partition_id, self._root)
+        working = self._set(KeyLevel.WORKING, partition_id, pair).authentication
+        self.working[partition_id] = working
+        return working
+
+    def source(
+        self,
+        method: SecurityMethod | None = None,
+        algorithm: Algorithm | None = None,
+        lifetime: float = 3600.0,
+    ) -> KeySource:
+        """Credentials for everything inside what was add()ed until now."""
+        return KeySource(
+            self.working,
+            self._system_id,
+            method=self._method if method is None else method,
+            algorithm=self._algorithm if algorithm is None else algorithm,
+            lifetime=lifetime,
+        )
+
+    def sign(
+        self, key: bytes, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        """A credential by a key of one's choice."""
+        capability = Capability(
+            obj,
+            object_type,
+            permissions,
+            self._method,
+            self._algorithm,
+            discriminator=secrets.token_bytes(12),
+        )
+        return Credential.sign(capability, key, self._system_id)
+
+    def _set(self, level: KeyLevel, partition_id: int, parent: _Pair) -> _Pair:
+        seed, identifier = secrets.token_bytes(_SEED), secrets.token_bytes(_IDENTIFIER)
+        kind = ObjectType.PARTITION if partition_id else ObjectType.ROOT
+        permissions = Permission.DEV_MGMT | Permission.POL_SEC
+        leave = self.sign(parent.authentication, ref(partition_id), kind, permissions)
+        self._osd.set_key(level, partition_id, seed, identifier, credential=leave)
+        other = seed[:-1] + bytes((seed[-1] ^ 1,))
+        return _Pair(
+            mac(parent.generation, other, algorithm=self._algorithm),
+            mac(parent.generation, seed, algorithm=self._algorithm),
+        )
