@@ -92,10 +92,10 @@ def pieces_of(size: int, most: int) -> list[tuple[int, int]]:
 
 
 @contextlib.contextmanager
-def place(*arguments: str, data: Path | None = None) -> Iterator[Place]:
+def place(*arguments: str, data: Path, prefix: Sequence[str] = ()) -> Iterator[Place]:
     """A target for the length of the block."""
     with (
-        bench_target("--no-sandboxes", *arguments, data=data, disk=False) as target,
+        bench_target("--no-sandboxes", *arguments, data=data, prefix=prefix, disk=False) as target,
         pyosd.connect(target.url) as osd,
     ):
         pattern = os.urandom(COMMAND) * 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-tiers`: heads on an SSD and the rest on a hard disk, against everything on either, after
-figures 3.2 to 3.5 of Runde's thesis; on simulated disks.
+figures 3.2 to 3.5 of Runde's thesis; on simulated disks, and on devices that the kernel throttles.
 
 Everything into bench/results/tiers.json (design.md section 5's form) and, where matplotlib is installed,
 plots.
@@ -9,7 +9,6 @@ plots.
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
 import statistics
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench import tier_disks
 from bench.stats import (
     REPORTED,
     Aim,
@@ -77,13 +77,18 @@ def count_of(size: int) -> int:
     return 8 if size <= 64 * KIB else 4 if size <= HEAD else 1
 
 
+def by_turns(kinds: Sequence[str], number: int) -> Sequence[str]:
+    """In each order as often: who comes first is a little slower."""
+    return kinds if number % 2 else kinds[::-1]
+
+
 def in_turn(
     places: dict[str, Place], kinds: Sequence[str], rounds: int, figure: Callable[[Place], float]
 ) -> Samples:
     """One figure of each place a round, one place after the other; the first round does not count."""
     found: Samples = {kind: [] for kind in kinds}
     for number in range(rounds + 1):
-        for kind in kinds:
+        for kind in by_turns(kinds, number):
             value = figure(places[kind])
             if number:
                 found[kind].append(value)
@@ -122,10 +127,10 @@ def throughput(places: dict[str, Place], plan: Plan, size: int) -> dict[str, Sam
     A round's figure is the median of three where that takes little: within the head, of the fast places.
     """
     found: dict[str, Samples] = {each: {} for each in DIRECTIONS}
-    order = [(SSD, TIERS) * (3 if size <= HEAD else 1), (HDD, CACHE)]
+    order = (SSD, TIERS) * (3 if size <= HEAD else 1) + (HDD, CACHE)
     for number in range(plan.rounds_of(size) + 1):
         figures: dict[str, list[tuple[float, float]]] = {}
-        for kind in itertools.chain(*order):
+        for kind in by_turns(order, number):
             figures.setdefault(kind, []).append(moved(places[kind], size, plan.part))
         for kind, pairs in figures.items() if number else ():
             for direction, values in zip(DIRECTIONS, zip(*pairs, strict=True), strict=True):
@@ -279,8 +284,8 @@ def cold_row(places: dict[str, Place], plan: Plan) -> Row:
 def steps(places: dict[str, Place], plan: Plan) -> dict[str, dict[int, Samples]]:
     """Figure 3.5: a 4 MiB object in steps of 512 KiB, each written and then read."""
     found: dict[str, dict[int, Samples]] = {each: {} for each in DIRECTIONS}
-    for _ in range(plan.steps):
-        for kind in COMPARED:
+    for number in range(plan.steps):
+        for kind in by_turns(COMPARED, number):
             place = places[kind]
             made = place.make(1)
             for at in range(0, STEPPED, STEP):
@@ -343,6 +348,7 @@ def all_rows(plan: Plan, found: Found) -> Iterator[Row]:
         found.steps = steps(places, plan)
         yield from step_rows(found.steps)
         yield from mixed_rows(places, plan)
+    yield from tier_disks.rows(plan.few_rounds, plan is QUICK)
 
 
 def rows(quick: bool) -> Iterator[Row]:

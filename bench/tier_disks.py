@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The two tiers on block devices that the kernel throttles: loop devices, limited for one control group by
+the blkio controller of cgroup v1.  What is read is evicted from the page cache first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.stats import REPORTED, Row, at_least, missing, row_of_pairs
+from bench.tier_places import (
+    CACHE,
+    HDD,
+    MEMORY,
+    MEMORY_LEAST,
+    SSD,
+    TIERS,
+    Place,
+    pieces_of,
+    place,
+)
+
+BLKIO = Path("/sys/fs/cgroup/blkio")
+IMAGE_BYTES = 4 << 30
+READ_AHEAD_KIB = 4096
+THROTTLE_S = 0.2
+KIB, MIB, HEAD = 1 << 10, 1 << 20, 2 << 20
+SIZES = {4 * KIB: 128, 64 * KIB: 128, 512 * KIB: 256, HEAD: 64, 8 * MIB: 8, 64 * MIB: 2}
+"""Objects of a sample by size: a throttle lets what it allows in 100 ms pass at once."""
+QUICK_SIZES = (4 * KIB, HEAD, 8 * MIB)
+
+
+class Unavailable(Exception):
+    """This host cannot do it; the text says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of reads: bytes and requests a second."""
+
+    bytes_s: int
+    requests_s: int
+
+
+LIMITS = {SSD: Limits(275_000_000, 5000), HDD: Limits(65_000_000, 66)}
+METHOD = "loop devices throttled by blkio: 65 MB/s and 66 requests/s, 275 MB/s and 5000 requests/s"
+
+
+def run(*command: str | Path) -> str:
+    """Raises: Unavailable: it fails."""
+    done = subprocess.run(
+        [str(each) for each in command], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Unavailable(f"{command[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def check_host() -> None:
+    """Raises: Unavailable."""
+    if os.geteuid() != 0:
+        raise Unavailable("needs root, for loop devices and control groups")
+    if not (BLKIO / "blkio.throttle.read_bps_device").exists() and not any(
+        BLKIO.glob("*/blkio.throttle.read_bps_device")
+    ):
+        raise Unavailable(f"no blkio throttle of cgroup v1 at {BLKIO}")
+    for program in ("losetup", "mkfs.ext4", "mount"):
+        if shutil.which(program) is None:
+            raise Unavailable(f"no {program}")
+
+
+@contextlib.contextmanager
+def disk(folder: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """A fresh file system on a loop device.  Yields: where it is mounted, and the device's number."""
+    image, mounted = folder / f"{name}.image", folder / name
+    mounted.mkdir()
+    with image.open("wb") as file:
+        file.truncate(IMAGE_BYTES)
+    loop = run("losetup", "--find", "--show", image)
+    try:
+        run("mkfs.ext4", "-q", loop)
+        queue = Path("/sys/block") / Path(loop).name
+        (queue / "queue" / "read_ahead_kb").write_text(str(READ_AHEAD_KIB))
+        run("mount", loop, mounted)
+        try:
+            yield mounted, (queue / "dev").read_text().strip()
+        finally:
+            run("umount", mounted)
+    finally:
+        run("losetup", "--detach", loop)
+
+
+@contextlib.contextmanager
+def throttle(devices: dict[str, str]) -> Iterator[Sequence[str]]:
+    """A control group with the limits of both devices.  Yields: argv to put before a command's."""
+    group = BLKIO / f"iosd-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        for kind, number in devices.items():
+            limits = LIMITS[kind]
+            for file, value in (("bps", limits.bytes_s), ("iops", limits.requests_s)):
+                (group / f"blkio.throttle.read_{file}_device").write_text(f"{number} {value}")
+        script = f'echo $$ >"{group}/cgroup.procs" && exec "$@"'
+        yield ("sh", "-c", script, "sh")
+    finally:
+        group.rmdir()
+
+
+@contextlib.contextmanager
+def throttled_places() -> Iterator[tuple[dict[str, Place], Path]]:
+    """All on the SSD, two tiers, all on the hard disk; and the folder below which all their files are.
+
+    Raises: Unavailable.
+    """
+    check_host()
+    roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_LEAST
+    with (
+        tempfile.TemporaryDirectory(prefix="iosd-bench-", dir=MEMORY if roomy else None) as name,
+        contextlib.ExitStack() as stack,
+    ):
+        folder = Path(name)
+        folder.chmod(0o755)
+        disks = {kind: stack.enter_context(disk(folder, kind)) for kind in LIMITS}
+        prefix = stack.enter_context(throttle({kind: each[1] for kind, each in disks.items()}))
+        fast, slow = (disks[kind][0] for kind in (SSD, HDD))
+        options = {
+            SSD: (fast / "all", ()),
+            TIERS: (slow / "tiers", ("--ssd", str(fast / "heads"))),
+            HDD: (slow / "all", ()),
+        }
+        places = {
+            kind: stack.enter_context(place(*more, data=data, prefix=prefix))
+            for kind, (data, more) in options.items()
+        }
+        yield places, folder
+
+
+def evict(folder: Path) -> None:
+    """Write back all data files and take them out of the page cache."""
+    for path in folder.glob("*/*/data/*/*/*"):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def rows(rounds: int, quick: bool) -> Iterator[Row]:
+    """tier_real_read_4k ...: cold reads against the SSD or the hard disk; and against a plain store on
+    the hard disk when all is in the page cache."""
+    try:
+        with throttled_places() as (places, folder):
+            for size, count in SIZES.items():
+                if not quick or size in QUICK_SIZES:
+                    yield from size_rows(places, folder, size, count, rounds)
+    except Unavailable as error:
+        yield missing("tier_real", REPORTED, str(error))
+
+
+def size_rows(
+    places: dict[str, Place], folder: Path, size: int, count: int, rounds: int
+) -> Iterator[Row]:
+    """All rows of one size."""
+    pieces = pieces_of(size, size)
+    objects = {}
+    for kind, each in places.items():
+        objects[kind] = each.make(count)
+        each.write(objects[kind], pieces)
+    found: dict[str, list[float]] = {kind: [] for kind in (*places, CACHE)}
+    for number in range(rounds + 1):  # the first does not count
+        evict(folder)
+        cold = list(places) if number % 2 else list(reversed(places))
+        for kind in (*cold, CACHE):
+            which = HDD if kind == CACHE else kind  # what was read once is there now
+            time.sleep(THROTTLE_S)  # each begins with as much to spare
+            speed = places[which].read(objects[which], pieces) / 1e6
+            if number:
+                found[kind].append(speed)
+    label = f"{size >> 20}m" if size >= MIB else f"{size >> 10}k"
+    in_head = size <= HEAD
+    method = f"READ of {count} objects of {size} bytes after eviction; {METHOD}; two tiers / all on"
+    for suffix, baseline, aim, words in (
+        ("", SSD, at_least(0.95) if in_head else REPORTED, "the SSD"),
+        ("_hdd", HDD, REPORTED if in_head else at_least(0.98), "the hard disk"),
+        ("_cache", CACHE, REPORTED, "the hard disk, and now in the page cache"),
+    ):
+        pairs = list(zip(found[TIERS], found[baseline], strict=True))
+        row_id = f"tier_real_read_{label}{suffix}"
+        yield row_of_pairs(row_id, pairs, aim, f"{method} {words}", unit="MB/s")
