@@ -202,6 +202,7 @@ void osd_punch_record(const struct osd_object *object, const struct osd_punch *p
 void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length)
 {
 	struct osd_data_name old_name = object->file.name;
+	bool tail = old_length > object->file.head_bytes || object->untrimmed;
 
 	osd_tier_file_adopt(&object->file, &punch->fresh);
 	punch->is_open = false;
@@ -212,7 +213,8 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->length_rules = object->untrimmed = false;
 	osd_object_set_length(object, punch->length);
 	osd_uncharge(object->objects, object->partition, old_length - punch->length);
-	osd_tier_remove(object->file.tier, &old_name); /* else when settled, or at recovery */
+	/* Else when settled, or at recovery. */
+	osd_tier_remove_parts(&object->file, &old_name, tail);
 }
 
 void osd_punch_undo(struct osd_object *object, struct osd_punch *punch)

@@ -36,6 +36,7 @@ static void test_head_alone(struct osd_tier *tier, struct osd_fault_plan *tails)
 	static const uint8_t bytes[HEAD];
 	uint8_t back[HEAD + 100];
 	struct osd_tier_file file;
+	struct osd_data_stat stat;
 	size_t got;
 
 	begin(tier, &file);
@@ -46,8 +47,27 @@ static void test_head_alone(struct osd_tier *tier, struct osd_fault_plan *tails)
 	osd_tier_shut(&file);
 	OK(osd_tier_read(&file, 0, back, 100, 0, &got));
 	OK(osd_tier_zero(&file, 10, 10));
+	OK(osd_tier_stat(&file, &stat));
+	OK(osd_tier_truncate(&file, 50));
+	OK(osd_tier_truncate(&file, 60));
+	CHECK_EQ(calls(tails), 0);
+	/* A whole head may have a tail: looked for once. */
 	OK(osd_tier_write(&file, 0, bytes, HEAD));
 	CHECK_EQ(calls(tails), 0);
+	OK(osd_tier_stat(&file, &stat));
+	CHECK_EQ(calls(tails), 1);
+	OK(osd_tier_sync(&file, true));
+	OK(osd_tier_stat(&file, &stat));
+	CHECK_EQ(stat.size, HEAD);
+	CHECK_EQ(calls(tails), 0);
+	OK(osd_tier_write(&file, HEAD, bytes, 1));
+	CHECK_EQ(calls(tails), 2);
+	OK(osd_tier_stat(&file, &stat));
+	CHECK_EQ(stat.size, HEAD + 1);
+	OK(osd_tier_truncate(&file, HEAD));
+	OK(osd_tier_stat(&file, &stat));
+	CHECK_EQ(stat.size, HEAD);
+	calls(tails);
 	osd_tier_file_release(&file);
 }
 

@@ -44,6 +44,7 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	file->name = other->name;
 	file->head_bytes = other->head_bytes;
 	file->head_on = other->head_on;
+	file->no_tail = false; /* it may have been given one by link */
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
 	pthread_rwlock_unlock(&file->replaced);
@@ -90,9 +91,13 @@ static enum osd_status open_part(struct osd_tier_file *file, bool tail, bool cre
 		name.tail = tail;
 		pthread_mutex_lock(&file->lock);
 		open = atomic_load_explicit(slot, memory_order_acquire);
-		if (!open)
+		if (!open && tail && !create && file->no_tail)
+			status = OSD_E_NO_OBJECT;
+		else if (!open)
 			status = osd_data_open_file(store_of(file, tail), &name,
 						    create ? OSD_DATA_CREATE : 0, &open);
+		if (tail)
+			file->no_tail = status == OSD_E_NO_OBJECT;
 		if (status == OSD_OK)
 			atomic_store_explicit(slot, open, memory_order_release);
 		pthread_mutex_unlock(&file->lock);
@@ -102,13 +107,17 @@ static enum osd_status open_part(struct osd_tier_file *file, bool tail, bool cre
 	return of_half(file, tail, status);
 }
 
-/* Opens what is there.  OSD_E_NO_OBJECT: no file at all. */
-static enum osd_status open_parts(struct osd_tier_file *file)
+/* Opens what is there.  Behind a short head no tail is looked for unless all: a tail is begun when
+ * its head is whole, and looking in vain may take as long as a write.  OSD_E_NO_OBJECT: no file. */
+static enum osd_status open_parts(struct osd_tier_file *file, bool all)
 {
+	struct osd_data_stat stat = {.size = UINT64_MAX};
 	struct osd_data_file *part;
 	enum osd_status status = open_part(file, false, false, &part);
 
-	if (status != OSD_OK || !has_tail(file))
+	if (status == OSD_OK && has_tail(file) && !all)
+		status = of_half(file, false, osd_data_stat(part, &stat));
+	if (status != OSD_OK || !has_tail(file) || stat.size < file->head_bytes)
 		return status;
 	status = open_part(file, true, false, &part);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
@@ -215,6 +224,22 @@ enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, cons
 	return both_ended(file, &head, &tail);
 }
 
+/* An empty tail file must not count: the head may become shorter than head_bytes.  Where it is short
+ * already there is none. */
+static enum osd_status drop_tail(struct osd_tier_file *file)
+{
+	struct osd_data_name tail = file->name;
+	enum osd_status status = open_parts(file, false);
+
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	if (!atomic_load(&file->tail))
+		return OSD_OK;
+	tail.tail = true;
+	osd_data_close_file(atomic_exchange(&file->tail, NULL));
+	return of_half(file, true, osd_data_remove(store_of(file, true), &tail));
+}
+
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
 {
 	struct osd_data_file *part;
@@ -227,14 +252,9 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size)
 		return of_half(file, true, status);
 	}
 	if (has_tail(file)) {
-		struct osd_data_name tail = file->name;
-
-		/* An empty tail file must not count: the head may be shorter than head_bytes. */
-		tail.tail = true;
-		osd_data_close_file(atomic_exchange(&file->tail, NULL));
-		status = osd_data_remove(store_of(file, true), &tail);
+		status = drop_tail(file);
 		if (status != OSD_OK)
-			return of_half(file, true, status);
+			return status;
 	}
 	status = open_part(file, false, size > 0, &part);
 	if (status == OSD_E_NO_OBJECT)
@@ -264,10 +284,11 @@ enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint6
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
+static enum osd_status stat_parts(struct osd_tier_file *file, bool all,
+				  struct osd_data_stat *ret_stat)
 {
 	struct osd_data_stat head = {0}, tail = {0};
-	enum osd_status status = open_parts(file);
+	enum osd_status status = open_parts(file, all);
 	struct osd_data_file *part;
 
 	if (status == OSD_OK)
@@ -281,6 +302,16 @@ enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *
 		*ret_stat = (struct osd_data_stat){head.size, head.allocated + tail.allocated,
 						   OSD_MAX(head.modified_ms, tail.modified_ms)};
 	return status;
+}
+
+enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
+{
+	return stat_parts(file, false, ret_stat);
+}
+
+enum osd_status osd_tier_stat_all(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
+{
+	return stat_parts(file, true, ret_stat);
 }
 
 static enum osd_status part_size(struct osd_tier_file *file, bool tail, uint64_t *ret_size)
@@ -491,7 +522,7 @@ enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int
 	OSD_CLEANUP_CLOSE int head_fd = -1;
 	int tail_fd = -1;
 	struct osd_data_file *tail;
-	enum osd_status status = open_parts(file);
+	enum osd_status status = open_parts(file, false);
 
 	if (status == OSD_OK)
 		status = osd_data_share(atomic_load(&file->head), &head_fd);
@@ -527,6 +558,20 @@ enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_nam
 			note_failure(&status, osd_data_remove(stores[i], &part));
 		}
 	}
+	return status;
+}
+
+enum osd_status osd_tier_remove_parts(const struct osd_tier_file *file,
+				      const struct osd_data_name *name, bool tail)
+{
+	struct osd_data_name part = *name;
+	enum osd_status status;
+
+	part.tail = false;
+	status = osd_data_remove(store_of(file, false), &part);
+	part.tail = true;
+	if (status == OSD_OK && tail && has_tail(file))
+		status = osd_data_remove(store_of(file, true), &part);
 	return status;
 }
 

@@ -35,6 +35,7 @@ struct osd_tier_file {
 	uint64_t head_bytes;
 	enum osd_tier_head_on head_on;
 	pthread_mutex_t lock;			    /* while opening */
+	bool no_tail;				    /* under lock: looked for, and not there */
 	pthread_rwlock_t replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
@@ -54,8 +55,10 @@ enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, cons
 			       size_t length);
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
-/* The object's length as its files have it, and the later of their times. */
+/* The object's length as its files have it, and the later of their times.  A tail behind a short head
+ * does not count, and is not looked for, but by _all: a power failure may have left such a head. */
 enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
+enum osd_status osd_tier_stat_all(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
 /* 0 when it is not there; the head is not asked. */
 enum osd_status osd_tier_tail_size(struct osd_tier_file *file, uint64_t *ret_tail);
 /* Of each file, 0 when it is not there. */
@@ -79,6 +82,9 @@ enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int
 
 /* By name, whatever is open. */
 enum osd_status osd_tier_remove(struct osd_tier *tier, const struct osd_data_name *name);
+/* The same of files that are where those of file are; tail: there may be one. */
+enum osd_status osd_tier_remove_parts(const struct osd_tier_file *file,
+				      const struct osd_data_name *name, bool tail);
 enum osd_status osd_tier_remove_partition(struct osd_tier *tier, uint64_t partition_id,
 					  uint32_t incarnation);
 enum osd_status osd_tier_sync_all(struct osd_tier *tier);
