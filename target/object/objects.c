@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/thread.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "object/value_index.h"
 #include "store/direct.h"
@@ -93,6 +94,14 @@ static enum osd_status open_files(const struct osd_objects_config *config, const
 	return osd_file_data_open(data_fd, direct, ret_data);
 }
 
+static bool on_one_device(const struct osd_media *media)
+{
+	struct stat main, heads;
+
+	return !media->heads_absent && fstat(media->main.data_fd, &main) == 0 &&
+	       fstat(media->heads.data_fd, &heads) == 0 && main.st_dev == heads.st_dev;
+}
+
 static enum osd_status open_on_disk(struct osd_objects *objects,
 				    const struct osd_objects_config *config, char message[256])
 {
@@ -128,6 +137,7 @@ static enum osd_status open_on_disk(struct osd_objects *objects,
 				    &objects->tier.tail);
 	if (status == OSD_OK && two)
 		status = osd_both_open(true, &objects->tier.both);
+	objects->tier.one_device = two && on_one_device(objects->media);
 	if (status == OSD_OK && !osd_media_ballast_restore(objects->media))
 		atomic_store(&objects->disk_full, true);
 	return status;

@@ -14,7 +14,7 @@ void osd_tier_close(struct osd_tier *tier)
 	osd_data_close(tier->head);
 	osd_data_close(tier->tail);
 	osd_both_close(tier->both);
-	*tier = (struct osd_tier){NULL, NULL, NULL};
+	*tier = (struct osd_tier){0};
 }
 
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
@@ -602,7 +602,7 @@ enum osd_status osd_tier_capacity(struct osd_tier *tier, uint64_t *ret_total, ui
 	uint64_t total, available;
 	enum osd_status status = osd_data_capacity(tier->head, ret_total, ret_free);
 
-	if (status != OSD_OK || !tier->tail)
+	if (status != OSD_OK || !tier->tail || tier->one_device)
 		return status;
 	status = osd_data_capacity(tier->tail, &total, &available);
 	if (status == OSD_OK) {

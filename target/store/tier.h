@@ -25,6 +25,7 @@ struct osd_tier {
 	struct osd_data *head; /* owned */
 	struct osd_data *tail; /* owned; NULL: head holds everything */
 	struct osd_both *both; /* owned; NULL: head and tail are asked one after the other */
+	bool one_device;       /* both are on it, so its room is counted once */
 };
 
 enum osd_tier_head_on { OSD_HEAD_ON_HEAD, OSD_HEAD_ON_TAIL };

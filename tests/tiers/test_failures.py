@@ -11,6 +11,7 @@ import errno
 import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from pyosd.cdb import Options
 from pyosd.commands import Commands, Reply
 from pyosd.types import ObjectRef
 from scheduler.store_tools import commands as tools
+from scheduler.store_tools.format import Superblock
 from tests.expect import OK, Outcome, check
 from tests.harness import Harness, StartFailed
 from tests.soak.faults import interposer
@@ -140,6 +142,22 @@ def test_both_devices_are_asked_at_once(store: TwoRoots, harness: Harness, obj: 
     for each in (store.slow_one, store.fast_one):
         each.mend()
     assert harness.osd.read(obj, 0, LONG) == OLD * (HEAD - 10) + NEW * 20 + OLD * (2 * HEAD - 10)
+
+
+@pytest.mark.parametrize("slow", ["head", "tail"])
+def test_a_slow_device_delays_what_is_on_it(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, slow: str
+) -> None:
+    halves = {"head": 0, "tail": HEAD}
+    device_of(store, slow).break_(delay_s=2 * SLOW_S)
+    start = time.monotonic()
+    with ThreadPoolExecutor() as threads:
+        waits = threads.submit(harness.osd.read, obj, halves.pop(slow), HEAD)
+        (other,) = halves.values()
+        assert harness.osd.read(obj, other, HEAD) == OLD * HEAD
+        assert time.monotonic() - start < 2 * SLOW_S
+        assert waits.result() == OLD * HEAD
+    assert time.monotonic() - start >= 2 * SLOW_S
 
 
 @pytest.mark.parametrize("gone", ["head", "tail"])
@@ -284,6 +302,24 @@ def test_data_directory_absent_at_start(store: TwoRoots, harness: Harness) -> No
     store.data.rmdir()
     away.rename(store.data)
     harness.start()
+
+
+def test_killed_while_it_starts(store: TwoRoots, harness: Harness, obj: ObjectRef) -> None:
+    """At each change of the superblocks in turn: the two roots still fit."""
+    harness.finish()
+    superblock = store.data / "superblock"
+    opening = Superblock.decode(superblock.read_bytes()).opening
+    for at in range(1, 100):
+        store.variables["IOSD_FAULT"] = f"disk:start:{at}:kill"
+        with pytest.raises(StartFailed):
+            store.serve()
+        block = Superblock.decode(superblock.read_bytes())
+        if block.opening > opening and not block.begun:
+            break  # in both, and the main root knows that it is
+    assert at > 6, "each of the three is written, synced and renamed"
+    store.variables.pop("IOSD_FAULT")
+    harness.start()
+    assert harness.osd.read(obj, 0, LONG) == OLD * LONG
 
 
 @pytest.mark.parametrize("stale", ["head", "tail"])
