@@ -354,6 +354,10 @@ class KeySource:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self._keys)} keys>"
 
+    def set_key(self, partition_id: int, key: bytes) -> None:
+        """From now on that is the working key of a partition."""
+        self._keys[partition_id] = key
+
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
     ) -> Credential:

@@ -84,8 +84,9 @@ class Provisioner:
         Sets a new root key, and keys of partition zero; all keys there were are no more.
         """
         self._osd = osd
-        self._system_id = master.system_id
+        self.system_id = master.system_id
         self._method, self._algorithm = method, algorithm
+        self._pairs: dict[int, _Pair] = {}
         self.working: dict[int, bytes] = {}
         pair = _Pair(master.authentication, master.generation)
         self._root = self._set(KeyLevel.ROOT, 0, pair)
@@ -93,10 +94,14 @@ class Provisioner:
 
     def add(self, partition_id: int) -> bytes:
         """New keys for a partition (0: partition zero).  Returns: its working key 0."""
-        pair = self._set(KeyLevel.PARTITION, partition_id, self._root)
-        working = self._set(KeyLevel.WORKING, partition_id, pair).authentication
-        self.working[partition_id] = working
+        self._pairs[partition_id] = self._set(KeyLevel.PARTITION, partition_id, self._root)
+        working = self.working[partition_id] = self.set_working(partition_id)
         return working
+
+    def set_working(self, partition_id: int, version: int = 0) -> bytes:
+        """Another working key of a partition that was add()ed; the source()s go by number 0."""
+        pair = self._pairs[partition_id]
+        return self._set(KeyLevel.WORKING, partition_id, pair, version).authentication
 
     def source(
         self,
@@ -107,7 +112,7 @@ class Provisioner:
         """Credentials for everything inside what was add()ed until now."""
         return KeySource(
             self.working,
-            self._system_id,
+            self.system_id,
             method=self._method if method is None else method,
             algorithm=self._algorithm if algorithm is None else algorithm,
             lifetime=lifetime,
@@ -125,14 +130,14 @@ class Provisioner:
             self._algorithm,
             discriminator=secrets.token_bytes(12),
         )
-        return Credential.sign(capability, key, self._system_id)
+        return Credential.sign(capability, key, self.system_id)
 
-    def _set(self, level: KeyLevel, partition_id: int, parent: _Pair) -> _Pair:
+    def _set(self, level: KeyLevel, partition_id: int, parent: _Pair, version: int = 0) -> _Pair:
         seed, identifier = secrets.token_bytes(_SEED), secrets.token_bytes(_IDENTIFIER)
         kind = ObjectType.PARTITION if partition_id else ObjectType.ROOT
         permissions = Permission.DEV_MGMT | Permission.POL_SEC
         leave = self.sign(parent.authentication, ref(partition_id), kind, permissions)
-        self._osd.set_key(level, partition_id, seed, identifier, credential=leave)
+        self._osd.set_key(level, partition_id, seed, identifier, version, credential=leave)
         other = seed[:-1] + bytes((seed[-1] ^ 1,))
         return _Pair(
             mac(parent.generation, other, algorithm=self._algorithm),
