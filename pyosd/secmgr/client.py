@@ -114,6 +114,11 @@ class Client:
         with self._lock:
             self._drop()
 
+    def __del__(self) -> None:
+        # Sources live as long as sessions that nobody tells them the end of.
+        if getattr(self, "_connection", None) is not None:
+            self._drop()
+
     def _drop(self) -> None:
         if self._connection is not None:
             self._connection.close()

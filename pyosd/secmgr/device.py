@@ -9,7 +9,8 @@ from typing import Protocol
 
 import pyosd
 from pyosd import errors
-from pyosd.credentials import Credential, KeyLevel, Permission
+from pyosd._signing import Signer
+from pyosd.credentials import Credential, KeyLevel, StaticSource
 from pyosd.secmgr.keystore import Level, Slot
 from pyosd.types import ROOT, ObjectRef, ObjectType, ref
 
@@ -78,25 +79,6 @@ class Device(Protocol):
         ...
 
 
-class Given:
-    """A source that hands out the credential it was given for the command under way."""
-
-    def __init__(self) -> None:
-        self.now: Credential | None = None
-
-    def credential(
-        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
-    ) -> Credential:
-        """That one."""
-        if self.now is None:
-            raise errors.PermissionDenied(5, 0x24, 0, "no credential for this command")
-        return self.now
-
-    def refused(self, credential: Credential) -> None:
-        """There is no other."""
-        self.now = None
-
-
 def identifier_attribute(slot: Slot) -> tuple[ObjectRef, int, int]:
     """Where a key's identifier is read: object, page, number."""
     if slot.level is Level.MASTER:
@@ -118,12 +100,12 @@ class IscsiDevice:
     """A Device over iSCSI.  One thread at a time."""
 
     def __init__(self, url: str, chap: pyosd.Chap | None, timeout: float) -> None:
-        self._given = Given()
-        self._target = pyosd.connect(url, chap=chap, timeout=timeout, credentials=self._given)
+        self._target = pyosd.connect(url, chap=chap, timeout=timeout)
 
     @contextlib.contextmanager
     def _under(self, credential: Credential) -> Iterator[pyosd.Target]:
-        self._given.now = credential
+        # A signer of its own: one keeps for later commands what it has for a need.
+        self._target.signer = Signer(StaticSource([credential]))
         try:
             yield self._target
         except errors.OSDError as error:
@@ -131,11 +113,7 @@ class IscsiDevice:
             code = error.asc, error.ascq
             if (code == (0x24, 0) and error.field_pointer == 80) or code == (0x24, 5):
                 raise KeyRefused(str(error)) from None
-            if self._given.now is None and isinstance(error, errors.PermissionDenied):
-                raise KeyRefused(str(error)) from None
             raise
-        finally:
-            self._given.now = None
 
     def set_key(self, slot: Slot, seed: bytes, identifier: bytes, credential: Credential) -> None:
         """SET KEY."""

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyosd import errors
@@ -170,21 +170,22 @@ class KeyManager:
     # ---- what administrators ask for ----
 
     def add(self, who: str, record: TargetRecord, master: MasterFile, login: str = "") -> None:
-        """Take a target with its master key; what we knew of its keys before is forgotten."""
+        """Take a target with its master key; what we knew of its keys before is forgotten.
+
+        Raises: Refusal: the target has another master key; nothing is changed then.
+        """
         name = record.name
         sealed = self._sealer.seal(login.encode(), f"login {name}") if login else b""
-        with self._target_lock(name), self._database.transaction() as tx:
-            store.put_target(
-                tx,
-                TargetRecord(
-                    *(name, record.url, master.system_id, record.algorithm, record.method),
-                    *(record.rotate_s, sealed, self._now_ms()),
-                ),
-            )
-            slot = Slot(name, Level.MASTER)
-            self._keys.put(tx, slot, bytes(7), master.pair, self._now_ms())
-            self._keys.done(tx, slot)
-            self._audit.append(tx, who, "key.import", target=name, url=record.url)
+        record = replace(record, system_id=master.system_id, login=sealed, made_ms=self._now_ms())
+        with self._target_lock(name):
+            with self._session(record, who) as work:
+                work.check_master(master.pair, GROUP)
+            with self._database.transaction() as tx:
+                store.put_target(tx, record)
+                slot = Slot(name, Level.MASTER)
+                self._keys.put(tx, slot, bytes(7), master.pair, self._now_ms())
+                self._keys.done(tx, slot)
+                self._audit.append(tx, who, "key.import", target=name, url=record.url)
         self._forget_signers(name)
 
     def set_master(self, who: str, target: str, group: int = GROUP) -> None:
@@ -387,30 +388,36 @@ class KeyManager:
             with self._database.transaction() as tx:
                 record = store.target(tx, target)
                 left = self._keys.intents(tx, target)
-            login = b""
-            if record.login:
-                login = self._sealer.open(record.login, f"login {target}")
-            device: Device | None = None
             try:
-                device = self._connect(record, login.decode())
-                work = KeyWork(
-                    *(record, device, self._database, self._keys, self._audit, who, self._clock)
-                )
-                if left:
-                    work.recover()
-                yield work
-            except errors.Unreachable as error:
-                raise Refusal("target-unreachable", f"{record.url}: {error}") from None
-            except errors.NotFound as error:
-                raise Refusal("absent", str(error)) from None
-            except errors.OSDError as error:
-                raise Refusal("conflict", f"{record.name}: {error}") from None
+                with self._session(record, who) as work:
+                    if left:
+                        work.recover()
+                    yield work
             finally:
                 self._forget_signers(target)
                 with self._lock:
                     self._changing.discard(target)
-                if device is not None:
-                    device.close()
+
+    @contextlib.contextmanager
+    def _session(self, record: TargetRecord, who: str) -> Iterator[KeyWork]:
+        """A session with the target, whose errors are refusals of ours."""
+        login = b""
+        if record.login:
+            login = self._sealer.open(record.login, f"login {record.name}")
+        device: Device | None = None
+        try:
+            device = self._connect(record, login.decode())
+            parts = (self._database, self._keys, self._audit, who, self._clock)
+            yield KeyWork(record, device, *parts)
+        except errors.Unreachable as error:
+            raise Refusal("target-unreachable", f"{record.url}: {error}") from None
+        except errors.NotFound as error:
+            raise Refusal("absent", str(error)) from None
+        except errors.OSDError as error:
+            raise Refusal("conflict", f"{record.name}: {error}") from None
+        finally:
+            if device is not None:
+                device.close()
 
 
 def new_target(

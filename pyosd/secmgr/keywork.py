@@ -39,6 +39,13 @@ MASTER_PERMISSIONS = KEY_PERMISSIONS | Permission.GLOBAL
 SET_POLICY = Permission.GET_ATTR | Permission.SET_ATTR | Permission.POL_SEC
 
 
+class NotObeyed(Refusal):
+    """The target has taken a working key, and does not obey it."""
+
+    def __init__(self, slot: Slot) -> None:
+        super().__init__("conflict", f"the target does not obey the key it was given: {slot}")
+
+
 def parent_of(slot: Slot) -> Slot:
     """Whose key authorises and makes this one."""
     if slot.level is Level.WORKING:
@@ -130,8 +137,10 @@ class KeyWork:
             except KeyRefused:
                 with self._database.transaction() as tx:
                     self._keys.done(tx, slot)
-                if last or parent.slot.level is Level.MASTER:
+                if parent.slot.level is Level.MASTER:
                     raise self._unknown_master() from None
+                if last:
+                    raise Refusal("conflict", f"the target refuses a new key: {slot}") from None
                 # The target has not got the key above it that we think it has.
                 self.set_key(parent.slot)
             except errors.NotFound:
@@ -181,7 +190,12 @@ class KeyWork:
     def _keep(self, intent: Intent) -> None:
         """The target has it."""
         if intent.slot.level is Level.WORKING:
-            self._confirm(intent)
+            try:
+                self._confirm(intent)
+            except NotObeyed:
+                with self._database.transaction() as tx:
+                    self._keys.done(tx, intent.slot)
+                raise
         with self._database.transaction() as tx:
             self._put(tx, intent)
 
@@ -210,7 +224,7 @@ class KeyWork:
         except KeyRefused:
             found = b""
         if found != intent.identifier:
-            raise Refusal("conflict", f"the target has not got the key it was given: {intent.slot}")
+            raise NotObeyed(intent.slot)
 
     def _thaw(self, intent: Intent) -> None:
         """Where the version was frozen, and has the new key: not before, or the old one
@@ -256,10 +270,25 @@ class KeyWork:
         with self._database.transaction() as tx:
             current = self._keys.current(tx, self._record.name, partition_id)
         if current is None:
-            self.set_key(self._slot(Level.WORKING, partition_id))
+            self._first_working(partition_id)
+
+    def _first_working(self, partition_id: int) -> None:
+        """A working key where there is none.  Versions that were frozen are so still, and only an obeyed
+        key can thaw them: one at least is not."""
+        for version in range(VERSIONS):
+            try:
+                self.set_key(self._slot(Level.WORKING, partition_id, version))
+                break
+            except NotObeyed:
+                if version == VERSIONS - 1:
+                    raise
+        if version:
+            credential = self._by_working_key(partition_id, SET_POLICY)
+            self._device.freeze(partition_id, 0, credential)  # no other version has a key
 
     def partitions(self) -> list[int]:
         """Those the target has now."""
+        self.complete_partition(0)
         return self._device.partitions(self._by_working_key(0, Permission.READ))
 
     def verify(self, partition_id: int) -> bool:
@@ -337,12 +366,24 @@ class KeyWork:
         try:
             self._device.master_change(group, identifier, exchange.public, theirs, credential)
         except (KeyRefused, errors.SessionLost):
-            self._try_master(intent)
+            if not self._try_master(intent):
+                raise Refusal(
+                    "conflict", "the target refuses a new master key; the old one is good"
+                ) from None
             return
         with self._database.transaction() as tx:
             self._put(tx, intent)
 
-    def _try_master(self, intent: Intent) -> None:
+    def check_master(self, pair: KeyPair, group: int) -> None:
+        """Look whether the target has this master key; nothing is changed.  Raises: Refusal."""
+        credential = self._sign(pair, 0, ROOT, ObjectType.ROOT, MASTER_PERMISSIONS)
+        public = Exchange(group).public
+        try:
+            self._device.master_seed(group, bytes(IDENTIFIER_LENGTH), public, credential)
+        except KeyRefused:
+            raise Refusal("conflict", f"{self._record.name} has another master key") from None
+
+    def _try_master(self, intent: Intent) -> bool:
         """Was the master key changed?  A root key set with the new one tells."""
         slot = self._slot(Level.ROOT)
         seed = secrets.token_bytes(SEED_LENGTH)
@@ -355,10 +396,11 @@ class KeyWork:
             with self._database.transaction() as tx:
                 self._keys.done(tx, intent.slot)
                 self._audit.append(tx, self._who, "key.undone", target=slot.target, level="master")
-            return
+            return False
         with self._database.transaction() as tx:
             self._put(tx, intent)
             self._put(tx, root)
+        return True
 
     # ---- what was left half done ----
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +19,9 @@ from pyosd.secmgr.files import write_private
 from pyosd.secmgr.setup import ADMIN_TOKEN
 from tests.harness import SOURCE
 from tests.secmgr.conftest import PARTITION, TARGET, Served
+from tests.secmgr.process import PROGRAM, Process
 from tools.manpages import EXAMPLES
 
-PROGRAM = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
 Run = Callable[..., Result]
 URL = f"iscsi://127.0.0.1:1/{TARGET}/1"
 
@@ -199,32 +197,6 @@ def test_a_profile_says_it(osd: Run, served: Served, tmp_path: Path) -> None:
 # ---- the process ----
 
 
-class Process:
-    """`osd secmgr serve` of its own."""
-
-    def __init__(self, folder: Path, *, passphrase: str | None = None) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [*PROGRAM, "secmgr", "serve", "--data", folder, "--listen", "127.0.0.1:0"],
-            cwd=SOURCE,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        if passphrase is not None:
-            self.process.stdin.write(passphrase + "\n")
-            self.process.stdin.flush()
-        self.url = self.process.stdout.readline().strip()
-
-    def stop(self) -> str:
-        self.process.send_signal(signal.SIGTERM)
-        _, log = self.process.communicate(timeout=20)
-        assert self.process.returncode == 0, log
-        return log
-
-
 def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
     folder = tmp_path / "made"
 
@@ -245,11 +217,7 @@ def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
     for file in folder.iterdir():
         assert file.stat().st_mode & 0o077 == 0, file
     served = Process(folder, passphrase="a very long passphrase")
-    login = {
-        "IOSD_SECMGR": served.url,
-        "IOSD_SECMGR_CA": folder / "ca.pem",
-        "IOSD_SECMGR_TOKEN_FILE": folder / ADMIN_TOKEN,
-    }
+    login = served.login(folder / ADMIN_TOKEN)
     proc = Path("/proc") / str(served.process.pid)
     try:
         osd("acl", "user", "add", "alice", **login)

@@ -12,7 +12,7 @@ import pytest
 from pyosd.credentials import Credential, Permission
 from pyosd.secmgr.derive import GROUPS, Exchange, KeyPair, from_secret, from_seed, prime
 from pyosd.secmgr.errors import Refusal
-from pyosd.secmgr.keys import KeyManager
+from pyosd.secmgr.keys import KeyManager, MasterFile, new_target
 from pyosd.secmgr.keystore import Level
 from pyosd.types import ObjectType, ref
 from tests.secmgr.conftest import PARTITION, TARGET, World
@@ -158,6 +158,19 @@ def test_rotation_above_working_keys(world: World, level: Level) -> None:
     all_good(world)
 
 
+def test_frozen_versions_are_thawed_by_new_partition_keys(world: World) -> None:
+    taken_over(world)
+    world.keys.freeze("root", TARGET, PARTITION)  # 0
+    world.keys.freeze("root", TARGET, PARTITION)  # 0 and 1
+    assert world.model.masks[PARTITION] == 3
+    world.keys.rotate("root", TARGET, Level.PARTITION, PARTITION)
+    all_good(world)
+    assert credential(world).capability.key_version == 2
+    assert world.model.masks[PARTITION] == 0
+    with world.opened.database.transaction() as tx:
+        assert not tx.run("SELECT * FROM intents")
+
+
 def test_freezing_ends_everything_given_before(world: World) -> None:
     taken_over(world)
     old = [credential(world)]
@@ -265,6 +278,15 @@ def test_another_master_key_must_be_imported(world: World) -> None:
     with pytest.raises(Refusal, match="import its key again"):
         world.keys.refused(TARGET, PARTITION)
     taken_over(world)
+    all_good(world)
+
+
+def test_a_wrong_master_key_replaces_nothing(world: World) -> None:
+    old = MasterFile.parse(world.model.master_file())
+    taken_over(world)
+    with pytest.raises(Refusal, match="another master key"):
+        world.keys.add("root", new_target(TARGET, "iscsi://127.0.0.1/model/1"), old)
+    world.keys.set_master("root", TARGET)
     all_good(world)
 
 
