@@ -286,7 +286,7 @@ enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, ui
 	if (status == OSD_OK && id.partition_id != 0)
 		status = limit_set(txn, &txn->place, OSD_PAGE_PARTITION_BASE, number, &own);
 	if (most == 0)
-		most = OSD_NONCE_LIMIT_DEFAULT;
+		most = osd_std_find(OSD_ROOT, OSD_REL_SECURITY, number)->parameter;
 	*ret_limit = own ? OSD_MIN(own, most) : most;
 	return status;
 }

@@ -155,10 +155,10 @@ static const struct osd_std_row rows[] = {
 
 	/* Policy/Security: values are kept and shown; who enforces them reads them here */
 	{R, 5, 0x1, 0x1, 1, 1, CLIENT, OSD_V_STORED, 1, OSD_RULE_METHOD, "default security method"},
-	{R, 5, 0x2, 0x2, 6, 6, CLIENT, OSD_V_NONCE_LIMIT, 0, OSD_RULE_NONCE_LIMIT,
-	 "oldest valid nonce limit: ms before the clock"},
-	{R, 5, 0x3, 0x3, 6, 6, CLIENT, OSD_V_NONCE_LIMIT, 0, OSD_RULE_NONCE_LIMIT,
-	 "newest valid nonce limit: ms after the clock"},
+	{R, 5, 0x2, 0x2, 6, 6, CLIENT, OSD_V_NONCE_LIMIT, 60000, OSD_RULE_NONCE_LIMIT,
+	 "oldest valid nonce limit: ms before the clock; at first 60,000"},
+	{R, 5, 0x3, 0x3, 6, 6, CLIENT, OSD_V_NONCE_LIMIT, 10000, OSD_RULE_NONCE_LIMIT,
+	 "newest valid nonce limit: ms after the clock; at first 10,000"},
 	{R, 5, 0x5, 0x5, 2, 2, CLIENT, OSD_V_STORED, 2, ANY,
 	 "frozen working keys of partition zero, bit n: key n"},
 	{R, 5, 0x6, 0x6, 1, 1, INHERITED, OSD_V_STORED, 1, OSD_RULE_METHOD,

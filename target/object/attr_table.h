@@ -47,7 +47,7 @@ enum osd_value_source {
 	OSD_V_TAG,
 	OSD_V_USER_TAG,
 	OSD_V_KEY_IDENTIFIER, /* the parameter is the level */
-	OSD_V_NONCE_LIMIT,    /* until set the parameter; no more than the root's */
+	OSD_V_NONCE_LIMIT,    /* until set the root's, and that one the parameter */
 };
 
 /* Who sets it.  The target itself sets stored ones in any case. */
@@ -81,7 +81,6 @@ struct osd_std_row {
 /* Nonce limits, in ms. */
 #define OSD_NONCE_LIMIT_LEAST	UINT64_C(100)
 #define OSD_NONCE_LIMIT_MOST	(UINT64_C(7) * 24 * 3600 * 1000)
-#define OSD_NONCE_LIMIT_DEFAULT UINT64_C(60000)
 enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
 				uint64_t *ret_limit);
 

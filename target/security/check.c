@@ -64,10 +64,23 @@ static struct slot slot_of(const uint8_t *cdb, uint16_t service_action)
 static void find_secret(const struct osd_checker *checker, const struct slot *slot, uint64_t nexus,
 			unsigned version, struct osd_secret *secret)
 {
-	(void)nexus;
-	osd_keyring_secret(checker->keyring, slot->level, slot->partition_id, version, secret);
 	if (slot->pending)
-		secret->known = false;
+		osd_keyring_pending(checker->keyring, nexus, secret);
+	else
+		osd_keyring_secret(checker->keyring, slot->level, slot->partition_id, version,
+				   secret);
+}
+
+/* Step 1 of SET MASTER KEY without a step 0: that it is so tells an initiator nothing it does not know,
+ * and there is no key by which to check the request. */
+static bool is_out_of_sequence(const struct osd_checker *checker, const struct slot *slot,
+			       uint64_t nexus)
+{
+	struct osd_secret secret;
+	bool pending = !slot->pending || osd_keyring_pending(checker->keyring, nexus, &secret);
+
+	explicit_bzero(&secret, sizeof(secret));
+	return !pending;
 }
 
 /* MAC(key, token), or over the CDB with zeros where the check value stands. */
@@ -195,6 +208,8 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 	}
 	if (!checker->keyring)
 		return refuse(OSD_GRANT_FIELD_CAPABILITY, ret_field);
+	if (is_out_of_sequence(checker, &slot, nexus))
+		return OSD_E_SEQUENCE;
 	return check_value(checker, cdb, &slot, policy.method, nexus, nowait, ret_proof, ret_field);
 }
 

@@ -9,9 +9,9 @@
 
 #include "object/key_record.h"
 
-/* Times further apart than this were not used one after the other: the clock has been set, or nobody came
- * for a while. */
-#define OSD_SPANS_NEAR_MS (UINT64_C(600) * 1000)
+/* Spans that are further apart are kept apart, as long as there is room: the clock has been set, nobody came
+ * for a while, or the clock of one client goes wrong. */
+#define OSD_SPANS_NEAR_MS UINT64_C(10000)
 
 void osd_spans_add(struct osd_nonce_spans *spans, uint64_t first, uint64_t last);
 bool osd_spans_cover(const struct osd_nonce_spans *spans, uint64_t time);

@@ -329,7 +329,7 @@ static void test_frozen(struct store *store)
 	OK(osd_attr_set(txn, partition, 0x30000005, 2, (const uint8_t *)"\0\0\0\0\x13\x88", 6));
 	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
 	OK(osd_keyring_policy(store->keyring, pid, false, &policy));
-	CHECK(policy.frozen == 0x8001 && policy.oldest_ms == 5000 && policy.newest_ms == 60000);
+	CHECK(policy.frozen == 0x8001 && policy.oldest_ms == 5000 && policy.newest_ms == 10000);
 	for (unsigned version = 0; version < OSD_KEY_VERSIONS; version++) {
 		osd_keyring_secret(store->keyring, OSD_KEY_WORKING, pid, version, &secret);
 		CHECK_EQ(secret.frozen, version == 0 || version == 15);

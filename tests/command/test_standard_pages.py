@@ -299,8 +299,8 @@ def test_policy_values_are_kept(osd: Commands, pid: int) -> None:
     undefined = [AttributeValue(page, each.number, b"") for each in values]
     osd.set_attributes(ref(pid), undefined)
     again = osd.get_attributes(ref(pid), [each.id for each in values])
-    minute = (60_000).to_bytes(6, "big")
-    assert [each.value for each in again] == [minute, minute, bytes(2), bytes(4)]
+    limits = [each.to_bytes(6, "big") for each in (60_000, 10_000)]
+    assert [each.value for each in again] == [*limits, bytes(2), bytes(4)]
     for value in (0, 99, 60_001):  # too near, or beyond the root's
         set_to(osd, ref(pid), AttributeValue(page, 2, value.to_bytes(6, "big")), False)
 
