@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import struct
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple
 
 from pyosd.attributes import (
@@ -50,6 +51,8 @@ _DATA_IN_INFO = _COUNTS_IN.size + CHECK_LENGTH
 _PAGE = struct.Struct(">II32sB3xQQQQ")
 _WHOLE_PAGE = AttributeId(Page.CURRENT_COMMAND, ALL)
 _PAGE_ROOM = allocation_for(tuple(AttributeId(Page.CURRENT_COMMAND, each) for each in range(7)))
+MARGIN_S = 5.0
+"""A credential that expires within so many seconds is not used any more."""
 _PAGE_NUMBERS = 6  # behind its identification
 _RESPONSE_DESCRIPTOR = b"\x07\x20"
 _MEMBERS = {
@@ -69,9 +72,9 @@ _NO_PAGE_FORM = (
 
 
 class Grant:
-    """A credential ready for use."""
+    """A credential ready for use, until that time.time()."""
 
-    __slots__ = ("_state", "_token", "capability", "credential", "method")
+    __slots__ = ("_state", "_token", "capability", "credential", "method", "until")
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -81,6 +84,8 @@ class Grant:
             credential.key, digestmod=DIGESTS[credential.capability.algorithm]
         )  # its copies are cheaper than keys that are expanded anew
         self._token = (b"", b"")
+        expires = credential.capability.expires_ms
+        self.until = expires / 1000 - MARGIN_S if expires else inf
 
     def proof_by_token(self, token: bytes) -> bytes:
         """The request check value under CAPKEY, which is the same for all commands."""

@@ -42,13 +42,12 @@ GRANTS_KEPT = 1024
 JOBS_KEPT = 4096
 MEMBERS_MOST = 10_000
 """Members of an array of jobs."""
-MARGIN_S = 5.0
-"""A credential that expires within so many seconds is not used any more."""
 RESYNC_WITHIN_S = 5.0
 """A refusal for the nonce's time that comes later is not believed to have come before the command
 was acted upon: the nonce may have grown old on its way."""
 TOKEN_PAGE = 0xB1
 _TOKEN_ROOM = 255
+_FUN_EXE = int(Permission.FUN_EXE)
 _CLOCK = AttributeId(Page.ROOT_INFORMATION, Information.CLOCK)
 _CAPABILITY, _KEY_VERSION, _EXPIRES, _TYPE, _TAG = 80, 81, 84, 128, 140
 _FIELD, _FROZEN, _REPEATED, _TIME = (0x24, 0x00), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07)
@@ -84,7 +83,7 @@ class Signer:
     def __init__(self, source: CredentialSource | None = None) -> None:
         self.source = source
         self._lock = threading.Lock()
-        self._grants: OrderedDict[Need, Grant] = OrderedDict()
+        self._grants: dict[Need, Grant] = {}
         self._types: dict[ObjectRef, ObjectType] = {}
         self._jobs: OrderedDict[ObjectRef, Need] = OrderedDict()
         self._token = b""
@@ -103,22 +102,16 @@ class Signer:
 
     def kept(self, need: Need) -> Grant | None:
         """What was handed out for the same before, unless it is about to expire."""
-        with self._lock:
-            grant = self._grants.get(need)
-            if grant is None:
-                return None
-            if grant.credential.lasts(MARGIN_S):
-                self._grants.move_to_end(need)
-                return grant
-            del self._grants[need]
-            return None
+        grant = self._grants.get(need)
+        return grant if grant and time.time() < grant.until else None
 
     def keep(self, need: Need, grant: Grant) -> None:
         """Remember what was handed out."""
         with self._lock:
+            self._grants.pop(need, None)
             self._grants[need] = grant
             if len(self._grants) > GRANTS_KEPT:
-                self._grants.popitem(last=False)
+                del self._grants[next(iter(self._grants))]
 
     def drop(self, credential: Credential) -> None:
         """Forget what the target did not take, and tell who handed it out."""
@@ -164,14 +157,15 @@ class Signer:
             found.append(Need(whole, ObjectType.PARTITION, Permission.FUN_EXE))
         return found
 
-    def job_need(self, job: ObjectRef) -> Need | None:
-        """With which leave a job was started, if it was started, or found, here."""
-        return self._jobs.get(job)
-
-    def typed(self, need: Need) -> Need:
-        """With the type that the object turned out to have, where its request does not tell."""
-        kind = self._types.get(need.obj)
-        return need if kind is None else need._replace(object_type=kind)
+    def learned(self, request: Request, need: Need) -> Need:
+        """A need as what is known of its object makes it: with which leave the job was started, which
+        type the object turned out to have where the request does not tell.
+        """
+        if self._jobs and need.obj in self._jobs:
+            return self._jobs[need.obj]
+        if self._types and need.obj in self._types and other_type(request, need):
+            return need._replace(object_type=self._types[need.obj])
+        return need
 
     def learn_type(self, need: Need) -> None:
         """Remember what an object turned out to be."""
@@ -208,10 +202,8 @@ class _Attempts:
         self._signer = signer
         self._request = request
         self._own = credential
-        needs = needs_of(request)
-        self._ambiguous = other_type(request, needs[0]) is not None
-        first = signer.typed(needs[0]) if self._ambiguous else needs[0]
-        self._needs = [signer.job_need(first.obj) or first, *needs[1:]]
+        self._needs = [*needs_of(request)]
+        self._needs[0] = signer.learned(request, self._needs[0])
         self._nonce = b""
         self._sent = 0.0
         self._kept_nonce = False
@@ -243,7 +235,7 @@ class _Attempts:
             job = reply.retrieved.find(CURRENT_OBJECT_ID)
             if where and job and job.uint:
                 self._signer.learn_job(ref(where.uint, job.uint), need)
-        elif need.permissions & Permission.FUN_EXE and reply.error is None:
+        elif int(need.permissions) & _FUN_EXE and reply.error is None:
             self._signer.learn_job(ref(request.partition_id, request.object_id), need)
 
     def _grants(self) -> Generator[Step, Any, list[Grant]]:
@@ -286,12 +278,11 @@ class _Attempts:
             return (yield from self._renewed(grants))
         if code == _TIME:
             return (yield from self._resynced(error))
-        if pointer == _TYPE and self._ambiguous and self._once("type"):
-            other = other_type(self._request, self._needs[0])
-            if other and not self._own:
-                self._needs[0] = other
-                self._signer.learn_type(other)
-                return True
+        other = other_type(self._request, self._needs[0]) if pointer == _TYPE else None
+        if other and not self._own and self._once("type"):
+            self._needs[0] = other
+            self._signer.learn_type(other)
+            return True
         return False
 
     def _unproven(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
