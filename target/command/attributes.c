@@ -55,6 +55,8 @@ static enum osd_status copy_lists(const struct osd_request *request, struct osd_
 /* Reads more records than the attribute's own: up to as many as the object has, or is in. */
 static bool is_walk(uint32_t page, uint32_t number)
 {
+	if (page == OSD_PAGE_CURRENT_COMMAND)
+		return false; /* no record is read */
 	return number == OSD_NUMBER_ALL || page == OSD_PAGE_ALL || page == OSD_REL_COLLECTIONS;
 }
 
