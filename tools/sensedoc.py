@@ -29,6 +29,7 @@ after 96 bytes or misreads comes last:
 
 | Type | Descriptor | When |
 |---|---|---|
+| 07 | response integrity check value, before all others | security methods CMDRSP and ALLDATA |
 | 06 | object identification: functions not initiated, functions completed, ids | always, but see below |
 | 02 | sense-key specific: field pointer into the CDB | there is a field to point at |
 | 01 | command-specific information | see below |

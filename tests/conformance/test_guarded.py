@@ -256,6 +256,10 @@ def test_policy_pages(unit: Guarded) -> None:
         w.Request(0x888F, unit.pid, oid, form=w.SET_ONE, set_one=(0x5, 0x4000_0001, tag)),
     ):
         denied(unit, request, POL_SEC)
+    setting = w.Request(0x888F, unit.pid, oid, sets=((0x5, 0x4000_0001, tag),))
+    proof = unit.proof(setting).but(permissions=EVERYTHING & ~POL_SEC)
+    answer = unit.send_proved(setting, proof)
+    unit.is_refused(answer, FIELD, 129, attribute=(0x5, 0x4000_0001))
     unit.set(oid, 0x5, 0x4000_0001, tag)
     assert unit.number(oid, 0x5, 0x4000_0001) == 9
     reading = w.Request(0x8885, unit.pid, oid, 0, 0)
@@ -282,7 +286,7 @@ def test_allowed_attributes(unit: Guarded) -> None:
         if permitted:
             unit.is_good(answer)
         else:
-            unit.is_refused(answer, FIELD, 136)
+            unit.is_refused(answer, FIELD, 136, attribute=(page, number))
     setting = w.Request(0x888F, unit.pid, oid, sets=((0x1_0000, 2, b"x"),))
     unit.is_refused(unit.send_proved(setting, unit.proof(setting).but(fields=limit)), FIELD, 136)
 
