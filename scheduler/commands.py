@@ -16,11 +16,11 @@ from click.core import ParameterSource
 from scheduler import doctor as layers
 from scheduler import logs, paths
 from scheduler.chap import Accounts, SecretError, checked, read_accounts, read_secret
-from scheduler.config import DEFAULT_FILE, METHODS, TARGET_KEYS, Config, load
+from scheduler.config import DEFAULT_FILE, HEADS_KEYS, METHODS, TARGET_KEYS, Config, flag_of, load
 from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
-from scheduler.schema import ConfigError
+from scheduler.schema import SIZES, ConfigError, measure
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
@@ -65,6 +65,23 @@ class ModuleOption(ParamType[str]):
         if "=" not in text or "," in text or ";" in text:
             self.fail("must be KEY=VALUE without comma or semicolon", param, ctx)
         return text
+
+
+class Size(ParamType[int]):
+    """Bytes, with a unit or without."""
+
+    name = "SIZE"
+
+    def __init__(self, least: str) -> None:
+        """Take what is from least to 1TiB."""
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes."""
+        found, least = measure(value, SIZES), measure(self.least, SIZES)
+        if found is None or least is None or not least <= found <= SIZES["TiB"]:
+            self.fail(f"must be a size like 2MiB, {self.least} to 1TiB", param, ctx)
+        return int(found)
 
 
 def default_uid() -> int:
@@ -132,15 +149,16 @@ def pool_flags(
 
 
 def flags_given(ctx: click.Context) -> dict[str, Any]:
-    """What the command line says of keys of [target]."""
+    """What the command line says of keys of [target] and [heads], by parameter."""
     said = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
     found = {}
-    for key in TARGET_KEYS:
-        value = ctx.params.get(key.name)
-        if ctx.get_parameter_source(key.name) in said:
-            if isinstance(value, tuple) and key.name == "portal":
+    names = [key.name for key in TARGET_KEYS] + [flag_of(key.name) for key in HEADS_KEYS]
+    for name in names:
+        value = ctx.params.get(name)
+        if ctx.get_parameter_source(name) in said:
+            if isinstance(value, tuple) and name == "portal":
                 value = "{}:{}".format(*value)
-            found[key.name] = str(value) if isinstance(value, Path) else value
+            found[name] = str(value) if isinstance(value, Path) else value
     return found
 
 
@@ -182,6 +200,11 @@ def target_config(
     queue_per_principal: int | None,
     no_sandboxes: bool,
     durability: str,
+    head_size: int | None,
+    head_policy: str,
+    head_high_water: int,
+    head_low_water: int,
+    head_rate: int,
     on_ssd_loss: str,
     io: str,
     osc_compat: bool,
@@ -190,7 +213,13 @@ def target_config(
 ) -> TargetConfig:
     """What the options of `osd target serve`, files and defaults among them, come to."""
     settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
-    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}", *module_option]
+    options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}"]
+    options += [f"heads={head_policy}", f"head_high={head_high_water}"]
+    options += [f"head_low={head_low_water}", f"head_rate={head_rate}", *module_option]
+    if head_size is not None:
+        options.append(f"head_size={head_size}")
+    if head_low_water > head_high_water:
+        raise click.UsageError("--head-low-water must not be above --head-high-water")
     if allow_bytecode:
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
@@ -317,6 +346,39 @@ def target_config(
     default="cached",
     show_default=True,
     help="Of objects' bytes: by the page cache, or past it (docs/tiers.md).",
+)
+@click.option(
+    "--head-size",
+    type=Size("0"),
+    help="Bytes of new objects on the SSD, 0 allowed.  [default: as formatted; 2MiB]",
+)
+@click.option(
+    "--head-policy",
+    type=click.Choice(["first", "small-only", "off"]),
+    default="first",
+    show_default=True,
+    help="Which objects begin on the SSD: all; those up to the head size; no new ones.",
+)
+@click.option(
+    "--head-high-water",
+    type=click.IntRange(1, 99),
+    default=95,
+    show_default=True,
+    help="Per cent of the SSD: above it new heads go to --data.",
+)
+@click.option(
+    "--head-low-water",
+    type=click.IntRange(1, 99),
+    default=90,
+    show_default=True,
+    help="Per cent of the SSD: below it heads are brought back.",
+)
+@click.option(
+    "--head-rate",
+    type=Size("64KiB"),
+    default="64MiB",
+    show_default=True,
+    help="Bytes a second that are moved between SSD and --data at most.",
 )
 @click.option(
     "--on-ssd-loss",

@@ -38,10 +38,12 @@ from scheduler.schema import (
 
 __all__ = [
     "DEFAULT_FILE",
+    "HEADS_KEYS",
     "MANAGER_KEYS",
     "METHODS",
     "TARGET_KEYS",
     "Config",
+    "flag_of",
     "in_force",
     "key_of",
     "load",
@@ -75,7 +77,6 @@ TARGET_KEYS = (
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
     Key("io", choice("cached", "direct"), None, "objects' bytes by the page cache or past it"),
-    Key("on_ssd_loss", choice("fail", "read-through"), None, "start without the SSD folder or not"),
     Key("osc_compat", flag, None, "speak OSC's dialect"),
     Key("log_format", choice(*logs.FORMATS), None, "of the log: lines or JSON"),
     Key("log_level", choice(*logs.LEVELS), None, "of the log"),
@@ -96,6 +97,17 @@ MANAGER_KEYS = (
     ),
     Key("http_names", texts, (), "names that browsers know that address by"),
 )
+# Those that `osd target serve` has a flag for are named as flag_of says.
+HEADS_KEYS = (
+    Key("size", size(0, 1 << 40), None, "of new objects' heads, if not as the store was formatted"),
+    Key("policy", choice("first", "small-only", "off"), "first", "which objects begin on the SSD"),
+    Key("high_water", count(1, 99), 95, "per cent of the SSD: above it new heads go elsewhere"),
+    Key("low_water", count(1, 99), 90, "per cent of the SSD: below it heads are brought back"),
+    Key("rate", size(64 << 10, 1 << 40), 64 << 20, "bytes a second that are moved at most"),
+    Key(
+        "on_ssd_loss", choice("fail", "read-through"), "fail", "start without the SSD folder or not"
+    ),
+)
 LEAST, MOST = default_workers(os.cpu_count() or 1)
 WORKERS_KEYS = (
     Key("auto", flag, True, "follow the load"),
@@ -105,6 +117,7 @@ WORKERS_KEYS = (
 )
 MANAGER_TABLES = {"workers": WORKERS_KEYS, "scale": SCALE_KEYS}
 KEYS = {f"target.{key.name}": key for key in (*TARGET_KEYS, *OWN_KEYS)}
+KEYS |= {f"heads.{key.name}": key for key in HEADS_KEYS}
 KEYS |= {f"manager.{key.name}": key for key in MANAGER_KEYS}
 KEYS |= {f"manager.{part}.{key.name}": key for part, keys in MANAGER_TABLES.items() for key in keys}
 OF_A_POOL = {key.name: key for key in POOL_KEYS}
@@ -119,28 +132,33 @@ class Config:
 
     Attributes:
         target: every key of TARGET_KEYS and OWN_KEYS.
+        heads: every key of HEADS_KEYS.
         pools: complete; `default` is the first.
         manager: every key of MANAGER_KEYS, and of MANAGER_TABLES as "workers.KEY", "scale.KEY".
     """
 
     target: dict[str, Setting]
+    heads: dict[str, Setting]
     pools: tuple[Pool, ...]
     manager: dict[str, Setting]
 
     @property
     def flags(self) -> dict[str, Any]:
         """What `osd target serve` takes where no flag says otherwise."""
-        return {
-            key.name: self.target[key.name].value
-            for key in TARGET_KEYS
-            if self.target[key.name].value is not None
-        }
+        found = {key.name: self.target[key.name].value for key in TARGET_KEYS}
+        found |= {flag_of(key.name): self.heads[key.name].value for key in HEADS_KEYS}
+        return {name: value for name, value in found.items() if value is not None}
 
     @property
     def memory_budget(self) -> int | None:
         """Bytes; None: not declared."""
         budget: int | None = self.target["memory_budget"].value
         return budget
+
+
+def flag_of(name: str) -> str:
+    """The parameter of `osd target serve` for a key of [heads]."""
+    return name if name == "on_ssd_loss" else f"head_{name}"
 
 
 def key_of(name: str) -> Key:
@@ -172,7 +190,7 @@ def in_force(
 
     Args:
         standards: what keys of [target] are that nobody says anything of.
-        given: what flags say of keys of [target].
+        given: what flags say, by their parameters.
     """
     found: dict[str, Setting] = {}
 
@@ -187,6 +205,11 @@ def in_force(
         elif setting.value is None and isinstance(standards.get(name), str | int):
             setting = Setting(standards[name], "default")
         add(f"target.{name}", setting)
+    for name, setting in config.heads.items():
+        flag = flag_of(name)
+        if given and flag in given:
+            setting = Setting(given[flag], f"--{flag.replace('_', '-')}")
+        add(f"heads.{name}", setting)
     for name, setting in config.manager.items():
         add(f"manager.{name}", setting)
     for pool in config.pools:
@@ -221,6 +244,7 @@ def load(
     """
     tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = {DEFAULT: []}
     target = check({}, (*TARGET_KEYS, *OWN_KEYS), "", "target")
+    heads = _heads_of({}, "")
     manager = _manager_of({}, "")
     if path is not None or DEFAULT_FILE.exists():
         path = path or DEFAULT_FILE
@@ -228,6 +252,7 @@ def load(
             inside = read(each)
             if each == path:
                 target |= _target_of(inside, each)
+                heads |= _heads_of(inside.get("heads", {}), str(each))
                 manager |= _manager_of(inside.get("manager", {}), str(each))
             for name, table in _pools_of(inside, each, each != path):
                 tables.setdefault(name, []).append((str(each), table))
@@ -247,12 +272,19 @@ def load(
         if scale:
             said.insert(0, (f"{path}, [manager.scale]", {"scale": scale}))
     pools = check_pools([make_pool(name, said, sets) for name, said in tables.items()], budget)
-    return Config(target, pools, manager)
+    return Config(target, heads, pools, manager)
 
 
 def _target_of(tables: Mapping[str, Any], path: Path) -> dict[str, Setting]:
     found = check(tables.get("target", {}), (*TARGET_KEYS, *OWN_KEYS), str(path), "target")
-    check(tables, (), str(path), "", ("target", "pools", "manager"))
+    check(tables, (), str(path), "", ("target", "heads", "pools", "manager"))
+    return found
+
+
+def _heads_of(table: object, where: str) -> dict[str, Setting]:
+    found = check(table, HEADS_KEYS, where, "heads")
+    if found["low_water"].value > found["high_water"].value:
+        raise ConfigError(f"{where}: [heads] low_water is above high_water")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 __all__ = [
     "SECONDS",
+    "SIZES",
     "ConfigError",
     "Key",
     "Setting",

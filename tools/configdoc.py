@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scheduler.commands import standards
 from scheduler.config import (
+    HEADS_KEYS,
     MANAGER_KEYS,
     MANAGER_TABLES,
     OWN_KEYS,
@@ -35,6 +36,7 @@ ABOUT = {
 }
 SECTIONS: dict[str, tuple[Sequence[Key], str]] = {
     "target": ((*TARGET_KEYS, *OWN_KEYS), "The target."),
+    "heads": (HEADS_KEYS, "Objects' heads on the SSD (docs/tiers.md)."),
     "manager": (MANAGER_KEYS, "The resource manager."),
     "manager.workers": (MANAGER_TABLES["workers"], "Threads that run commands."),
     "manager.scale": (MANAGER_TABLES["scale"], "How pools follow their load that say nothing."),
@@ -58,6 +60,7 @@ EXAMPLES = {
     "target.log_format": '"text"',
     "target.log_level": '"info"',
     "target.memory_budget": '"4GiB"',
+    "heads.size": '"2MiB"',
     "manager.state": '"/var/lib/iosd-manager"',
     "manager.keys": '"/etc/iosd/keys"',
     "manager.http": '"127.0.0.1:9464"',
