@@ -29,7 +29,7 @@ COMMANDS = {
     "col": ("pyosd.cli.col", "col", "Collections: create, fill by a query, list, remove."),
     "obj": ("pyosd.cli.obj", "obj", "Objects: create, read, write, find, attributes."),
     "pool": ("pyosd.cli.pool", "pool", "Pools of sandboxes: list, show, build package sets."),
-    "target": ("pyosd.cli.target", "target", "Targets: serve, info, ping."),
+    "target": ("pyosd.cli.target", "target", "Targets: serve, info, heads, ping."),
     "secmgr": ("pyosd.cli.secmgr", "secmgr", "The security manager: init, serve, audit log."),
     "acl": ("pyosd.cli.acl", "acl", "Access control: rules, users, groups, tokens."),
     "key": ("pyosd.cli.key", "key", "Keys of targets: import, rotate, freeze."),

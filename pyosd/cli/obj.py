@@ -10,6 +10,7 @@ import click
 
 from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
+from pyosd.cli.heads import obj_heads
 from pyosd.cli.layout import copy, map_
 from pyosd.cli.object_table import COLUMNS, describe, show_objects
 from pyosd.cli.params import ADDRESS, OBJECT, SIZE
@@ -27,7 +28,7 @@ def obj() -> None:
     """Objects: numbered byte strings with attributes."""
 
 
-for command in (attr, copy, map_, find, index):
+for command in (attr, copy, map_, find, index, obj_heads):
     obj.add_command(command)
 
 

@@ -13,6 +13,7 @@ import time
 import click
 
 from pyosd.attributes import ALL, Information, Page
+from pyosd.cli.heads import figures_of
 from pyosd.cli.main import Nouns
 from pyosd.cli.output import Column, Record, format_bytes, print_json, print_records
 from pyosd.cli.params import DURATION
@@ -43,6 +44,8 @@ EXEC_PAGE = {
     6: "retry_after_ms",
     7: "isolation",
 }
+# Of each device's file system; without an SSD there is one.
+ROOM = ("ssd_total_bytes", "ssd_free_bytes", "hdd_total_bytes", "hdd_free_bytes")
 EXEC_NUMBERS = ("exec_service_action", "queue_depth", "retry_after_ms")
 EXEC_TEXTS = ("engines", "isolation")
 
@@ -54,6 +57,16 @@ COLUMNS = (Column("", lambda row: row["key"]), Column("", lambda row: row["value
     prefix="target.",
     table={
         "info": ("pyosd.cli.target", "info", "Show what the target says about itself."),
+        "heads": (
+            "pyosd.cli.heads",
+            "target_heads",
+            "Show heads and the room on both devices, or change how heads are placed.",
+        ),
+        "drain-ssd": (
+            "pyosd.cli.heads",
+            "drain_ssd",
+            "Move all heads off the SSD, and let no new ones on it.",
+        ),
         "ping": ("pyosd.cli.target", "ping", "Measure the round trip to the target."),
     },
 )
@@ -80,6 +93,8 @@ def describe(commands: Commands) -> Record:
             record[key] = value.text if value else ""
         else:
             record[key] = value.uint if value else 0
+    room = figures_of(commands)
+    record |= {key: room[key] for key in ROOM if key in room}
     for value in commands.get_attributes(ROOT, [AttributeId(Page.EXEC_ROOT, ALL)]):
         key = EXEC_PAGE.get(value.number, "")
         if key in EXEC_NUMBERS:
