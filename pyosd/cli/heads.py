@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``osd obj heads``, ``osd target heads``, ``osd target drain-ssd``: first bytes on the SSD (docs/tiers.md)."""
+"""``osd obj heads``, ``osd target heads``, ``osd target drain-ssd``: objects' first bytes on the SSD."""
 
 from __future__ import annotations
 

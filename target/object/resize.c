@@ -116,10 +116,11 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 					       : status;
 }
 
-static void truncate_committed(struct osd_object *object, uint64_t length, unsigned flags)
+/* False: a device was full. */
+static bool truncate_committed(struct osd_object *object, uint64_t length, unsigned flags)
 {
 	uint64_t old_length = atomic_load(&object->length);
-	bool full; /* what has no room now is a hole */
+	bool full = false;
 
 	if (length <= old_length) {
 		osd_shrink_done(object, old_length, length);
@@ -130,21 +131,25 @@ static void truncate_committed(struct osd_object *object, uint64_t length, unsig
 		grow(object, length, 0, &full);
 	}
 	osd_object_touch(object, true, flags);
+	return !full;
 }
 
 void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked,
 				      unsigned flags)
 {
 	struct osd_range range;
+	bool done = false;
 
 	if (locked) {
 		truncate_committed(object, length, flags);
 		return;
 	}
-	if (osd_object_lock(object, &range, length, UINT64_MAX, true) != OSD_OK)
-		return; /* removed */
-	truncate_committed(object, length, flags);
-	osd_object_unlock(object, &range);
+	for (int i = 0; !done && (i == 0 || (i == 1 && osd_head_escape(object))); i++) {
+		if (osd_object_lock(object, &range, length, UINT64_MAX, true) != OSD_OK)
+			return; /* removed */
+		done = truncate_committed(object, length, flags);
+		osd_object_unlock(object, &range);
+	}
 }
 
 /* ---- punch ------------------------------------------------------------------------------- */

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tests of placement share: a small SSD, and the attributes by which heads are seen and moved."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyosd.attributes import Page
+from pyosd.commands import Commands
+from pyosd.types import ROOT, AttributeValue, ObjectRef
+from tests.conftest import unavailable
+
+HEAD_SIZE, HEAD_ON, SSD_BYTES, HDD_BYTES = range(1, 5)
+"""Of page 2000_0004h."""
+NOWHERE, SSD, HDD = range(3)
+(SIZE, POLICY, HIGH, LOW, RATE, DRAIN) = range(1, 7)
+"""Of page B000_0003h."""
+SSD_TOTAL, SSD_FREE, HDD_TOTAL, HDD_FREE, ON_SSD, ON_HDD, TO_SSD, TO_HDD = range(7, 15)
+PATIENCE_S = 30.0
+
+
+@contextmanager
+def small_ssd(folder: Path, options: str) -> Iterator[Path]:
+    """A file system in memory, by options of its mount."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        unavailable("tgtd", "cannot mount a small tmpfs")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def head(osd: Commands, obj: ObjectRef, number: int) -> int:
+    return int.from_bytes(osd.get_attribute(obj, Page.HEAD, number), "big")
+
+
+def heads(osd: Commands, number: int) -> int:
+    return int.from_bytes(osd.get_attribute(ROOT, Page.HEADS_ROOT, number), "big")
+
+
+def set_heads(osd: Commands, number: int, value: int) -> None:
+    width = 8 if number in (SIZE, RATE) else 1
+    osd.set_attributes(
+        ROOT, [AttributeValue(Page.HEADS_ROOT, number, value.to_bytes(width, "big"))]
+    )
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what the mover does."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it has not come to that"
+        time.sleep(0.02)
+
+
+def files(root: Path) -> int:
+    """How many files of objects a root has; folders may go meanwhile."""
+    return sum(len(inside) for _, _, inside in os.walk(root / "data"))
