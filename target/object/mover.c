@@ -213,6 +213,25 @@ static bool is_wanted(struct osd_objects *objects)
 		osd_heads_below(objects, atomic_load(&heads->low), 0));
 }
 
+/* Files of what is removed go later than its records. */
+static bool is_reaped(struct osd_objects *objects)
+{
+	static const enum osd_meta_kind kinds[] = {OSD_META_DEAD_EPOCH, OSD_META_DEAD_PARTITION,
+						   OSD_META_DEAD_FILES};
+	bool reaped = true;
+
+	for (size_t i = 0; reaped && i < OSD_ARRAY_SIZE(kinds); i++) {
+		struct osd_key prefix = osd_key_meta(kinds[i]);
+		struct osd_key_list list;
+
+		reaped = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix), 1,
+					      &list) == OSD_OK &&
+			 list.count == 0;
+		osd_key_list_release(&list);
+	}
+	return reaped;
+}
+
 void *osd_mover_main(void *arg)
 {
 	struct osd_objects *objects = arg;
@@ -229,7 +248,8 @@ void *osd_mover_main(void *arg)
 		/* Before it looks: what comes up meanwhile is for the next one. */
 		atomic_store(&heads->wanted, false);
 		whole = run_pass(&pass);
-		if (!whole || pass.misplaced > 0)
+		if (!whole || pass.misplaced > 0 ||
+		    (atomic_load(&heads->draining) && !is_reaped(objects)))
 			atomic_store(&heads->wanted, true);
 		else if (atomic_load(&heads->draining) && !atomic_load(&heads->wanted))
 			atomic_store(&heads->drained, true);
