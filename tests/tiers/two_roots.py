@@ -9,11 +9,8 @@ from __future__ import annotations
 import errno
 import mmap
 import struct
-from dataclasses import replace
 from pathlib import Path
 
-from scheduler.store_tools.folders import write_superblock
-from scheduler.store_tools.format import Superblock
 from tests.harness import Harness, program
 
 READS, CHANGES, NAMES, DELAY, SYNCS = range(5)
@@ -71,7 +68,8 @@ class TwoRoots:
     ) -> None:
         self.folder = folder
         self.data, self.ssd = folder / "data", folder / "ssd"
-        self.settings = {"dir": self.data, "ssd": self.ssd} | options
+        size = {} if head is None else {"head_size": head}
+        self.settings: dict[str, object] = {"dir": self.data, "ssd": self.ssd} | size | options
         self.variables: dict[str, str] = {}
         for each in (self.data, self.ssd):
             each.mkdir(parents=True, exist_ok=True)
@@ -85,17 +83,7 @@ class TwoRoots:
                 "LD_PRELOAD": str(library),
                 "IOSD_DEVICES": f"{shared}:{self.data / 'data'}:{self.ssd}",
             }
-        if head is not None:
-            self.serve().finish()
-            set_head(self, head)
 
     def serve(self, **options: object) -> Harness:
         """A harness on it.  Raises: StartFailed."""
         return Harness(program(), self.settings | options, self.folder / "log", self.variables)
-
-
-def set_head(store: TwoRoots, head: int) -> None:
-    """As if the store had been formatted with it."""
-    for root in (store.data, store.ssd):
-        block = Superblock.decode((root / "superblock").read_bytes())
-        write_superblock(root, replace(block, head_bytes=head))
