@@ -77,6 +77,59 @@ MUTANTS = (
         "	else if ((false && wrote) ||",
         *("tests/exec/test_restart.py", "-k", "queued_and_held"),
     ),
+    # ---- two devices ----
+    mutant(
+        "a flush forgets the tail",
+        "target/store/tier.c",
+        "	osd_data_both(file->tier->both, &head, &tail);\n	status = both_ended(file, &head, &tail);\n"
+        "	if (status == OSD_OK && directories && head.file)",
+        "	tail.file = NULL;\n"
+        "	osd_data_both(file->tier->both, &head, &tail);\n	status = both_ended(file, &head, &tail);\n"
+        "	if (status == OSD_OK && directories && head.file)",
+        *("tests/tiers/test_failures.py", "-k", "flush"),
+    ),
+    mutant(
+        "a tail begins behind a short head",
+        "target/store/tier.c",
+        "		status = osd_data_truncate(head, file->head_bytes);",
+        "		status = OSD_OK;",
+        *("tests/tiers/test_border.py", "-k", "lengths"),
+    ),
+    mutant(
+        "a half that fails is told as the other",
+        "target/store/tier.c",
+        "	return tail ? OSD_E_TAIL_FAILED : OSD_E_HEAD_FAILED;",
+        "	return tail ? OSD_E_HEAD_FAILED : OSD_E_TAIL_FAILED;",
+        *("tests/tiers/test_failures.py", "-k", "half"),
+    ),
+    mutant(
+        "the second half waits for the first",
+        "target/store/both.c",
+        "	queue(both, &call);\n	perform(here);",
+        "	perform(here);\n	queue(both, &call);",
+        *("tests/tiers/test_failures.py", "-k", "at_once"),
+    ),
+    mutant(
+        "an older copy is opened",
+        "target/store/media.c",
+        "	if (!fits(&store->main_block.stamp, &store->heads_block.stamp))",
+        "	if (0 && !fits(&store->main_block.stamp, &store->heads_block.stamp))",
+        *("tests/tiers/test_failures.py", "-k", "stale"),
+    ),
+    mutant(
+        "lost heads are read as zeros",
+        "target/store/tier.c",
+        "		return OSD_E_HEAD_FAILED;\n	return status == OSD_E_NO_OBJECT ? OSD_OK : status;",
+        "		return OSD_OK;\n	return status == OSD_E_NO_OBJECT ? OSD_OK : status;",
+        *("tests/tiers/test_failures.py", "-k", "zeros"),
+    ),
+    mutant(
+        "direct I/O reads from the start of a block",
+        "target/store/direct.c",
+        "			skip = (size_t)(offset - at);",
+        "			skip = 0;",
+        *("tests/tiers/test_direct.py", "-k", "bytes"),
+    ),
     # ---- jobs ----
     mutant(
         "a key finds no earlier job",

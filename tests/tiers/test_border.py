@@ -11,6 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -20,6 +21,7 @@ from pyosd.cdb import Request
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from pyosd.types import AttributeValue, ObjectRef
+from scheduler.store_tools import commands as tools
 from tests.harness import Harness
 from tests.property.members_machine import MembersMachine
 from tests.soak.faults import interposer
@@ -89,6 +91,8 @@ def test_lengths_around_it(tmp_path: Path, head: int) -> None:
         restart()
         harness.start()
     harness.finish()
+    result = CliRunner().invoke(tools.check, ["--data", str(store.data), "--ssd", str(store.ssd)])
+    assert result.exit_code == 0, result.output
 
 
 # ---- crashes
