@@ -31,7 +31,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -78,6 +78,9 @@ lint: build     ## format, lint, types, warnings as errors
 		find $$tree -name '*.c' ! -name 'test_*' -print0 | \
 		xargs -0 -P $(JOBS) -n 4 clang-tidy-14 -p build/$$tree --quiet 2>/dev/null || exit 1; \
 	done
+
+wirefuzz: build ## SECONDS=60 of PDUs at random against the hardened tgtd under AddressSanitizer
+	@$(bin)/python -m tests.wire_fuzz --seconds $(SECONDS)
 
 crash: build    ## N=100 crash rounds
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault

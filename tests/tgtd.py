@@ -89,7 +89,7 @@ class Daemon:
 
     def text(self) -> str:
         """What it logged."""
-        return self.log.read_text(errors="replace")[-6000:]
+        return self.log.read_text(errors="replace")[-12000:]
 
     def serves(self, patience: float = ANSWER_S) -> bool:
         """Whether it lives and answers a new session, which may be what it dies of."""

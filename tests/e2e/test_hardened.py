@@ -431,6 +431,20 @@ def test_slow_reader(trial: Trial) -> None:
             left -= len(slow.answer()[1])
 
 
+def test_order_behind_a_slow_reader(trial: Trial) -> None:
+    """Of one logical unit: the next command need not wait until an answer has been taken."""
+
+    def attack(daemon: Daemon) -> None:
+        slow = trial.session(daemon, MaxRecvDataSegmentLength=str(READING)).ready()
+        for _ in range(4):
+            slow.scsi(TEST_UNIT_READY, FINAL | READ, length=READING, attribute=ORDERED)
+        taken_by = trial.session(daemon)
+        taken_by.ping(9)
+        taken_by.answer()
+
+    trial.bears(attack)
+
+
 def test_flood_of_pings(trial: Trial) -> None:
     """Who asks without reading is not read from either; what it takes is bounded."""
     if not trial.hardened:
@@ -533,11 +547,15 @@ def test_abort_of_a_queued_command(trial: Trial) -> None:
     def attack(daemon: Daemon) -> None:
         session = held(trial, daemon)
         session.scsi(INQUIRY.ljust(16, b"\0"), FINAL | READ, length=96, tag=101, attribute=ORDERED)
-        session.manage(ABORT_TASK, 101, 102)
+        with recorded(session) as twice:
+            session.manage(ABORT_TASK, 101, 102)
+            session.manage(ABORT_TASK, 101, 103)
+        session.socket.sendall(twice)
         header, data = session.answer()
         assert (header[0] & 0x3F, header[3], data) == (RESPONSE, TASK_ABORTED, b"")
-        header, _ = session.answer()
-        assert (header[0] & 0x3F, header[2]) == (TMF_RESPONSE, 0)
+        for tag in (102, 103):
+            header, _ = session.answer()
+            assert (header[0] & 0x3F, header[19]) == (TMF_RESPONSE, tag)
         daemon.gate.unlink()
         header, _ = session.answer()
         assert (header[3], header[19]) == (GOOD, 100)
