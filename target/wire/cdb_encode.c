@@ -122,8 +122,8 @@ bool osd_cdb_encode(const struct osd_cdb *cdb, uint8_t bytes[OSD_CDB_LENGTH])
 	bytes[AT_DUPLICATION] = cdb->duplication_method;
 	osd_put_be(bytes + AT_PARTITION_ID, cdb->partition_id, 8);
 	osd_put_be(bytes + AT_OBJECT_ID, cdb->object_id, 8);
+	osd_put_be(bytes + AT_WORD48, word48, 4); /* SET KEY: the end of the seed */
 	encode_numbers(cdb, bytes);
-	osd_put_be(bytes + AT_WORD48, word48, 4);
 	memcpy(bytes + AT_CAPABILITY, cdb->capability, sizeof(cdb->capability));
 	memcpy(bytes + AT_ICV, cdb->request_icv, sizeof(cdb->request_icv));
 	memcpy(bytes + AT_NONCE, cdb->nonce, sizeof(cdb->nonce));

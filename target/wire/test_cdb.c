@@ -301,6 +301,40 @@ static void test_tolerance(void)
 	CHECK_EQ(decode_ok(frame.bytes).continuation_length, 0);
 }
 
+static void test_keys(void)
+{
+	struct osd_cdb cdb = {.service_action = OSD_SA_SET_KEY,
+			      .partition_id = 0x10000,
+			      .command_bits = 3,
+			      .attributes.format = OSD_CDBFMT_LIST};
+	struct osd_cdb back;
+	uint8_t bytes[OSD_CDB_LENGTH];
+
+	cdb.key.version = 0x0f;
+	for (uint8_t i = 0; i < sizeof(cdb.key.seed); i++)
+		cdb.key.seed[i] = (uint8_t)(0x80 + i);
+	memcpy(cdb.key.identifier, "1234567", sizeof(cdb.key.identifier));
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	CHECK_BYTES(bytes + 24, 28,
+		    "\x0f"
+		    "1234567\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89"
+		    "\x8a\x8b\x8c\x8d\x8e\x8f\x90\x91\x92\x93",
+		    28);
+	back = decode_ok(bytes);
+	CHECK(back.object_id == 0 && back.command_bits == 3 && back.key.version == 0x0f);
+	CHECK_BYTES(back.key.seed, sizeof(back.key.seed), cdb.key.seed, sizeof(cdb.key.seed));
+	CHECK_EQ(osd_cdb_command_data_out(&back) + osd_cdb_command_data_in(&back), 0);
+
+	cdb.service_action = OSD_SA_SET_MASTER_KEY;
+	cdb.parameter_list_length = 256;
+	cdb.key.allocation_length = 260;
+	CHECK(osd_cdb_encode(&cdb, bytes));
+	CHECK_BYTES(bytes + 32, 8, "\0\0\1\0\0\0\1\4", 8);
+	back = decode_ok(bytes);
+	CHECK_EQ(osd_cdb_command_data_out(&back), 256);
+	CHECK_EQ(osd_cdb_command_data_in(&back), 260);
+}
+
 static void test_data_out(void)
 {
 	struct osd_cdb cdb = decode_ok(golden("cdb.exec").bytes);
@@ -403,6 +437,7 @@ int main(void)
 	test_special_fields();
 	test_lengths();
 	test_tolerance();
+	test_keys();
 	test_data_out();
 	test_offsets();
 	test_encoder_refuses();
