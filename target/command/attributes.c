@@ -67,12 +67,16 @@ static void look_through_gets(struct osd_attr_params *params)
 
 	if (params->format != OSD_CDBFMT_LIST) {
 		params->wants_capacity_change = params->get_page == OSD_PAGE_CURRENT_COMMAND;
+		params->current_only = params->wants_capacity_change && !params->sets;
 		params->walks = is_walk(params->get_page, 0);
 		return;
 	}
+	params->current_only = !params->sets;
 	while (osd_attr_list_next(&list, &attr)) {
 		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
 			params->wants_capacity_change = true;
+		else
+			params->current_only = false;
 		params->walks |= is_walk(attr.page, attr.number);
 	}
 }

@@ -19,6 +19,7 @@ struct osd_attr_params {
 	uint8_t format; /* OSD_CDBFMT_SET_ONE, _PAGE or _LIST */
 	bool sets, gets;
 	bool wants_capacity_change;    /* the get half asks for the Current Command page */
+	bool current_only;	       /* all it asks for is that page: no transaction is needed */
 	bool walks;		       /* too long for the thread that must not wait */
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */

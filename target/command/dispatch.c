@@ -529,13 +529,6 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 	return status;
 }
 
-/* Whether all it asks for is the Current Command page, which those do who want the answer proved. */
-static bool only_current(const struct osd_attr_params *params)
-{
-	return params->format == OSD_CDBFMT_PAGE && !params->sets &&
-	       params->get_page == OSD_PAGE_CURRENT_COMMAND;
-}
-
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	struct osd_command_context ctx;
@@ -553,13 +546,10 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 	fill_context(dispatcher, request, &ctx);
 	if (ctx.def->flags & OSD_CMD_TXN)
 		return get_inline(&ctx);
-	if (request->attributes && !only_current(request->attributes))
+	if (request->attributes && !request->attributes->current_only)
 		return OSD_E_RETRY;
 	ctx.data_flags |= OSD_DATA_NOWAIT;
-	status = execute(&ctx);
-	if (request->attributes && (status == OSD_OK || osd_status_keeps_data(status)))
-		osd_phase_get(request, NULL); /* the page reads no records */
-	return status;
+	return run_data(dispatcher, &ctx);
 }
 
 enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,

@@ -138,6 +138,8 @@ enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request 
 {
 	if (!request->attributes)
 		return OSD_OK;
+	if (request->attributes->current_only)
+		return osd_phase_get(request, NULL);
 	return osd_transact(objects, osd_phase_txn_flags(request), osd_command_commit(request),
 			    set_then_get_in, request);
 }
