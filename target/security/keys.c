@@ -202,19 +202,30 @@ static enum osd_status load_keys(struct osd_keyring *keyring, struct holder *hol
 	return status;
 }
 
-/* What cannot be read is as if it were not there: nobody gets in. */
-static void reload(struct osd_keyring *keyring, uint64_t partition_id)
+/* Under loading. */
+static enum osd_status read_anew(struct osd_keyring *keyring, uint64_t partition_id,
+				 struct holder **ret_holder)
 {
-	struct holder *holder;
-	enum osd_status status;
+	struct holder *holder = new_holder(keyring, partition_id);
+	enum osd_status status = holder ? load_keys(keyring, holder) : OSD_E_NO_MEMORY;
 
-	pthread_mutex_lock(&keyring->loading);
-	holder = new_holder(keyring, partition_id);
-	status = holder ? load_keys(keyring, holder) : OSD_E_NO_MEMORY;
 	if (status != OSD_OK || !holder->known) {
 		free_holder(keyring, holder);
 		holder = NULL;
 	}
+	*ret_holder = holder;
+	return status;
+}
+
+/* What cannot be read, not even the third time, is as if it were not there: nobody gets in. */
+static void reload(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	struct holder *holder = NULL;
+	enum osd_status status = OSD_E_RETRY;
+
+	pthread_mutex_lock(&keyring->loading);
+	for (unsigned i = 0; status != OSD_OK && i < 3; i++)
+		status = read_anew(keyring, partition_id, &holder);
 	replace(keyring, partition_id, holder);
 	pthread_mutex_unlock(&keyring->loading);
 	if (status != OSD_OK)

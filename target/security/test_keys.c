@@ -345,6 +345,73 @@ static void test_frozen(struct store *store)
 	CHECK_EQ(policy.oldest_ms, 2000);
 }
 
+/* ---- a store that fails ------------------------------------------------------------------ */
+
+/* What memory knows is what the store has, also where a call failed. */
+static bool agree(struct store *store, enum osd_key_level level, uint64_t partition_id,
+		  uint8_t version)
+{
+	struct osd_key_name name = {level, partition_id, version};
+	struct osd_key_record record;
+	enum osd_status status = OSD_E_INTERNAL;
+
+	for (unsigned i = 0; i < 2 && status != OSD_OK && status != OSD_E_NO_OBJECT; i++) {
+		struct osd_txn *txn;
+
+		OK(osd_txn_begin(store->objects, OSD_TXN_READ_ONLY, &txn));
+		status = osd_key_record_get(txn, &name, &record);
+		osd_txn_abort(txn);
+	}
+	return known(store, level, partition_id, version) == (status == OSD_OK);
+}
+
+/* False: it got as far as the call that fails. */
+static bool set_with_fault(uint64_t fault_at)
+{
+	struct osd_objects_config config = {.create = true, .fault_at = fault_at};
+	static const struct osd_key_pair master = {{1}, {2}};
+	struct store store = {0};
+	char message[256];
+	struct osd_txn *txn;
+	uint64_t pid = 0;
+	bool all = true;
+
+	OK(osd_objects_open(&config, message, &store.objects));
+	if (osd_keyring_open(store.objects, NULL, message, &store.keyring) != OSD_OK) {
+		osd_objects_close(store.objects);
+		return false;
+	}
+	txn = begin(&store);
+	all = osd_keyring_set_master(store.keyring, txn, names[0], &master) == OSD_OK &&
+	      osd_partition_create(txn, 0, &pid) == OSD_OK;
+	if (all)
+		all = osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK;
+	else
+		osd_txn_abort(txn);
+	CHECK(agree(&store, OSD_KEY_MASTER, 0, 0));
+	for (unsigned round = 0; all && round < 2; round++) {
+		all = set(&store, OSD_KEY_ROOT, 0, 0, round) == OSD_OK && all;
+		CHECK(agree(&store, OSD_KEY_ROOT, 0, 0));
+		CHECK(agree(&store, OSD_KEY_WORKING, pid, 0));
+		all = set(&store, OSD_KEY_PARTITION, pid, 0, round) == OSD_OK && all;
+		CHECK(agree(&store, OSD_KEY_PARTITION, pid, 0));
+		all = set(&store, OSD_KEY_WORKING, pid, 0, round) == OSD_OK && all;
+		CHECK(agree(&store, OSD_KEY_WORKING, pid, 0));
+	}
+	close_store(&store);
+	return all;
+}
+
+static void test_faults(void)
+{
+	uint64_t fault_at = 1;
+	unsigned good = 0;
+
+	while (good < 40 && fault_at < 1000) /* those that fail but are tried again count as good */
+		good = set_with_fault(fault_at++) ? good + 1 : 0;
+	CHECK(fault_at > 60 && fault_at < 1000);
+}
+
 /* ---- the first master key ---------------------------------------------------------------- */
 
 static void check_refused(struct store *store, const char *why)
@@ -417,6 +484,7 @@ int main(void)
 	test_master(&store);
 	test_exchange(&store);
 	test_lost_seal(&store);
+	test_faults();
 	remove_store(&store);
 	return 0;
 }

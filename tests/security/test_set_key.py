@@ -72,7 +72,7 @@ def test_keys_of_every_level(keyed: Keyed) -> None:
     assert keyed.identifier(0, 0x8000) == keyed.identifier(pid, 0x7FFF) == b""
 
 
-def test_keys_outlive_restarts_but_not_their_partition(keyed: Keyed) -> None:
+def test_keys_outlive_restarts_but_not_their_partition(keyed: Keyed, tmp_path: Path) -> None:
     osd = keyed.harness.osd
     pid = osd.create_partition()
     working = keyed.provide(pid)
@@ -87,6 +87,9 @@ def test_keys_outlive_restarts_but_not_their_partition(keyed: Keyed) -> None:
     assert keyed.identifier(pid, 0x8000) == b""
     late = keyed.nonce(int(time.time() * 1000) + 3000)
     assert code(keyed.send(of_partition(keyed, pid, working, nonce=late))) == UNPROVEN
+    keyed.harness.finish()
+    argv = ["--json", "--data", str(tmp_path / "store")]
+    assert CliRunner().invoke(commands.check, argv, catch_exceptions=False).exit_code == 0
 
 
 @pytest.mark.parametrize(
