@@ -53,6 +53,7 @@ _TEXTS = {
     (0x29, 0x00): "power on or reset",
     (0x2C, 0x00): "command sequence error",
     (0x2C, 0x0A): "partition or collection contains user objects",
+    (0x3A, 0x00): "the device with the object's first bytes is absent",
     (0x3B, 0x17): "read past the end of the object",
     (0x44, 0x00): "internal failure of the target; the cause is in its log",
     (0x55, 0x00): "the target is out of memory or another resource",

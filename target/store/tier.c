@@ -128,16 +128,14 @@ static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t 
 	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
 }
 
-/* A file that was never written has nothing to read: the operation has then no file.  A head that
- * could have a tail is written first, so without it bytes have been lost. */
+/* Of two files each is there before the object reaches so far: without it bytes have been lost. */
 static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
 {
-	enum osd_status status =
-		op->length ? open_part(file, tail, false, &op->file) : OSD_E_NO_OBJECT;
+	enum osd_status status = op->length ? open_part(file, tail, false, &op->file) : OSD_OK;
 
-	if (status == OSD_E_NO_OBJECT && op->length && !tail && has_tail(file))
-		return OSD_E_HEAD_FAILED;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	if (status == OSD_E_NO_OBJECT)
+		return of_half(file, tail, has_tail(file) ? OSD_E_MEDIUM : OSD_OK);
+	return status;
 }
 
 static enum osd_status both_ended(const struct osd_tier_file *file, const struct osd_data_op *head,

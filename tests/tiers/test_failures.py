@@ -210,14 +210,20 @@ def left(store: TwoRoots, obj: ObjectRef) -> list[Path]:
     return [file for root in (store.data, store.ssd) for file in (root / "data").glob(name)]
 
 
-def test_lost_head_is_not_read_as_zeros(store: TwoRoots, harness: Harness, obj: ObjectRef) -> None:
+@pytest.mark.parametrize(("half", "at"), [("head", 0), ("tail", HEAD)])
+def test_lost_file_is_not_read_as_zeros(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, half: str, at: int
+) -> None:
     """The device works, and what was on it is gone: files of another generation, or none."""
-    (head,) = (file for file in left(store, obj) if file.name.endswith("h"))
+    (lost,) = (file for file in left(store, obj) if file.name.endswith(half[0]))
     harness.finish()
-    head.unlink()
+    lost.unlink()
     harness.start()
-    assert failed_at(harness.osd.reply(rq.read(obj, 0, LONG))) == 0
-    assert harness.osd.read(obj, HEAD, HEAD) == OLD * HEAD
+    assert failed_at(harness.osd.reply(rq.read(obj, 0, LONG))) == at
+    other = HEAD - at
+    assert harness.osd.read(obj, other, HEAD) == OLD * HEAD
+    harness.osd.write(obj, 0, NEW * LONG)
+    assert harness.osd.read(obj, 0, LONG) == NEW * LONG, "it is made again"
 
 
 # ---- both are synced
