@@ -27,6 +27,7 @@ TASK_ABORTED = 0x40
 
 NO_SENSE = 0x0
 RECOVERED_ERROR = 0x1
+MEDIUM_ERROR, HARDWARE_ERROR = 0x3, 0x4
 NOT_READY = 0x2
 ILLEGAL_REQUEST = 0x5
 UNIT_ATTENTION = 0x6
@@ -185,6 +186,8 @@ def describe(sense: Sense) -> str:
     if sense.field_pointer is not None:
         where = "Data-Out" if sense.field_in_data_out else "CDB"
         details.append(f"{where} byte {sense.field_pointer}")
+    if sense.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR) and sense.information is not None:
+        details.append(f"from byte {sense.information} of the object on")
     if sense.named_object is not None:
         details.append(f"object {sense.named_object}")
     if sense.attributes:

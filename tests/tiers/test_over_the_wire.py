@@ -41,6 +41,7 @@ def test_across_the_border() -> None:
             with pytest.raises(OSDError) as failed:
                 session.read(obj, HEAD - 9, 100)
             assert failed.value.sense_key == 4
+            assert f"from byte {HEAD - 9} of the object on" in str(failed.value)
             session.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
