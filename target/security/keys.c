@@ -8,7 +8,6 @@
  * Locks: keyring->loading, held over reading records; then keyring->lock, for a few instructions. */
 #include "security/keys.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +15,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "security/bootstrap.h"
 #include "security/exchange.h"
+#include "security/keys_impl.h"
 #include "security/secret.h"
 
-#define BUCKETS	      256
-#define EVERYTHING    UINT64_MAX /* no partition's id */
 #define CHUNK_BYTES   (64u << 10)
 #define CHUNK_HOLDERS (CHUNK_BYTES / sizeof(struct holder))
 
@@ -42,24 +39,12 @@ struct chunk {
 	struct holder *holders; /* owned: CHUNK_BYTES of secret memory */
 };
 
-struct osd_keyring {
-	struct osd_objects *objects;
-	struct osd_policies *policies;
-	struct osd_exchanges *exchanges;
-	uint8_t *seal; /* secret memory; NULL: none yet */
-	pthread_mutex_t loading;
-	pthread_rwlock_t lock;
-	struct holder *buckets[BUCKETS]; /* under lock */
-	struct holder *nobody;		 /* keys that nobody has */
-	struct holder *unused;		 /* under loading */
-	struct chunk *chunks;		 /* under loading */
-};
-
 /* ---- holders ----------------------------------------------------------------------------- */
 
 static struct holder **bucket_of(struct osd_keyring *keyring, uint64_t partition_id)
 {
-	return &keyring->buckets[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS];
+	return &keyring->buckets[(partition_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) %
+				 OSD_KEY_BUCKETS];
 }
 
 static bool add_chunk(struct osd_keyring *keyring)
@@ -151,9 +136,9 @@ static unsigned slot_of(enum osd_key_level level, unsigned version)
 	}
 }
 
-static uint64_t holder_of(enum osd_key_level level, uint64_t partition_id)
+uint64_t osd_keys_holder(enum osd_key_level level, uint64_t partition_id)
 {
-	return level == OSD_KEY_MASTER || level == OSD_KEY_ROOT ? EVERYTHING : partition_id;
+	return level == OSD_KEY_MASTER || level == OSD_KEY_ROOT ? OSD_KEYS_ABOVE : partition_id;
 }
 
 static enum osd_status keep(struct osd_keyring *keyring, struct holder *holder,
@@ -175,7 +160,7 @@ static enum osd_status keep(struct osd_keyring *keyring, struct holder *holder,
 static enum osd_status load_one(struct osd_keyring *keyring, struct osd_txn *txn,
 				struct holder *holder, enum osd_key_level level, uint8_t version)
 {
-	bool all = holder->partition_id == EVERYTHING;
+	bool all = holder->partition_id == OSD_KEYS_ABOVE;
 	struct osd_key_name name = {level, all ? 0 : holder->partition_id, version};
 	struct osd_key_record record;
 	enum osd_status status = osd_key_record_get(txn, &name, &record);
@@ -188,7 +173,7 @@ static enum osd_status load_one(struct osd_keyring *keyring, struct osd_txn *txn
 static enum osd_status load_keys(struct osd_keyring *keyring, struct holder *holder)
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-	bool all = holder->partition_id == EVERYTHING;
+	bool all = holder->partition_id == OSD_KEYS_ABOVE;
 	enum osd_status status =
 		osd_txn_begin(keyring->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
 
@@ -251,183 +236,27 @@ static bool next_in(struct osd_keyring *keyring, size_t bucket, uint64_t from, u
 /* Of all that have some in memory. */
 static void reload_all(struct osd_keyring *keyring)
 {
-	for (size_t i = 0; i < BUCKETS; i++) {
+	for (size_t i = 0; i < OSD_KEY_BUCKETS; i++) {
 		uint64_t id = 0;
 
-		for (uint64_t from = 0; next_in(keyring, i, from, &id) && id != EVERYTHING;
+		for (uint64_t from = 0; next_in(keyring, i, from, &id) && id != OSD_KEYS_ABOVE;
 		     from = id + 1)
 			reload(keyring, id);
 	}
-	reload(keyring, EVERYTHING);
+	reload(keyring, OSD_KEYS_ABOVE);
+}
+
+void osd_keyring_reload(struct osd_keyring *keyring, uint64_t partition_id)
+{
+	if (partition_id == OSD_KEYS_ABOVE)
+		reload_all(keyring);
+	else
+		reload(keyring, partition_id);
 }
 
 static void partition_gone(void *arg, uint64_t partition_id)
 {
 	reload(arg, partition_id);
-}
-
-/* ---- changes ----------------------------------------------------------------------------- */
-
-struct change {
-	struct osd_keyring *keyring;
-	uint64_t partition_id; /* EVERYTHING: everything */
-};
-
-static void changed(void *arg, bool committed)
-{
-	struct change *change = arg;
-
-	if (committed && change->partition_id == EVERYTHING)
-		reload_all(change->keyring);
-	else if (committed)
-		reload(change->keyring, change->partition_id);
-	free(change);
-}
-
-static enum osd_status watch(struct osd_keyring *keyring, struct osd_txn *txn,
-			     const struct osd_key_name *name)
-{
-	struct change *change = malloc(sizeof(*change));
-	enum osd_status status;
-
-	if (!change)
-		return OSD_E_NO_MEMORY;
-	*change = (struct change){keyring, holder_of(name->level, name->partition_id)};
-	status = osd_txn_on_end(txn, changed, change);
-	if (status != OSD_OK)
-		free(change);
-	return status;
-}
-
-/* The first key of a store makes its seal, too. */
-static enum osd_status ready_seal(struct osd_keyring *keyring, bool create)
-{
-	uint8_t seal[OSD_SEAL_BYTES];
-	enum osd_status status;
-
-	if (keyring->seal)
-		return OSD_OK;
-	status = osd_objects_seal(keyring->objects, create, seal);
-	if (status != OSD_OK)
-		return status;
-	keyring->seal = osd_secret_alloc(sizeof(seal));
-	if (keyring->seal)
-		memcpy(keyring->seal, seal, sizeof(seal));
-	explicit_bzero(seal, sizeof(seal));
-	return keyring->seal ? OSD_OK : OSD_E_NO_MEMORY;
-}
-
-static enum osd_status put_key(struct osd_keyring *keyring, struct osd_txn *txn,
-			       const struct osd_key_name *name,
-			       const uint8_t identifier[OSD_KEY_IDENTIFIER],
-			       const struct osd_key_pair *key)
-{
-	struct osd_key_record record;
-	enum osd_status status;
-
-	memcpy(record.identifier, identifier, OSD_KEY_IDENTIFIER);
-	status = osd_key_seal(keyring->seal, name, key, &record);
-	if (status == OSD_OK)
-		status = osd_key_record_put(txn, name, &record);
-	if (status == OSD_OK)
-		status = osd_key_record_remove_below(txn, name);
-	return status == OSD_OK ? watch(keyring, txn, name) : status;
-}
-
-static enum osd_status read_key(struct osd_keyring *keyring, struct osd_txn *txn,
-				const struct osd_key_name *name, struct osd_key_pair *ret_key)
-{
-	struct osd_key_record record;
-	enum osd_status status = osd_key_record_get(txn, name, &record);
-
-	if (status == OSD_OK)
-		status = keyring->seal ? osd_key_unseal(keyring->seal, name, &record, ret_key)
-				       : OSD_E_MEDIUM;
-	return status;
-}
-
-static void derive_part(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-			struct osd_mac_input seed, uint8_t inverted, struct osd_mac_input suffix,
-			uint8_t part[OSD_MAC_LENGTH])
-{
-	const uint8_t *bytes = seed.data;
-	uint8_t last = bytes[seed.length - 1] ^ inverted;
-	struct osd_mac mac;
-
-	osd_mac_init(&mac, algorithm, parent);
-	osd_mac_update(&mac, bytes, seed.length - 1);
-	osd_mac_update(&mac, &last, 1);
-	osd_mac_update(&mac, suffix.data, suffix.length);
-	osd_mac_final(&mac, part);
-}
-
-void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-		    struct osd_mac_input seed, struct osd_mac_input suffix,
-		    struct osd_key_pair *ret_key)
-{
-	assert(seed.length > 0);
-	derive_part(algorithm, parent, seed, 0, suffix, ret_key->generation);
-	derive_part(algorithm, parent, seed, 1, suffix, ret_key->authentication);
-}
-
-static struct osd_key_name parent_of(const struct osd_key_name *name)
-{
-	switch (name->level) {
-	case OSD_KEY_WORKING:
-		return (struct osd_key_name){OSD_KEY_PARTITION, name->partition_id, 0};
-	case OSD_KEY_PARTITION:
-		return (struct osd_key_name){OSD_KEY_ROOT, 0, 0};
-	default:
-		return (struct osd_key_name){OSD_KEY_MASTER, 0, 0};
-	}
-}
-
-enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn,
-				const struct osd_key_name *name, enum osd_mac_algorithm algorithm,
-				const uint8_t identifier[OSD_KEY_IDENTIFIER],
-				const uint8_t seed[OSD_SEED_LENGTH])
-{
-	struct osd_key_name above = parent_of(name);
-	struct osd_key_pair parent, key;
-	enum osd_status status = read_key(keyring, txn, &above, &parent);
-
-	if (status != OSD_OK)
-		return status;
-	osd_key_derive(algorithm, parent.generation, (struct osd_mac_input){seed, OSD_SEED_LENGTH},
-		       (struct osd_mac_input){"", 0}, &key);
-	if (name->level == OSD_KEY_WORKING)
-		memset(key.generation, 0, sizeof(key.generation));
-	status = put_key(keyring, txn, name, identifier, &key);
-	explicit_bzero(&parent, sizeof(parent));
-	explicit_bzero(&key, sizeof(key));
-	return status;
-}
-
-enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
-					enum osd_mac_algorithm algorithm,
-					struct osd_mac_input shared, struct osd_key_pair *ret_key)
-{
-	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
-	struct osd_key_pair old;
-	enum osd_status status = read_key(keyring, txn, &master, &old);
-
-	if (status != OSD_OK)
-		return status;
-	osd_key_derive(algorithm, old.generation, shared,
-		       (struct osd_mac_input){osd_objects_system_id(keyring->objects),
-					      OSD_SYSTEM_ID_BYTES},
-		       ret_key);
-	explicit_bzero(&old, sizeof(old));
-	return OSD_OK;
-}
-
-enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_txn *txn,
-				       const uint8_t identifier[OSD_KEY_IDENTIFIER],
-				       const struct osd_key_pair *key)
-{
-	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
-
-	return put_key(keyring, txn, &master, identifier, key);
 }
 
 /* ---- for those who check ----------------------------------------------------------------- */
@@ -440,7 +269,7 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 	uint8_t mask;
 
 	pthread_rwlock_rdlock(&keyring->lock);
-	holder = find(keyring, holder_of(level, partition_id));
+	holder = find(keyring, osd_keys_holder(level, partition_id));
 	if (!holder)
 		holder = keyring->nobody;
 	ret_secret->known = holder->known >> slot & (version < OSD_KEY_VERSIONS);
@@ -488,7 +317,23 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 
 /* ---- opening and closing ----------------------------------------------------------------- */
 
-/* A store that never had a key has no seal. */
+enum osd_status osd_keyring_ready_seal(struct osd_keyring *keyring, bool create)
+{
+	uint8_t seal[OSD_SEAL_BYTES];
+	enum osd_status status;
+
+	if (keyring->seal)
+		return OSD_OK;
+	status = osd_objects_seal(keyring->objects, create, seal);
+	if (status != OSD_OK)
+		return status;
+	keyring->seal = osd_secret_alloc(sizeof(seal));
+	if (keyring->seal)
+		memcpy(keyring->seal, seal, sizeof(seal));
+	explicit_bzero(seal, sizeof(seal));
+	return keyring->seal ? OSD_OK : OSD_E_NO_MEMORY;
+}
+
 struct loading {
 	struct osd_keyring *keyring;
 	enum osd_status status;
@@ -498,7 +343,7 @@ static bool load(void *arg, const struct osd_key_name *name, const struct osd_ke
 {
 	struct loading *loading = arg;
 	struct osd_keyring *keyring = loading->keyring;
-	uint64_t id = holder_of(name->level, name->partition_id);
+	uint64_t id = osd_keys_holder(name->level, name->partition_id);
 	struct holder *holder = find(keyring, id);
 
 	if (!holder) {
@@ -522,37 +367,6 @@ static enum osd_status load_all(struct osd_keyring *keyring)
 	return status == OSD_OK ? loading.status : status;
 }
 
-static enum osd_status put_first_master(struct osd_keyring *keyring, const struct osd_key_pair *key)
-{
-	static const uint8_t identifier[OSD_KEY_IDENTIFIER] = "initial";
-	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
-	enum osd_status status = ready_seal(keyring, true);
-
-	if (status == OSD_OK)
-		status = osd_txn_begin(keyring->objects, OSD_TXN_INTERNAL, &txn);
-	if (status == OSD_OK)
-		status = osd_keyring_set_master(keyring, txn, identifier, key);
-	return status == OSD_OK ? osd_txn_commit(OSD_STEAL(txn), OSD_COMMIT_DURABLE) : status;
-}
-
-static enum osd_status take_up_master(struct osd_keyring *keyring, const char *file,
-				      char message[256])
-{
-	struct osd_key_pair *key;
-	enum osd_status status;
-
-	if (!file || find(keyring, EVERYTHING))
-		return OSD_OK;
-	key = osd_secret_alloc(sizeof(*key));
-	status = key ? osd_bootstrap_master(file, osd_objects_system_id(keyring->objects), message,
-					    key)
-		     : OSD_E_NO_MEMORY;
-	if (status == OSD_OK)
-		status = put_first_master(keyring, key);
-	osd_secret_free(key, sizeof(*key));
-	return status;
-}
-
 static struct osd_keyring *new_keyring(struct osd_objects *objects)
 {
 	struct osd_keyring *keyring = calloc(1, sizeof(*keyring));
@@ -564,7 +378,7 @@ static struct osd_keyring *new_keyring(struct osd_objects *objects)
 	pthread_rwlock_init(&keyring->lock, NULL);
 	keyring->policies = osd_policies_new(objects);
 	keyring->exchanges = osd_exchanges_new(keyring);
-	keyring->nobody = new_holder(keyring, EVERYTHING);
+	keyring->nobody = new_holder(keyring, OSD_KEYS_ABOVE);
 	if (!keyring->policies || !keyring->exchanges || !keyring->nobody) {
 		osd_keyring_close(keyring);
 		return NULL;
@@ -581,7 +395,7 @@ enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master
 
 	*message = '\0';
 	if (keyring)
-		status = ready_seal(keyring, false);
+		status = osd_keyring_ready_seal(keyring, false);
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
 		status = load_all(keyring);
 	if (status == OSD_E_MEDIUM)
@@ -589,7 +403,7 @@ enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master
 			 "the store's secret keys do not open with its file 'seal' "
 			 "(mode 0600): restore the file");
 	if (status == OSD_OK)
-		status = take_up_master(keyring, master_key_file, message);
+		status = osd_keyring_take_up(keyring, master_key_file, message);
 	if (status != OSD_OK) {
 		if (!*message)
 			snprintf(message, 256, "cannot load the store's secret keys");

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* keys_impl.h -- what keys.c, which has the keys in memory, and key_change.c, which sets them, share. */
+#ifndef OSD_SECURITY_KEYS_IMPL_H
+#define OSD_SECURITY_KEYS_IMPL_H
+
+#include <pthread.h>
+
+#include "security/keys.h"
+
+#define OSD_KEY_BUCKETS 256
+#define OSD_KEYS_ABOVE	UINT64_MAX /* where master and root key are; no partition's id */
+
+struct holder;
+struct chunk;
+
+struct osd_keyring {
+	struct osd_objects *objects;
+	struct osd_policies *policies;
+	struct osd_exchanges *exchanges;
+	uint8_t *seal; /* secret memory; NULL: none yet */
+	pthread_mutex_t loading;
+	pthread_rwlock_t lock;
+	struct holder *buckets[OSD_KEY_BUCKETS]; /* under lock */
+	struct holder *nobody;			 /* keys that nobody has */
+	struct holder *unused;			 /* under loading */
+	struct chunk *chunks;			 /* under loading */
+};
+
+/* The partition with whose keys one of this level is, or OSD_KEYS_ABOVE. */
+uint64_t osd_keys_holder(enum osd_key_level level, uint64_t partition_id);
+/* Reads the partition's keys anew; OSD_KEYS_ABOVE: all there are. */
+void osd_keyring_reload(struct osd_keyring *keyring, uint64_t partition_id);
+/* The first key of a store makes its seal, with create.  OSD_E_NO_OBJECT: there is none. */
+enum osd_status osd_keyring_ready_seal(struct osd_keyring *keyring, bool create);
+/* Of a store that has no master key; file may be NULL. */
+enum osd_status osd_keyring_take_up(struct osd_keyring *keyring, const char *file,
+				    char message[256]);
+
+#endif
