@@ -42,6 +42,12 @@ class SecurityMethod(IntEnum):
     ALLDATA = 3
 
 
+def method_name(method: int) -> str:
+    """For people: "nosec" and so on, or the number of one that nobody knows."""
+    known = {each.value: each.name.lower() for each in SecurityMethod}
+    return known.get(method, str(method))
+
+
 class Algorithm(IntEnum):
     """Of check values: the index into the target's list."""
 

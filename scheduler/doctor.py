@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import paths
+from scheduler.config import load
+from scheduler.parts import is_loopback
+from scheduler.schema import ConfigError
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
 from scheduler.tgtd import find_tgtd
 
@@ -203,8 +206,25 @@ LAYERS: tuple[Callable[[], Finding], ...] = (
 )
 
 
+def security() -> Finding:
+    """What a store that is made now asks of its initiators, as the system's configuration has it."""
+    try:
+        target = load(None).target
+    except ConfigError as error:
+        return Finding("security", "warn", "unknown", str(error))
+    host = str(target["portal"].value or "127.0.0.1").rpartition(":")[0].strip("[]")
+    beyond = bool(host) and not is_loopback(host)
+    method = target["security"].value or ("capkey" if beyond else "nosec")
+    detail = f"a store made now begins with {method}"
+    if beyond and method == "nosec":
+        hint = 'anybody who can reach the portal may do anything: say security = "capkey"'
+        return Finding("security", "warn", detail, hint)
+    return Finding("security", "ok", detail)
+
+
 def examine() -> Iterator[Finding]:
     """Look at each layer in turn."""
     for look in LAYERS:
         yield look()
+    yield security()
     yield from isolation()

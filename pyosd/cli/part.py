@@ -11,6 +11,7 @@ from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
 from pyosd.commands import Commands
+from pyosd.credentials import method_name
 from pyosd.types import AttributeId, ObjectRef, ref
 
 __all__ = ["part"]
@@ -21,12 +22,14 @@ WANTED = {
     "objects": AttributeId(Page.PARTITION_INFORMATION, Information.NUMBER_OF_OBJECTS),
     "created_ms": AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
 }
+METHOD = AttributeId(Page.PARTITION_SECURITY, 0x1)
 USERNAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
 
 COLUMNS = (
     Column("PARTITION", lambda row: row["id"]),
     Column("OBJECTS", lambda row: str(row["objects"]), right=True),
     Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True),
+    Column("SECURITY", lambda row: row["security"], wide=True),
     Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
 )
@@ -39,11 +42,18 @@ CHECK_COLUMNS = (
 
 def describe(commands: Commands, partition: ObjectRef) -> Record:
     """One partition's record."""
-    values = commands.get_attributes(partition, [*WANTED.values(), USERNAME])
+    values = commands.get_attributes(partition, [*WANTED.values(), USERNAME, METHOD])
     found = {value.id: value for value in values}
     numbers = {key: found[wanted].uint if wanted in found else 0 for key, wanted in WANTED.items()}
     name = found[USERNAME].text if USERNAME in found else ""
-    return {"schema": SCHEMA, "id": str(partition), **numbers, "name": name}
+    security = method_name(found[METHOD].uint if METHOD in found else 0)
+    return {
+        "schema": SCHEMA,
+        "id": str(partition),
+        **numbers,
+        "name": name,
+        "security": security,
+    }
 
 
 @click.group()

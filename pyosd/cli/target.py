@@ -19,6 +19,7 @@ from pyosd.cli.output import Column, Record, format_bytes, print_json, print_rec
 from pyosd.cli.params import DURATION
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.commands import Commands
+from pyosd.credentials import method_name
 from pyosd.errors import Unreachable
 from pyosd.types import ROOT, AttributeId
 
@@ -46,6 +47,8 @@ EXEC_PAGE = {
 }
 # Of each device's file system; without an SSD there is one.
 ROOM = ("ssd_total_bytes", "ssd_free_bytes", "hdd_total_bytes", "hdd_free_bytes")
+# Root page 9000_0005h: number -> key
+METHODS = {1: "security", 6: "partitions_security"}
 EXEC_NUMBERS = ("exec_service_action", "queue_depth", "retry_after_ms")
 EXEC_TEXTS = ("engines", "isolation")
 
@@ -95,6 +98,9 @@ def describe(commands: Commands) -> Record:
             record[key] = value.uint if value else 0
     room = figures_of(commands)
     record |= {key: room[key] for key in ROOM if key in room}
+    methods = [AttributeId(Page.ROOT_SECURITY, number) for number in METHODS]
+    for value in commands.get_attributes(ROOT, methods):
+        record[METHODS[value.number]] = method_name(value.uint)
     for value in commands.get_attributes(ROOT, [AttributeId(Page.EXEC_ROOT, ALL)]):
         key = EXEC_PAGE.get(value.number, "")
         if key in EXEC_NUMBERS:

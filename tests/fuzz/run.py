@@ -22,7 +22,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MAX_LENGTH = 4096
 UNIT_TIMEOUT = 10  # seconds one input may take
-WEIGHTS = {"fuzz_dispatch": 4, "fuzz_session": 4}  # shares of the time; 1 for codecs
+WEIGHTS = {
+    "fuzz_dispatch": 4,
+    "fuzz_session": 4,
+    "fuzz_signed": 4,
+}  # shares of the time; 1 for codecs
 
 # Which golden frames a target starts from, by prefix of their names; None: those of all.
 SEEDS: dict[str, tuple[str, ...] | None] = {
@@ -105,6 +109,10 @@ def seeds_of(target: str) -> list[bytes]:
     frames = golden_frames()
     if target == "fuzz_dispatch":
         return dispatch_seeds(frames)
+    if target == "fuzz_signed":
+        return [
+            bytes((options,)) + seed for seed in dispatch_seeds(frames) for options in (1, 2, 3)
+        ]
     if target == "fuzz_initiator":
         return initiator_seeds()
     if target == "fuzz_session":

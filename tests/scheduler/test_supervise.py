@@ -270,3 +270,19 @@ def test_ready_descriptor(folder: Path) -> None:
         process.terminate()
         assert json.loads(lines.readline())["event"] == "stopped"
     assert process.wait(DEADLINE_S) == 0
+
+
+def test_security_follows_the_portal(tmp_path: Path) -> None:
+    """On loopback nothing is asked for; beyond it capabilities are, unless somebody says nosec by name."""
+
+    def options(host: str, security: str | None = None) -> list[str]:
+        config = TargetConfig(tmp_path, (host, 3260), security=security)
+        return [each for each in config.security_options if not each.startswith("master-key=")]
+
+    assert options("127.0.0.1") == options("::1") == ["security=nosec"]
+    assert options("127.0.0.1", "alldata") == ["security=alldata"]
+    assert options("192.0.2.1") == ["security=capkey", "secure=1"]
+    assert options("192.0.2.1", "cmdrsp") == ["security=cmdrsp", "secure=1"]
+    assert options("192.0.2.1", "nosec") == ["security=nosec"]
+    key = TargetConfig(tmp_path, ("127.0.0.1", 3260)).security_options[0]
+    assert key == f"master-key={tmp_path}/master.key"
