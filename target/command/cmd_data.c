@@ -101,10 +101,10 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &list);
 	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
-	if (status == OSD_OK)
-		status = osd_object_read_pieces(object, pieces, count, request->data_in,
-						request->data_in_capacity, ctx->data_flags,
-						&available);
+	if (status != OSD_OK)
+		return status;
+	status = osd_object_read_pieces(object, pieces, count, request->data_in,
+					request->data_in_capacity, ctx->data_flags, &available);
 	if (status != OSD_OK)
 		return tell_half(request, object, first_of(pieces, count), status);
 	request->command_data_in = scattered ? request->decoded.length : available;
