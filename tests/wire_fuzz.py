@@ -43,6 +43,13 @@ LENGTHS = (*USUAL, 1 << 20, 1 << 28, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 OPCODES = (0x00, 0x12, 0x1A, 0x5A, 0xA0, 0xA3, 0x03, 0x28, 0x2F, 0x5E, 0x5F, 0x8F, 0xAF, 0x4C, 0xFF)
 SEGMENTS = ("512", "513", "1023", "8190", "65536", "16777215", "0", "-1", "x")
 
+KEYS = (
+    "InitiatorName", "TargetName", "SessionType", "AuthMethod", "CHAP_A", "CHAP_N", "CHAP_R", "CHAP_I",
+    "CHAP_C", "MaxRecvDataSegmentLength", "FirstBurstLength", "MaxConnections", "HeaderDigest", "OFMarkInt",
+    "InitialR2T", "DataPDUInOrder", "SendTargets", "X-other", "",
+)  # fmt: skip
+VALUES = (*SEGMENTS, "CHAP", "None", "Yes", "CRC32C,x", "0b" + "A" * 24, "z" * 3000)
+
 
 def sound(daemon: Daemon) -> None:
     """Raises: AssertionError: it is dead, has reported something, or does not answer a new session."""
@@ -139,6 +146,8 @@ class Fuzzer:
                 header[1] = self.rng.randrange(256)
                 session.socket.sendall(bytes(header))
                 self.anything(session)
+            if self.rng.random() < 0.1:
+                self.garbled_login(session)
             if self.rng.random() < 0.05:
                 raise ConnectionError
             session.login()
@@ -148,6 +157,21 @@ class Fuzzer:
             return
         self.sessions.append(session)
         self.tags[session] = []
+
+    def garbled_login(self, session: Attacker) -> None:
+        """Some requests of a login, of any stage, with keys that are known and values that are not."""
+        rng = self.rng
+        for _ in range(rng.randrange(1, 4)):
+            pairs = [
+                "".join((rng.choice(KEYS), rng.choice(("=", "", "\0")), rng.choice(VALUES)))
+                for _ in range(rng.randrange(1, 8))
+            ]
+            text = "\0".join(pairs).encode()[: rng.choice((100, 8192))]
+            header = bytearray(session.login_header(len(text)))
+            header[1] = rng.choice((0x87, 0x81, 0x83, 0x00, 0x04, 0x01, 0xFF))
+            header[15] = rng.choice((0, 0, 1))  # the session to join
+            session.socket.sendall(session.pdu(bytes(header), text))
+            session.answer()
 
     def drop(self, session: Attacker) -> None:
         if self.rng.random() < 0.5:

@@ -27,6 +27,7 @@ from tests.tgtd import (
     ABORT_TASK,
     DATA_IN,
     IMMEDIATE,
+    LOGIN,
     NO_TAG,
     NOP_IN,
     ORDERED,
@@ -634,3 +635,27 @@ def test_names_of_targets_before_login(trial: Trial) -> None:
         told = False
     session.socket.close()
     trial.judge(told)
+
+
+def test_joining_a_session(trial: Trial) -> None:
+    """MaxConnections is 1: nobody sends commands as the session's own who knows its name and number."""
+    daemon = trial.daemon()
+    keys = {"InitiatorName": "iqn.2026-11.org.iosd:raw", "AuthMethod": "None"}
+    number, status = 0, 0
+    for _ in range(2):
+        session = Attacker(daemon)
+        trial.stack.callback(session.socket.close)
+        names = {**keys, "TargetName": session.address.target}
+        text = b"".join(f"{key}={value}\0".encode() for key, value in names.items())
+        fields = b"\x80rawid" + struct.pack(">HI", number, 1)
+        for flags, data in ((0x81, text), (0x87, b""), (0x87, b""), (0x87, b"")):
+            session.send(IMMEDIATE | LOGIN, flags, fields, data=data)
+            header, _ = session.answer()
+            status = int.from_bytes(header[36:38], "big")
+            if status or header[1] == 0x87:
+                break
+        number = number or int.from_bytes(header[14:16], "big")
+        assert number, "of the session that there is"
+    trial.judge(status == 0)
+    if trial.hardened:
+        assert status == 0x208

@@ -166,6 +166,19 @@ def test_unsafe_portal_is_refused_with_a_code(folder: Path) -> None:
 
 
 @pytest.mark.tgtd
+def test_hardened_tgtd_may_have_any_portal(folder: Path) -> None:
+    try:
+        find_tgtd("hardened")
+    except paths.MissingComponent as error:
+        pytest.skip(str(error))
+    words = ("--tgtd", "hardened", "--portal", "0.0.0.0:0")
+    with serving(folder / "data", *words) as served:
+        assert served.ready["tgtd"]["kind"] == "hardened"
+        with pyosd.connect(served.url) as target:
+            target.test_unit_ready()
+
+
+@pytest.mark.tgtd
 def test_portal_in_use(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         portal = f"127.0.0.1:{other.getsockname()[1]}"
