@@ -198,6 +198,16 @@ enum osd_status osd_key_record_each(struct osd_txn *txn,
 
 /* ---- nonces ------------------------------------------------------------------------------ */
 
+/* Times have 48 bits. */
+static bool are_in_order(const struct osd_nonce_spans *spans)
+{
+	for (size_t i = 0; i < spans->count; i++)
+		if (spans->span[i].first > spans->span[i].last || spans->span[i].last >> 49 ||
+		    (i > 0 && spans->span[i - 1].last >= spans->span[i].first))
+			return false;
+	return true;
+}
+
 enum osd_status osd_nonce_spans_get(struct osd_txn *txn, uint64_t partition_id,
 				    struct osd_nonce_spans *ret_spans)
 {
@@ -219,7 +229,7 @@ enum osd_status osd_nonce_spans_get(struct osd_txn *txn, uint64_t partition_id,
 		ret_spans->span[i].first = osd_get_be(bytes + 1 + SPAN_BYTES * i, 8);
 		ret_spans->span[i].last = osd_get_be(bytes + 9 + SPAN_BYTES * i, 8);
 	}
-	return OSD_OK;
+	return are_in_order(ret_spans) ? OSD_OK : OSD_E_MEDIUM;
 }
 
 enum osd_status osd_nonce_spans_put(struct osd_txn *txn, uint64_t partition_id,

@@ -10,8 +10,7 @@
 
 #include "object/object.h"
 
-#define OSD_MAC_LENGTH	      32 /* HMAC-SHA1's 20 bytes are followed by zeros */
-#define OSD_CAPABILITY_LENGTH 104
+#define OSD_MAC_LENGTH 32 /* HMAC-SHA1's 20 bytes are followed by zeros */
 
 /* Values of INTEGRITY CHECK VALUE ALGORITHM: indices into 9000_0005h #8000_0000h... */
 enum osd_mac_algorithm { OSD_HMAC_SHA256 = 0, OSD_HMAC_SHA1 = 1, OSD_MAC_ALGORITHMS };

@@ -192,10 +192,10 @@ static enum osd_status take(struct window *window, const struct nonce *nonce)
 	const struct osd_policy *policy = nonce->policy;
 	enum osd_status status;
 
-	if (osd_spans_cover(&window->refused, nonce->time))
-		return OSD_E_NONCE_TIME;
 	if (osd_nonce_set_has(&window->set, nonce->time, nonce->random))
 		return OSD_E_NONCE_REPEAT;
+	if (osd_spans_cover(&window->refused, nonce->time))
+		return OSD_E_NONCE_TIME;
 	if (!osd_spans_cover(&window->durable, nonce->time))
 		return OSD_E_RETRY;
 	status = osd_nonce_set_add(&window->set, nonce->time, nonce->random, policy->oldest_ms,

@@ -162,6 +162,7 @@ static void test_year(struct store *store)
 	CHECK_EQ(take(store, now, 1, now), OSD_E_NONCE_TIME); /* forgotten, and refused */
 	OK(take(store, now + 700000, 2, now + 700000));
 	CHECK_EQ(take(store, now + YEAR, 0, now + YEAR), OSD_E_NONCE_TIME);
+	CHECK_EQ(take(store, now + 700000, 2, now + 700000), OSD_E_NONCE_REPEAT);
 	close_store(store);
 	open_store(store);
 	CHECK_EQ(take(store, now + 700000, 3, now + 700000), OSD_E_NONCE_TIME);
