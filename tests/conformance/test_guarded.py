@@ -27,7 +27,7 @@ from tests.conformance.guard import (
     fresh_nonce,
     mac,
 )
-from tests.conformance.lu import CHECK_CONDITION, GOOD, Answer
+from tests.conformance.lu import CHECK_CONDITION, GOOD, Answer, LogicalUnit
 from tests.conformance.suite.instances import (
     CONTENT,
     MAKE,
@@ -38,7 +38,8 @@ from tests.conformance.suite.instances import (
     scattered,
     tracking,
 )
-from tests.conftest import MakeHarness
+from tests.conftest import SANITIZED, MakeHarness
+from tests.harness import StartFailed, build_sanitized
 
 TOKEN = bytes(range(16))
 METHODS = {"capkey": CAPKEY, "cmdrsp": CMDRSP, "alldata": ALLDATA}
@@ -165,14 +166,16 @@ def wrongs(row: Row, request: w.Request, proof: Proof) -> Iterator[Wrong]:
         yield Wrong("Data-Out", lambda p: p.but(tampered="data-out"), DATA_OUT, None, ALLDATA)
 
 
-@pytest.fixture(params=METHODS)
+@pytest.fixture(params=[*METHODS, SANITIZED])
 def unit(
     request: pytest.FixtureRequest, tmp_path: Path, make_harness: MakeHarness
 ) -> Iterator[Guarded]:
     key = tmp_path / "master.key"
-    options: dict[str, object] = {"memory": 1, "security": request.param, "token": TOKEN.hex()}
-    harness = make_harness(**options, **{"master-key": key})
-    found = Guarded(harness.transport, key, TOKEN, METHODS[request.param], residuals=False)
+    build = build_sanitized() if request.param == "sanitized" else None
+    method = "alldata" if build else request.param
+    options: dict[str, object] = {"memory": 1, "security": method, "token": TOKEN.hex()}
+    harness = make_harness(build, **options, **{"master-key": key})
+    found = Guarded(harness.transport, key, TOKEN, METHODS[method], residuals=False)
     found.take_over()
     found.supported = {name for name in BY_NAME if name in MAKE}
     found.begin()
@@ -514,3 +517,16 @@ def test_in_the_background(unit: Guarded) -> None:
     unit.until(lambda: unit.get(marked, 0x1_0000, 1) == b"late", "the attribute set")
     unit.until(lambda: unit.number(cid, 0x6000_0004, 2) == 0, "the command over")
     assert unit.get(plain, 0x1_0000, 1) == b""
+
+
+def test_nobody_is_served_by_mistake(tmp_path: Path, make_harness: MakeHarness) -> None:
+    """secure=1, as osd target serve says beyond loopback, wants a store that asks for capabilities."""
+    store = tmp_path / "store"
+    make_harness(dir=store).finish()  # as one of an earlier release: nothing is asked for
+    with pytest.raises(StartFailed, match="the security method of its root is NOSEC"):
+        make_harness(dir=store, security="alldata", secure=1)
+    other = tmp_path / "other"
+    make_harness(dir=other, security="capkey", secure=1).finish()
+    harness = make_harness(dir=other, secure=1)  # it keeps what it says
+    plain = LogicalUnit(harness.transport, residuals=False)
+    plain.is_refused(plain.send(w.Request(0x888E)), FIELD, 80)
