@@ -311,15 +311,27 @@ void osd_both_close(struct osd_both *both)
 	free(both);
 }
 
+/* What is in memory is read sooner than another is asked to. */
+static bool is_read_from_memory(struct osd_data_op *op)
+{
+	if (op->act != OSD_DATA_READ)
+		return false;
+	op->done = 0;
+	op->status = osd_data_read(op->file, op->offset, op->buffer, op->length,
+				   OSD_DATA_READ_NOWAIT, &op->done);
+	return op->status != OSD_E_RETRY;
+}
+
 void osd_data_both(struct osd_both *both, struct osd_data_op *here, struct osd_data_op *there)
 {
-	if (both && here->file && there->file) {
-		if (!by_ring(both, here, there))
-			by_helper(both, here, there);
-		return;
+	if (!both || !here->file || !there->file) {
+		perform(here);
+		perform(there);
+	} else if (is_read_from_memory(there)) {
+		perform(here);
+	} else if (!by_ring(both, here, there)) {
+		by_helper(both, here, there);
 	}
-	perform(here);
-	perform(there);
 }
 
 void osd_both_counts(const struct osd_both *both, uint64_t *ret_rings, uint64_t *ret_helpers)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* both.h -- two operations on data files at once: the calling thread does one while the other is
  * under way (design D9).  The other is left to the kernel by io_uring where its file is a plain one,
- * else to a helper thread; a kernel without io_uring, or that refuses it, is found out once.
+ * else to a helper thread; a kernel without io_uring, or that refuses it, is found out once.  A read of
+ * what is in memory is done at once.
  *
  * Any thread, any number of them at once: no lock is held while a device works. */
 #ifndef OSD_STORE_BOTH_H

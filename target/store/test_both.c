@@ -31,7 +31,9 @@ static enum osd_status meet(struct osd_data_file *file, uint64_t offset, void *b
 	struct timespec until;
 	int error = 0;
 
-	(void)offset, (void)buffer, (void)flags;
+	(void)offset, (void)buffer;
+	if (flags & OSD_DATA_READ_NOWAIT)
+		return OSD_E_RETRY;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 20;
 	pthread_mutex_lock(&meeting->lock);
@@ -86,6 +88,16 @@ static struct osd_data_file *make(const struct pair *pair, unsigned number)
 	return file;
 }
 
+/* The page cache drops what it has of it, so that reading asks the device. */
+static void forget(struct osd_data_file *file)
+{
+	int fd;
+
+	OK(osd_data_share(file, &fd));
+	CHECK_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	close(fd);
+}
+
 static void *many_rounds(void *arg)
 {
 	const struct pair *pair = arg;
@@ -122,6 +134,7 @@ static void *many_rounds(void *arg)
 			osd_data_both(pair->both, &sync[0], &sync[1]);
 			OK(sync[0].status);
 			OK(sync[1].status);
+			forget(b);
 		}
 		osd_data_both(pair->both, &get[0], &get[1]);
 		OK(get[0].status);
@@ -149,7 +162,8 @@ static void test_threads(struct osd_data *data, bool allow_rings, bool *ret_ring
 	for (unsigned i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	osd_both_counts(both, &rings, &helpers);
-	CHECK_EQ(rings + helpers, THREADS * (2 * ROUNDS + ROUNDS / 50));
+	CHECK(rings + helpers >= THREADS * (ROUNDS + ROUNDS / 50)); /* writes and syncs */
+	CHECK(rings + helpers < THREADS * 2 * ROUNDS);		    /* reads of what is in memory */
 	CHECK(!rings || !helpers);
 	*ret_rings = rings > 0;
 	osd_both_close(both);
