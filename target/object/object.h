@@ -452,6 +452,8 @@ struct osd_share {
 	uint64_t head_bytes; /* UINT64_MAX: everything is in the head file */
 	uint64_t length;
 };
+/* The beginning of a tail is read ahead, into the kernel's cache. */
+#define OSD_SHARE_AHEAD_BYTES (16 << 20)
 /* OSD_E_BUSY: this store has no descriptors (in memory); read through osd_object_read. */
 enum osd_status osd_object_share(struct osd_object *object, struct osd_share *ret_share);
 /* The holder of an osd_object_share is gone. */

@@ -126,6 +126,14 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 	return status;
 }
 
+/* While the script begins with the head the tail comes off the slower device.  The kernel reads on by
+ * itself once somebody does so in order; this is only the beginning, and nobody waits for it. */
+static void read_ahead(const struct osd_share *share)
+{
+	if (share->tail_fd >= 0)
+		posix_fadvise(share->tail_fd, 0, OSD_SHARE_AHEAD_BYTES, POSIX_FADV_WILLNEED);
+}
+
 enum osd_status osd_object_share(struct osd_object *object, struct osd_share *ret_share)
 {
 	struct osd_share share = {.head_fd = -1, .tail_fd = -1, .version_fd = -1};
@@ -141,8 +149,10 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 	pthread_mutex_lock(&object->mutex);
 	osd_range_drop(&object->ranges, &range);
 	pthread_mutex_unlock(&object->mutex);
-	if (status == OSD_OK)
+	if (status == OSD_OK) {
+		read_ahead(&share);
 		*ret_share = share;
+	}
 	return status;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_heads_crash.c -- the mover dies at a store call, whichever: every object is whole afterwards, the
- * next run goes on, and no file is left over in either root.  Of the calls of one drain, or of the
- * way back, every third is tried, from a seed on; all of them with IOSD_EVERY_CALL. */
+/* test_heads_crash.c -- the mover dies at a store call, or that fails, whichever: every object is whole
+ * afterwards, the next run or pass goes on, and no file is left over in either root.  Of the calls of one
+ * drain, or of the way back, every fifth is tried, from a seed on; all of them with IOSD_EVERY_CALL. */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "object/test_heads.h"
 
-#define HEAD 4096u
-#define STEP 3u
+#define HEAD	      4096u
+#define STEP	      3u
+#define FAILING_CALLS 150u /* of one drain: some more than there are */
 
 static const uint32_t lengths[] = {0, 100, HEAD, HEAD + 1, 70000};
 
@@ -44,6 +45,19 @@ static bool dies(const struct heads_store *store, bool on, uint64_t call)
 	CHECK((WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) ||
 	      (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0));
 	return WIFSIGNALED(wait_status);
+}
+
+/* UINT64_MAX: it could not be read. */
+static uint64_t heads_try(struct osd_objects *objects, uint32_t number)
+{
+	struct osd_txn *txn = test_begin(objects, OSD_TXN_READ_ONLY);
+	uint8_t bytes[8];
+	size_t length = 0;
+	enum osd_status status = osd_attr_get(txn, HEADS_ROOT, OSD_PAGE_HEADS_ROOT, number, bytes,
+					      sizeof(bytes), &length);
+
+	osd_txn_abort(txn);
+	return status == OSD_OK ? osd_get_be(bytes, length) : UINT64_MAX;
 }
 
 static void make_objects(struct osd_objects *objects)
@@ -100,6 +114,34 @@ static void sweep(struct heads_store *store, bool on, uint64_t first, uint64_t s
 	}
 }
 
+/* As sweep, but the call fails once, and the same run comes to the end all the same. */
+static void sweep_failures(struct heads_store *store, bool on, uint64_t first, uint64_t step)
+{
+	uint64_t number = on ? HEADS_SSD_BYTES : HEADS_HDD_BYTES;
+
+	for (uint64_t call = first; call < FAILING_CALLS; call += step) {
+		uint8_t value = on;
+
+		store->store.config.fault_at = call;
+		test_store_open(&store->store);
+		/* Again and again: what failed may have been this, and the mover need not wait. */
+		do {
+			test_set(store->store.objects, HEADS_ROOT, OSD_PAGE_HEADS_ROOT, HEADS_DRAIN,
+				 &value, 1);
+			usleep(2000);
+		} while (heads_try(store->store.objects, number) != 0);
+		osd_objects_close(store->store.objects);
+		store->store.config.fault_at = 0;
+		test_store_open(&store->store);
+		check_objects(store->store.objects);
+		check_files(store, on);
+		on = !on;
+		number = on ? HEADS_SSD_BYTES : HEADS_HDD_BYTES;
+		osd_objects_close(store->store.objects);
+		store->store.objects = NULL;
+	}
+}
+
 int main(void)
 {
 	const char *text = getenv("IOSD_SEED");
@@ -117,6 +159,10 @@ int main(void)
 	drain(store.store.objects, true);
 	osd_objects_close(store.store.objects);
 	sweep(&store, false, first, step);
+	test_store_open(&store.store);
+	drain(store.store.objects, false);
+	osd_objects_close(store.store.objects);
+	sweep_failures(&store, true, first, step);
 	test_store_open(&store.store);
 	heads_release(&store);
 	return 0;

@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "object/test_support.h"
 
@@ -157,6 +159,43 @@ static void test_version(struct test_store *store)
 
 #define HEAD (2u << 20)
 
+/* Pages of a file that are in memory. */
+static size_t resident(int fd, size_t length)
+{
+	static unsigned char pages[HEAD / 4096];
+	void *mapped = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+	size_t count = 0;
+
+	CHECK(mapped != MAP_FAILED && length <= HEAD);
+	CHECK(mincore(mapped, length, pages) == 0);
+	for (size_t i = 0; i < length / 4096; i++)
+		count += pages[i] & 1;
+	munmap(mapped, length);
+	return count;
+}
+
+/* Who is given descriptors finds the beginning of the tail in memory soon. */
+static void test_read_ahead(struct osd_object *object)
+{
+	struct osd_share share;
+	struct statfs fs;
+
+	OK(osd_object_flush(object));
+	OK(osd_object_share(object, &share));
+	CHECK(fstatfs(share.tail_fd, &fs) == 0);
+	for (int i = 0; resident(share.tail_fd, HEAD) > 0 && i < 5000; i++) {
+		posix_fadvise(share.tail_fd, 0, 0, POSIX_FADV_DONTNEED);
+		usleep(1000);
+	}
+	CHECK(resident(share.tail_fd, HEAD) == 0 || fs.f_type == TMPFS_MAGIC);
+	close_share(object, &share);
+	OK(osd_object_share(object, &share));
+	for (int i = 0; resident(share.tail_fd, HEAD) < HEAD / 4096 && i < 10000; i++)
+		usleep(1000);
+	CHECK_EQ(resident(share.tail_fd, HEAD), HEAD / 4096);
+	close_share(object, &share);
+}
+
 static void test_two_roots(void)
 {
 	static uint8_t data[3 * HEAD], back[3 * HEAD];
@@ -193,6 +232,7 @@ static void test_two_roots(void)
 	CHECK(pread(share.tail_fd, back, 10, 7) == 10);
 	CHECK_BYTES(back, 10, data + HEAD + 7, 10);
 	close_share(object, &share);
+	test_read_ahead(object);
 	/* Punch and cut across the boundary. */
 	OK(osd_object_punch(object, HEAD - 100, 50, 0));
 	OK(osd_object_read(object, HEAD - 110, back, 100, 0, &got));
