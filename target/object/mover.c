@@ -144,17 +144,14 @@ static enum osd_status move_one(struct pass *pass, struct osd_object *object,
 static void look_after(struct pass *pass, const struct osd_place *place,
 		       const struct osd_record *record)
 {
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_object_id id = {place->partition_id, place->object_id};
-	struct osd_object *object;
 	enum osd_status status = osd_object_get(pass->objects, id, &object);
 
-	if (status != OSD_OK)
-		return; /* it has been removed */
 	/* Another incarnation: what was found is on its way out. */
-	if (object->partition->incarnation == place->incarnation)
+	if (status == OSD_OK && object->partition->incarnation == place->incarnation)
 		status = move_one(pass, object, record);
-	osd_object_put(object);
-	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
+	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return;
 	pass->misplaced++;
 	if (status != OSD_E_NO_SPACE && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED) {

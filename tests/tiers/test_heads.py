@@ -17,11 +17,14 @@ from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.cli import main
 from pyosd.types import AttributeValue
+from scheduler.messages import Type
 from tests.conftest import unavailable
+from tests.control.peer import Peer
 from tests.expect import LIST_FIELD, check
 from tests.harness import Harness, program
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 from tests.tiers.placement import (
+    DRAIN,
     HDD,
     HDD_BYTES,
     HEAD_ON,
@@ -30,6 +33,7 @@ from tests.tiers.placement import (
     SSD,
     SSD_BYTES,
     head,
+    set_heads,
     until,
 )
 
@@ -96,6 +100,44 @@ def test_another_default_leaves_objects_alone(harness: Harness) -> None:
         osd.punch(obj, 3000, 4000)
         osd.append(obj, b"end")
         assert osd.read(obj, 0, len(DATA)) == DATA[:3000] + DATA[7000:] + b"end"
+
+
+def test_figures(tmp_path: Path) -> None:
+    """What the control socket tells of heads, and so the metrics: bytes and calls, by where."""
+    (tmp_path / "ssd").mkdir()
+    options = {"dir": tmp_path / "data", "ssd": tmp_path / "ssd", "head_size": HEAD}
+    control = tmp_path / "control"
+    harness = Harness(program(), options | {"control": control}, tmp_path / "log")
+    osd = harness.osd
+    partition = osd.create_partition()
+
+    def bytes_of() -> dict[str, int]:
+        with Peer(control) as peer:
+            return {each["tier"]: each["bytes"] for each in peer.ask(Type.SNAPSHOT)["heads"]}
+
+    objects = [osd.create_and_write(partition, b"f" * length) for length in (100, HEAD, 3 * HEAD)]
+    objects.append(osd.create(partition, attributes=[size(0)]))
+    osd.write(objects[3], 0, b"f" * HEAD)
+    assert bytes_of() == {"ssd": 100 + 2 * HEAD, "main": 0}
+    osd.append(objects[0], b"f" * HEAD)
+    osd.punch(objects[1], 10, 20)
+    osd.remove(objects[2])
+    osd.copy(objects[0], partition)
+    assert bytes_of() == {"ssd": 3 * HEAD - 20, "main": 0}
+    set_heads(osd, DRAIN, 1)
+    until(lambda: bytes_of() == {"ssd": 0, "main": 3 * HEAD - 20})
+    with Peer(control) as peer:
+        before = {each["tier"]: each["reads"] for each in peer.ask(Type.SNAPSHOT)["heads"]}
+        osd.read(objects[0], 0, 2 * HEAD)
+        after = {each["tier"]: each["reads"] for each in peer.ask(Type.SNAPSHOT)["heads"]}
+    assert after["ssd"] == before["ssd"], "nothing is there"
+    assert after["main"] > before["main"]
+    harness.kill()
+    harness.start()
+    assert bytes_of() == {"ssd": 0, "main": 3 * HEAD - 20}
+    harness.osd.remove_partition(partition, contents=True)
+    assert bytes_of() == {"ssd": 0, "main": 0}
+    harness.finish()
 
 
 # ---- by people ----
