@@ -41,9 +41,11 @@ MARKS = {"head_high": 99, "head_low": 98}
 
 
 @pytest.fixture
-def harness(tmp_path: Path) -> Iterator[Harness]:
+def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Harness]:
+    """By the page cache, or as a test's parameter says."""
     (tmp_path / "ssd").mkdir()
     options = {"dir": tmp_path / "data", "ssd": tmp_path / "ssd", "head_size": HEAD} | MARKS
+    options["io"] = getattr(request, "param", "cached")
     made = Harness(program(), options, tmp_path / "log")
     yield made
     made.finish()
@@ -122,6 +124,7 @@ class World:
         assert {*self.osd.list_objects(self.partition)} == self.objects.keys()
 
 
+@pytest.mark.parametrize("harness", ["cached", "direct"], indirect=True)
 def test_model_while_heads_move(harness: Harness, tmp_path: Path) -> None:
     """To and fro under all commands, killed now and then; nothing is lost, nothing is left over."""
     seed = int(os.environ.get("IOSD_SEED", "0")) or random.randrange(1 << 32)
