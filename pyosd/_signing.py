@@ -50,6 +50,7 @@ _TOKEN_ROOM = 255
 _FUN_EXE = int(Permission.FUN_EXE)
 _CLOCK = AttributeId(Page.ROOT_INFORMATION, Information.CLOCK)
 _CAPABILITY, _KEY_VERSION, _EXPIRES, _TYPE, _TAG = 80, 81, 84, 128, 140
+_NOT_THIS = (_TYPE, 152, 160)  # its capability is for another object
 _FIELD, _FROZEN, _REPEATED, _TIME = (0x24, 0x00), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07)
 _UNPROVEN = (
     "refused without proof: the target knows no such key (was it changed?), or somebody on the way "
@@ -143,6 +144,11 @@ class Signer:
             if len(self._jobs) > JOBS_KEPT:
                 self._jobs.popitem(last=False)
 
+    def forget_job(self, job: ObjectRef) -> None:
+        """It is no surrogate that this leave is for (any more)."""
+        with self._lock:
+            self._jobs.pop(job, None)
+
     def stand_ins(self, request: Request, need: Need) -> list[Need]:
         """What else may be leave for a request, if nobody has what it needs: a surrogate is looked at
         by who has started its job, or the array whose members' ids follow its own.
@@ -203,7 +209,8 @@ class _Attempts:
         self._request = request
         self._own = credential
         self._needs = [*needs_of(request)]
-        self._needs[0] = signer.learned(request, self._needs[0])
+        self._first = self._needs[0]
+        self._needs[0] = signer.learned(request, self._first)
         self._nonce = b""
         self._sent = 0.0
         self._kept_nonce = False
@@ -278,12 +285,20 @@ class _Attempts:
             return (yield from self._renewed(grants))
         if code == _TIME:
             return (yield from self._resynced(error))
+        if pointer in _NOT_THIS and self._is_stand_in() and self._once("its own"):
+            self._signer.forget_job(self._first.obj)
+            self._needs[0] = self._first
+            return True
         other = other_type(self._request, self._needs[0]) if pointer == _TYPE else None
         if other and not self._own and self._once("type"):
             self._needs[0] = other
             self._signer.learn_type(other)
             return True
         return False
+
+    def _is_stand_in(self) -> bool:
+        """Whether what is sent is leave for another object than the one addressed."""
+        return self._needs[0].obj != self._first.obj
 
     def _unproven(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
         """24/00 at 80: no key, so no proof.  The nonce stays the same: had the command been acted
@@ -293,7 +308,9 @@ class _Attempts:
             error.verified = False
         if grants[0].method is SecurityMethod.CAPKEY:
             before = yield from self._signer.token()
-            if self._once("token") and before != (yield from self._signer.token(anew=True)):
+            # Once more after other credentials: a target may restart while its keys change.
+            when = "token, again" if "credential" in self._tried else "token"
+            if self._once(when) and before != (yield from self._signer.token(anew=True)):
                 return True
         self._kept_nonce = bool(self._nonce)
         if (yield from self._renewed(grants)):

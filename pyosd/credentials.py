@@ -368,9 +368,12 @@ class KeySource:
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
     ) -> Credential:
         """Exactly what is asked for (CredentialSource.credential)."""
-        of_partition = object_type is ObjectType.PARTITION
         made = permissions & (Permission.CREATE | Permission.REMOVE | Permission.GBL_REM)
-        key = self._keys.get(0 if of_partition and made else obj.partition_id)
+        # To make or remove the partition itself; a job may have leave to do so inside.
+        itself = made and not permissions & Permission.FUN_EXE
+        key = self._keys.get(
+            0 if object_type is ObjectType.PARTITION and itself else obj.partition_id
+        )
         if key is None:
             raise denied(Need(obj, object_type, permissions))
         capability = replace(

@@ -87,13 +87,14 @@ def audit_of(user: str) -> bytes:
 
 def signing_partition(obj: ObjectRef, object_type: ObjectType, permissions: Permission) -> int:
     """Whose working key signs it: CREATE PARTITION and REMOVE PARTITION are partition zero's, as what is
-    addressed to the root; COPY USER OBJECTS, which creates too, reads as well."""
+    addressed to the root; COPY USER OBJECTS, which creates too, reads as well.  What a job may do inside
+    comes with leave to run."""
     if object_type is ObjectType.ROOT:
         return 0
     of_root = Permission.REMOVE in permissions or (
         Permission.CREATE in permissions and Permission.READ not in permissions
     )
-    if object_type is ObjectType.PARTITION and of_root:
+    if object_type is ObjectType.PARTITION and of_root and Permission.FUN_EXE not in permissions:
         return 0
     return obj.partition_id
 

@@ -165,9 +165,11 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 				      struct osd_change *change)
 {
 	struct osd_request *request = ctx->request;
-	enum osd_status status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
-					      OSD_COMMIT_PROCESS, get_attributes, request);
+	enum osd_status status = OSD_OK;
 
+	if (!ctx->attributes->current_only) /* else there is nothing that could be refused */
+		status = osd_transact(ctx->objects, osd_phase_txn_flags(request),
+				      OSD_COMMIT_PROCESS, get_attributes, request);
 	if (status == OSD_OK)
 		status = osd_object_change(object, change);
 	if (status != OSD_OK)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.credentials import (
+    JOB_RIGHTS,
     CachingSource,
     Capability,
     Credential,
@@ -38,6 +39,8 @@ def test_keys_make_what_is_asked_for() -> None:
     made = source().credential(OBJ, USER, P.READ)
     assert made == Credential.sign(made.capability, KEY, SYSTEM_ID)
     assert covers(made.capability, Need(OBJ, USER, P.READ)) and made.lasts(3000)
+    job = source().credential(ref(PID), PARTITION, P.FUN_EXE | JOB_RIGHTS)
+    assert job == Credential.sign(job.capability, KEY, SYSTEM_ID)
     root = source().credential(ref(PID), PARTITION, P.CREATE)
     assert root == Credential.sign(root.capability, b"0" * 32, SYSTEM_ID)
     with pytest.raises(PermissionDenied, match="0x10001/0x5 that allows READ"):

@@ -35,7 +35,7 @@ from pyosd.membership import join
 from pyosd.provision import MasterKey, Provisioner
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.harness import SOURCE
-from tests.serving import Serving, missing, shared
+from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 
 pytestmark = pytest.mark.tgtd
 NOSEC, CAPKEY, CMDRSP, ALLDATA = SecurityMethod
@@ -310,6 +310,47 @@ def test_policies_need_a_permission_of_their_own(strict: Strict) -> None:
         assert caught.value.field_pointer == 129
         target.call(request)
         target.remove(obj)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Strict]:
+    """The same with sandboxes."""
+    if why := missing() or sandboxes_missing():
+        pytest.skip(why)
+    with shared(*arguments(("--security", "capkey"))) as served, served.connect() as plain:
+        keys = Provisioner(plain, MasterKey.read(served.data / "master.key"))
+        with served.connect(credentials=keys.source()) as target:
+            pid = target.create_partition()
+        keys.add(pid)
+        yield Strict(served, keys, pid)
+
+
+@pytest.mark.parametrize("method", [CAPKEY, ALLDATA], ids=lambda each: each.name)
+def test_jobs(running: Strict, method: SecurityMethod) -> None:
+    with running.connect(method) as target:
+        text = target.create_and_write(running.pid, b"hello")
+        job = target.exec("import osd; print(1); osd.result(osd.zone.data.read())", zone=text)
+        assert job.result(30) == b"hello" and [*job.logs()] == ["1"]
+        waited = target.exec("import osd; osd.result([2])", zone=ref(running.pid), wait="10s")
+        assert waited.result(30) == [2]
+        array = target.exec_array(
+            "import osd; osd.result(osd.array_index)", zone=ref(running.pid), array=range(3)
+        )
+        assert [*array.results(30)] == [0, 1, 2]
+        held = target.exec("pass", zone=text, hold=True)
+        held.cancel()
+        with pytest.raises(pyosd.JobCancelled):
+            held.result(30)
+    with running.connect(method) as target:
+        assert target.job(waited.id).result(5) == [2]
+        target.remove(text)
+
+    async def main() -> object:
+        source = running.keys.source(method)
+        async with aio.connect(running.served.url, credentials=source) as target:
+            return await (await target.exec("import osd; osd.result(3)", zone=ref(running.pid)))
+
+    assert asyncio.run(main()) == 3
 
 
 def test_program_and_script(strict: Strict, tmp_path: Path) -> None:

@@ -445,3 +445,12 @@ def test_a_job_known_by_its_id_only() -> None:
     osd.read(JOB, 0, 0)  # known by now
     for each in scripted.sent:
         assert be(each.cdb, 129, 2) == Permission.FUN_EXE and each.cdb[128] == ObjectType.PARTITION
+
+
+def test_an_id_that_is_no_surrogate_any_more() -> None:
+    """It was a job's, and is another object's now."""
+    osd, scripted, source = target(CMDRSP, Refused(0x24, 0, 160), Good(b"abc"))
+    osd.signer.learn_job(JOB, needs_of(STARTED)[0])
+    assert bytes(osd.read(JOB, 0, 3)) == b"abc"
+    assert [each.obj for each in source.asked] == [ref(PID), JOB]
+    assert be(scripted.sent[1].cdb, 129, 2) == Permission.READ
