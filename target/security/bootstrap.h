@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bootstrap.h -- the file with the master key that a store begins with (docs/security.md). */
+/* bootstrap.h -- the file with the master key that a store begins with (docs/security-protocol.md). */
 #ifndef OSD_SECURITY_BOOTSTRAP_H
 #define OSD_SECURITY_BOOTSTRAP_H
 

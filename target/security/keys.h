@@ -27,7 +27,7 @@ struct osd_secret {
 };
 
 /* Loads the keys.  A store without a master key takes up the one in master_key_file, which is made when
- * there is none (docs/security.md); NULL: it stays without.  On failure message tells a person what to
+ * there is none (docs/security-protocol.md); NULL: it stays without.  On failure message tells a person what to
  * do, and no key. */
 enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master_key_file,
 				 char message[256], struct osd_keyring **ret_keyring);
@@ -57,7 +57,8 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 /* generation = MAC(parent, seed | suffix), authentication the same with the lowest bit of the seed's last
  * byte inverted; suffix may be empty. */
 void osd_key_derive(enum osd_mac_algorithm algorithm, const uint8_t parent[OSD_MAC_LENGTH],
-		    struct osd_mac_input seed, struct osd_mac_input suffix, struct osd_key_pair *ret_key);
+		    struct osd_mac_input seed, struct osd_mac_input suffix,
+		    struct osd_key_pair *ret_key);
 
 /* SET KEY: derives the key from its parent's, and makes all below it invalid.  OSD_E_NO_OBJECT: it has no
  * parent; OSD_E_NO_PARTITION. */
@@ -68,8 +69,8 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 /* SET MASTER KEY: the key that follows from the present one and a shared secret.  OSD_E_NO_OBJECT:
  * there is no master key. */
 enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_txn *txn,
-					enum osd_mac_algorithm algorithm, struct osd_mac_input shared,
-					struct osd_key_pair *ret_key);
+					enum osd_mac_algorithm algorithm,
+					struct osd_mac_input shared, struct osd_key_pair *ret_key);
 /* Makes it the master key, and all others invalid. */
 enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_txn *txn,
 				       const uint8_t identifier[OSD_KEY_IDENTIFIER],

@@ -75,7 +75,7 @@ def test_vital_product_data(osd: Commands) -> None:
         data = answer(osd, inquiry(page))
         assert data[:2] == bytes([0x11, page])
         assert int.from_bytes(data[2:4], "big") == len(data) - 4
-    assert answer(osd, inquiry(0xB0))[4:6] == b"\0\1", "security method NOSEC only"
+    assert answer(osd, inquiry(0xB0))[4:6] == b"\0\x0f", "all four security methods"
     check_embedded(perform(osd, inquiry(0x99)), CDB_FIELD.at(2))
     check_embedded(perform(osd, b"\x12\0\x80\0\xff\0"), CDB_FIELD.at(2))
 

@@ -275,15 +275,20 @@ def test_atomicity(osd: Commands) -> None:
 
 
 @pytest.mark.parametrize("number", [0x1, 0x6])
-@pytest.mark.parametrize("method", [1, 2, 3, 16, 255])
-def test_security_methods_but_nosec_are_refused(osd: Commands, number: int, method: int) -> None:
-    assert osd.get_attribute(ROOT, Page.ROOT_SECURITY, 0x7) == b"\0\x01"
+@pytest.mark.parametrize("method", [4, 16, 255])
+def test_methods_that_are_none_are_refused(osd: Commands, number: int, method: int) -> None:
+    assert osd.get_attribute(ROOT, Page.ROOT_SECURITY, 0x7) == b"\0\x0f"
     set_to(osd, ROOT, AttributeValue(Page.ROOT_SECURITY, number, bytes([method])), False)
 
 
-def test_security_method_of_a_partition(osd: Commands, pid: int) -> None:
-    set_to(osd, ref(pid), AttributeValue(Page.PARTITION_SECURITY, 1, b"\0"), True)
-    set_to(osd, ref(pid), AttributeValue(Page.PARTITION_SECURITY, 1, b"\x01"), False)
+@pytest.mark.parametrize("method", range(4))
+def test_security_method_of_a_partition(osd: Commands, method: int) -> None:
+    partition = ref(osd.create_partition())
+    set_to(osd, partition, AttributeValue(Page.PARTITION_SECURITY, 1, bytes([4])), False)
+    set_to(osd, partition, AttributeValue(Page.PARTITION_SECURITY, 1, bytes([method])), True)
+    reply = osd.reply(rq.flush_partition(partition.partition_id))
+    check(reply, CDB_FIELD.at(80) if method else OK)
+    osd.remove_partition(partition.partition_id)
 
 
 def test_policy_values_are_kept(osd: Commands, pid: int) -> None:
