@@ -124,6 +124,8 @@ def test_append_and_flush_say_which_half_failed(
     store.fast_one.break_(changes=errno.EIO)
     assert failed_at(harness.osd.reply(rq.flush(obj))) == 0
     check(harness.osd.reply(rq.flush_osd()), FAILED)
+    short = harness.osd.create(obj.partition_id)
+    assert failed_at(harness.osd.reply(rq.write(short, LONG, NEW))) == HEAD - 1
     store.fast_one.mend()
     check(harness.osd.reply(rq.flush(obj)), OK)
     assert harness.osd.read(obj, 0, LONG) == OLD * LONG
