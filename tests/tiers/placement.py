@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeValue, ObjectRef
+from scheduler.store_tools import commands as tools
 from tests.conftest import unavailable
 
 HEAD_SIZE, HEAD_ON, SSD_BYTES, HDD_BYTES = range(1, 5)
@@ -63,3 +66,14 @@ def until(condition: Callable[[], bool]) -> None:
 def files(root: Path) -> int:
     """How many files of objects a root has; folders may go meanwhile."""
     return sum(len(inside) for _, _, inside in os.walk(root / "data"))
+
+
+def store_folders(folder: Path) -> list[str]:
+    """Options of the offline tools."""
+    return ["--data", str(folder / "data"), "--ssd", str(folder / "ssd")]
+
+
+def check_store(folder: Path) -> None:
+    """The tools find nothing wrong in a closed store."""
+    done = CliRunner().invoke(tools.check, store_folders(folder))
+    assert done.exit_code == 0, done.output

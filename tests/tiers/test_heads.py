@@ -32,6 +32,7 @@ from tests.tiers.placement import (
     NOWHERE,
     SSD,
     SSD_BYTES,
+    check_store,
     head,
     set_heads,
     until,
@@ -81,7 +82,7 @@ def test_size_before_the_first_byte(harness: Harness) -> None:
     assert osd.list_objects(partition) == [obj]
 
 
-def test_another_default_leaves_objects_alone(harness: Harness) -> None:
+def test_another_default_leaves_objects_alone(harness: Harness, tmp_path: Path) -> None:
     """Each is read, grows and is cut at its own head size."""
     osd = harness.osd
     partition = osd.create_partition()
@@ -100,6 +101,9 @@ def test_another_default_leaves_objects_alone(harness: Harness) -> None:
         osd.punch(obj, 3000, 4000)
         osd.append(obj, b"end")
         assert osd.read(obj, 0, len(DATA)) == DATA[:3000] + DATA[7000:] + b"end"
+    harness.finish()
+    check_store(tmp_path)
+    harness.start()
 
 
 def test_figures(tmp_path: Path) -> None:

@@ -26,10 +26,12 @@ from tests.tiers.placement import (
     ON_SSD,
     RATE,
     SSD,
+    check_store,
     files,
     head,
     heads,
     set_heads,
+    store_folders,
     until,
 )
 
@@ -49,13 +51,6 @@ def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Harness]
     made = Harness(program(), options, tmp_path / "log")
     yield made
     made.finish()
-
-
-def check_store(folder: Path) -> None:
-    """The tools find nothing wrong in a closed store."""
-    folders = ["--data", str(folder / "data"), "--ssd", str(folder / "ssd")]
-    done = CliRunner().invoke(tools.check, folders)
-    assert done.exit_code == 0, done.output
 
 
 class World:
@@ -176,6 +171,13 @@ def test_a_drain_is_remembered(harness: Harness, tmp_path: Path) -> None:
         assert osd.read(obj, 0, 3 * HEAD) == bytes([number]) * 2 * HEAD
     harness.finish()
     check_store(tmp_path)
+    assert dumped(tmp_path, objects[7]) == bytes([7]) * 2 * HEAD
+    leave_a_copy(tmp_path, objects[7])
+    done = CliRunner().invoke(tools.check, store_folders(tmp_path))
+    assert done.exit_code == 65, done.output
+    done = CliRunner().invoke(tools.repair, [*store_folders(tmp_path), "--yes"])
+    assert done.exit_code == 0, done.output
+    check_store(tmp_path)
     harness.start()
     osd = harness.osd
     assert heads(osd, DRAIN) != 0
@@ -187,10 +189,28 @@ def test_a_drain_is_remembered(harness: Harness, tmp_path: Path) -> None:
 
 def check_store_is_repairable(folder: Path) -> None:
     """What a killed target left is nothing that is lost."""
-    folders = ["--data", str(folder / "data"), "--ssd", str(folder / "ssd")]
-    done = CliRunner().invoke(tools.check, folders)
+    done = CliRunner().invoke(tools.check, store_folders(folder))
     assert "orphan" not in done.output, done.output
     assert "lost" not in done.output, done.output
+
+
+def dumped(folder: Path, obj: ObjectRef) -> bytes:
+    """An object's bytes by `osd target dump`."""
+    to = folder / "dumped"
+    words = [str(obj), *store_folders(folder), "--data-to", str(to)]
+    done = CliRunner().invoke(tools.dump, words)
+    assert done.exit_code == 0, done.output
+    return to.read_bytes()
+
+
+def leave_a_copy(folder: Path, obj: ObjectRef) -> None:
+    """As a power loss in a move that took the record of the new files with it: of another generation."""
+    pattern = f"{int(obj.object_id):016x}.*h"
+    (there,) = (folder / "data" / "data").rglob(pattern)
+    copy = folder / "ssd" / "data" / there.relative_to(folder / "data" / "data")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    generation = f"{int(there.name[17:33], 16) + 1:016x}"
+    copy.with_name(f"{there.name[:16]}.{generation}h").write_bytes(there.read_bytes())
 
 
 def test_commands_go_first(harness: Harness) -> None:
