@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What leave and proofs cost: the latency of a command under CAPKEY, CMDRSP and ALLDATA, as a ratio to the
-same command under NOSEC, on one target, in one run (the rows of table 3 in the UMN paper, and 64 KiB).
+same command under NOSEC, on one target, in one run (the rows of table 3 in the UMN paper, and 64 KiB);
+over loopback, and over a link of 1 Gb/s as the paper's.
+
+Run as a program (`python -m bench.security URL MASTER-KEY PAIRS COUNT`) it is the client on the link.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pyosd
-from bench.stats import REPORTED, Aim, Row, at_most, row_of_pairs
-from bench.target import bench_target
+from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.stats import REPORTED, Aim, Row, at_most, missing, row_of_pairs
+from bench.target import BenchTarget, bench_target
 from pyosd.credentials import SecurityMethod
 from pyosd.provision import MasterKey, Provisioner
 from pyosd.target import Target
@@ -27,7 +36,7 @@ AIMS = {
 LARGE = 64 << 10
 SMALL = 64  # bytes that the paper reads and writes
 OBJECTS_LISTED = 24
-AIMED = {"read_64k", "write_64k"}
+AIMED = ("read_64k", "write_64k")
 Timed = dict[str, float]
 
 
@@ -74,32 +83,79 @@ def _aim(name: str, method: SecurityMethod) -> Aim:
     return AIMS[method] if name in AIMED else REPORTED
 
 
-def rows(pairs: int, count: int) -> Iterator[Row]:
-    """The rows security_COMMAND_METHOD.  count: commands of one sample."""
-    with bench_target("--no-sandboxes", disk=False) as served, pyosd.connect(served.url) as plain:
+def samples(url: str, master: Path, pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
+    """Each command's time under each method, so often in turn.  The target's keys are set anew."""
+    with ExitStack() as kept:
+        plain = kept.enter_context(pyosd.connect(url))
         pid = plain.create_partition()
         obj = plain.create_and_write(pid, bytes(LARGE))
         for _ in range(OBJECTS_LISTED):
             plain.create(pid)
-        keys = Provisioner(plain, MasterKey.read(served.folder / "store" / "master.key"))
+        keys = Provisioner(plain, MasterKey.read(master))
         keys.add(pid)
-        targets = {
-            each: pyosd.connect(served.url, credentials=keys.source(each)) for each in METHODS
-        }
-        everyone = {SecurityMethod.NOSEC: plain, **targets}
+        everyone = {SecurityMethod.NOSEC: plain}
+        for method in METHODS:
+            session = pyosd.connect(url, credentials=keys.source(method))
+            everyone[method] = kept.enter_context(session)
         for target in everyone.values():
             _once(target, obj, max(1, count // 8))
-        samples = [
+        return [
             {method: _once(target, obj, count) for method, target in everyone.items()}
             for _ in range(pairs)
         ]
-        for target in targets.values():
-            target.close()
-    for name in samples[0][SecurityMethod.NOSEC]:
+
+
+def _over_link(pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
+    with link() as (server, client):
+        arguments = ["--no-sandboxes", "--unsafe-portal", "--allow", CLIENT, "--security", "nosec"]
+        where = {"portal": f"{SERVER}:0", "prefix": inside(server)}
+        with bench_target(*arguments, disk=False, **where) as served:  # type: ignore[arg-type]
+            command = [*inside(client), sys.executable, "-m", "bench.security", served.url]
+            command += [str(_master(served)), str(pairs), str(count)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)
+    return [{SecurityMethod[name]: timed for name, timed in each.items()} for each in found]
+
+
+def _master(served: BenchTarget) -> Path:
+    return served.folder / "store" / "master.key"
+
+
+def _rows_of(
+    found: list[dict[SecurityMethod, Timed]], names: Iterable[str], place: str, method_of: str
+) -> Iterator[Row]:
+    for name in names:
         for method in METHODS:
             yield row_of_pairs(
-                f"security_{name}_{method.name.lower()}",
-                [(each[method][name], each[SecurityMethod.NOSEC][name]) for each in samples],
+                f"security_{name}_{method.name.lower()}{place}",
+                [(each[method][name], each[SecurityMethod.NOSEC][name]) for each in found],
                 _aim(name, method),
-                f"median of {count} commands one at a time, a session each, in turn with NOSEC",
+                method_of,
             )
+
+
+def rows(pairs: int, count: int) -> Iterator[Row]:
+    """The rows security_COMMAND_METHOD, and ..._1gbit.  count: commands of one sample."""
+    how = f"median of {count} commands one at a time, a session each, in turn with NOSEC"
+    with bench_target("--no-sandboxes", disk=False) as served:
+        found = samples(served.url, _master(served), pairs, count)
+    yield from _rows_of(found, found[0][SecurityMethod.NOSEC], "", how)
+    if why := unavailable():
+        for name in AIMED:
+            for method in METHODS:
+                row_id = f"security_{name}_{method.name.lower()}_1gbit"
+                yield missing(row_id, _aim(name, method), why)
+        return
+    found = _over_link(pairs, count)
+    yield from _rows_of(found, AIMED, "_1gbit", f"{how}; veth shaped to {RATE}")
+
+
+def client(url: str, master: str, pairs: str, count: str) -> None:
+    """Measure, and print the samples as JSON."""
+    found = samples(url, Path(master), int(pairs), int(count))
+    named = [{method.name: timed for method, timed in each.items()} for each in found]
+    json.dump(named, sys.stdout)
+
+
+if __name__ == "__main__":
+    client(*sys.argv[1:])
