@@ -21,17 +21,19 @@ struct exchange {
 
 struct osd_exchanges {
 	struct osd_keyring *keyring;
+	uint64_t limit_usec;
 	pthread_mutex_t lock;
 	struct exchange *list; /* under lock; EXCHANGES in secret memory */
 };
 
-struct osd_exchanges *osd_exchanges_new(struct osd_keyring *keyring)
+struct osd_exchanges *osd_exchanges_new(struct osd_keyring *keyring, unsigned seconds)
 {
 	struct osd_exchanges *exchanges = calloc(1, sizeof(*exchanges));
 
 	if (!exchanges)
 		return NULL;
 	exchanges->keyring = keyring;
+	exchanges->limit_usec = seconds * UINT64_C(1000000);
 	exchanges->list = osd_secret_alloc(EXCHANGES * sizeof(*exchanges->list));
 	if (!exchanges->list) {
 		free(exchanges);
@@ -112,8 +114,7 @@ enum osd_status osd_exchange_begin(struct osd_exchanges *exchanges, struct osd_t
 		pthread_mutex_lock(&exchanges->lock);
 		exchange = place_for(exchanges, nexus);
 		exchange->nexus = nexus;
-		exchange->deadline_usec =
-			osd_monotonic_usec() + OSD_EXCHANGE_SECONDS * UINT64_C(1000000);
+		exchange->deadline_usec = osd_monotonic_usec() + exchanges->limit_usec;
 		exchange->group = group;
 		memcpy(exchange->theirs, theirs, length);
 		memcpy(exchange->ours, ours, length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* exchange.h -- the two steps of SET MASTER KEY: what the first leaves for the second, of a few I_T nexuses at a
- * time and for ten seconds.  Any thread. */
+ * time and for a limited time.  Any thread. */
 #ifndef OSD_SECURITY_EXCHANGE_H
 #define OSD_SECURITY_EXCHANGE_H
 
@@ -11,8 +11,8 @@
 
 struct osd_exchanges;
 
-/* keyring is borrowed.  NULL: out of memory. */
-struct osd_exchanges *osd_exchanges_new(struct osd_keyring *keyring);
+/* seconds between the steps at most.  keyring is borrowed.  NULL: out of memory. */
+struct osd_exchanges *osd_exchanges_new(struct osd_keyring *keyring, unsigned seconds);
 void osd_exchanges_free(struct osd_exchanges *exchanges); /* NULL is fine */
 
 /* Step 0: theirs and ours are as long as the group's values.  One that the nexus had begun is void.

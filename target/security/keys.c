@@ -385,7 +385,7 @@ static struct osd_keyring *new_keyring(struct osd_objects *objects)
 	pthread_mutex_init(&keyring->loading, NULL);
 	pthread_rwlock_init(&keyring->lock, NULL);
 	keyring->policies = osd_policies_new(objects);
-	keyring->exchanges = osd_exchanges_new(keyring);
+	keyring->exchanges = osd_exchanges_new(keyring, OSD_EXCHANGE_SECONDS);
 	keyring->nobody = new_holder(keyring, OSD_KEYS_ABOVE);
 	if (!keyring->policies || !keyring->exchanges || !keyring->nobody) {
 		osd_keyring_close(keyring);

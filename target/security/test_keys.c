@@ -314,6 +314,21 @@ static void test_exchange(struct store *store)
 	OK(end_exchange(store, 29, 14, theirs, ours));
 }
 
+/* Of exchanges that may take no time at all. */
+static void test_exchange_too_late(struct store *store)
+{
+	struct osd_exchanges *exchanges = osd_exchanges_new(store->keyring, 0);
+	uint8_t theirs[OSD_DH_MAX] = {0x12}, ours[OSD_DH_MAX];
+	struct osd_secret pending;
+	struct osd_txn *txn = begin(store);
+
+	OK(osd_exchange_begin(exchanges, txn, 1, 15, OSD_HMAC_SHA1, theirs, ours));
+	CHECK(!osd_exchange_pending(exchanges, 1, &pending));
+	CHECK_EQ(osd_exchange_end(exchanges, txn, 1, 15, theirs, ours, names[0]), OSD_E_SEQUENCE);
+	osd_txn_abort(txn);
+	osd_exchanges_free(exchanges);
+}
+
 static void test_frozen(struct store *store)
 {
 	uint64_t pid = make_partition(store, 0);
@@ -486,6 +501,7 @@ int main(void)
 	test_frozen(&store);
 	test_master(&store);
 	test_exchange(&store);
+	test_exchange_too_late(&store);
 	test_lost_seal(&store);
 	test_faults();
 	remove_store(&store);
