@@ -3,7 +3,9 @@
  * against everything else that happens to objects meanwhile. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
+#include "object/internal.h"
 #include "object/test_heads.h"
 
 #define HEAD 4096u
@@ -312,6 +314,52 @@ static void test_shared(void)
 	heads_release(&store);
 }
 
+/* A full device does not wait for who holds descriptors: they see that there are other files now. */
+static void test_forced_while_shared(void)
+{
+	const _Atomic uint64_t *page;
+	struct heads_store store;
+	struct osd_objects *objects;
+	struct osd_object *object;
+	struct osd_object_id id;
+	struct osd_share share;
+	uint64_t version, generation, bytes;
+
+	heads_init(&store, HEAD);
+	objects = store.store.objects;
+	id = make_with(objects, sizeof(data));
+	OK(osd_object_get(objects, id, &object));
+	OK(osd_object_share(object, &share));
+	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, share.version_fd, 0);
+	CHECK(page != MAP_FAILED);
+	version = atomic_load(&page[0]);
+	generation = atomic_load(&page[3]);
+	/* Cut while shared: the tail's file stays, and must not be taken along. */
+	OK(osd_object_truncate(object, HEAD - 10, 0));
+	OK(osd_head_move(object, OSD_HEAD_ON_TAIL, NULL, &bytes));
+	CHECK_EQ(bytes, HEAD - 10);
+	CHECK_EQ(osd_head_move(object, OSD_HEAD_ON_TAIL, NULL, &bytes), OSD_E_EXISTS);
+	CHECK_EQ(atomic_load(&page[0]) % 2, 0);
+	CHECK(atomic_load(&page[0]) > version && atomic_load(&page[3]) != generation);
+	CHECK(pread(share.head_fd, back, 10, 0) == 10); /* removed, not cut */
+	CHECK_BYTES(back, 10, data, 10);
+	check_data(objects, id, HEAD - 10);
+	OK(osd_object_write(object, HEAD - 10, data + HEAD - 10, sizeof(data) - HEAD + 10, 0));
+	check_data(objects, id, sizeof(data));
+	munmap((void *)page, 4096);
+	close(share.head_fd);
+	close(share.tail_fd);
+	close(share.version_fd);
+	osd_object_unshare(object);
+	OK(osd_head_move(object, OSD_HEAD_ON_HEAD, NULL, &bytes));
+	osd_object_put(object);
+	test_store_reopen(&store.store);
+	check_data(store.store.objects, id, sizeof(data));
+	CHECK_EQ(heads_files_in(store.ssd), 1);
+	CHECK_EQ(heads_files_in(store.store.directory), 1);
+	heads_release(&store);
+}
+
 /* ---- while everything else happens ----------------------------------------------------------- */
 
 struct shuttle {
@@ -375,6 +423,7 @@ int main(void)
 	test_water_marks();
 	test_drain();
 	test_shared();
+	test_forced_while_shared();
 	test_model_while_moving(seed);
 	return 0;
 }
