@@ -131,11 +131,17 @@ class Signer:
         return grant
 
     def fetch_first(self, needs: Sequence[Need]) -> tuple[Need, Grant]:
-        """Ask the source for one after the other, until it gives one.  May take its time."""
-        for need in needs[:-1]:
-            with suppress(PermissionDenied):
-                return need, self.kept(need) or self.fetch(need)
-        return needs[-1], self.kept(needs[-1]) or self.fetch(needs[-1])
+        """Ask the source for one after the other, until it gives one.  May take its time.
+
+        Raises: PermissionDenied: that of the first.
+        """
+        try:
+            return needs[0], self.kept(needs[0]) or self.fetch(needs[0])
+        except PermissionDenied:
+            for need in needs[1:]:
+                with suppress(PermissionDenied):
+                    return need, self.kept(need) or self.fetch(need)
+            raise
 
     def learn_job(self, job: ObjectRef, need: Need) -> None:
         """Remember with which leave a job was started: it is for its surrogate, too."""
@@ -257,8 +263,12 @@ class _Attempts:
         return found
 
     def _fetched(self, at: int) -> Generator[Step, Any, Grant]:
-        others = self._signer.stand_ins(self._request, self._needs[at]) if at == 0 else []
-        given = yield partial(self._signer.fetch_first, [self._needs[at], *others])
+        needs = [self._needs[at]]
+        if at == 0:
+            other = other_type(self._request, needs[0])
+            needs += [other] if other else []
+            needs += self._signer.stand_ins(self._request, needs[0])
+        given = yield partial(self._signer.fetch_first, needs)
         grant: Grant
         self._needs[at], grant = given
         return grant

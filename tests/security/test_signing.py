@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyosd import requests as rq
+from pyosd._sealed import Grant, open_reply, seal
 from pyosd._signing import Signer
 from pyosd.attributes import Page
-from pyosd.cdb import AttributePage, SetOne, decode_offset
+from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, decode_offset
 from pyosd.commands import Commands
 from pyosd.credentials import (
     JOB_RIGHTS,
@@ -384,6 +387,51 @@ def test_a_collection_is_found_out() -> None:
     osd.call(request)
     assert [each.cdb[128] for each in scripted.sent] == [0x80, 0x40, 0x40]
     assert len(source.asked) == 2
+
+
+def test_leave_for_a_collection_is_found() -> None:
+    """Where the request does not tell that it is one."""
+    made = KeySource({PID: KEY}, SYSTEM_ID, method=CMDRSP).credential(
+        OBJ, ObjectType.COLLECTION, Permission.SET_ATTR
+    )
+    scripted = Scripted(capability_key, [Good()])
+    osd = Commands(scripted, StaticSource([made]))
+    osd.call(rq.set_attributes(OBJ, attributes=AttributePage(set=COLOUR)))
+    assert scripted.sent[0].cdb[128] == ObjectType.COLLECTION
+    with pytest.raises(PermissionDenied, match="user object"):
+        osd.get_attributes(OBJ, [COLOUR.id])
+
+
+REQUESTS = [
+    rq.read(OBJ, 0, 3),
+    rq.write(OBJ, 0, b"abc", attributes=AttributeLists((COLOUR.id,), (COLOUR,))),
+    rq.get_member_attributes(ref(PID, 0x1000), attributes=AttributeLists((COLOUR.id,))),
+]
+
+
+SENSE = b"\x72\5\x24\0\0\0\0\x3c\7\x20"
+
+
+@given(
+    request=st.sampled_from(REQUESTS),
+    status=st.sampled_from([0, 2, 8, 0x18, 0x28]),
+    sense=st.binary(max_size=80)
+    | st.binary(max_size=60).map(lambda d: b"\x72\5\x24\0\0\0\0\x3c\7\x20" + d),
+    data=st.binary(max_size=400),
+)
+def test_nothing_made_up_is_believed(
+    request: Request, status: int, sense: bytes, data: bytes
+) -> None:
+    """Whatever comes: an IntegrityError, or the one refusal that needs no proof."""
+    for method in (CMDRSP, ALLDATA):
+        grant = Grant(Counted(method).credential(*needs_of(request)[0]))
+        sealed = seal(request, [grant], bytes(12), b"")
+        try:
+            reply = open_reply(request, sealed, Response(status, sense, memoryview(data)))
+        except IntegrityError:
+            continue
+        assert reply.error is not None and reply.error.field_pointer == 80
+        assert not reply.data and not reply.attributes
 
 
 def test_nothing_secret_in_what_is_raised_or_shown() -> None:
