@@ -510,8 +510,11 @@ static enum osd_status open_security(struct osd_engine *engine, const struct osd
 	enum osd_status status = osd_keyring_open(engine->objects, config->master_key, message,
 						  &engine->keyring);
 
-	if (status == OSD_OK)
-		status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
+	if (status != OSD_OK)
+		return status;
+	status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
+	if (status != OSD_OK)
+		snprintf(message, 256, "cannot start the thread that keeps times of nonces");
 	return status;
 }
 
