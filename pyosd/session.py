@@ -90,7 +90,8 @@ class TargetAddress:
         authority, slash, path = rest.partition("/")
         target, slash2, lun = path.partition("/")
         if rest == url or not slash or not slash2 or not target or not lun.isascii():
-            raise ValueError(f"'{url}' is not iscsi://[user%secret@]host[:port]/target-name/lun")
+            shown = re.sub("//.*@", "//...@", url)  # not the secret
+            raise ValueError(f"'{shown}' is not iscsi://[user%secret@]host[:port]/target-name/lun")
         login, at, place = authority.rpartition("@")
         chap = None
         if at:

@@ -20,6 +20,7 @@ from pyosd._login import (
     login,
 )
 from pyosd.errors import LoginRejected, ProtocolError
+from pyosd.session import TargetAddress
 
 MUTUAL = Chap("ada", "correct horse battery", "disk", "the other secret")
 Dialogue = Generator[PduRequest, Answer, Negotiated]
@@ -113,3 +114,12 @@ def test_challenges_are_never_the_same() -> None:
 def test_nothing_secret_shows() -> None:
     shown = repr(MUTUAL) + repr(LoginParameters("iqn.me", "iqn.you", MUTUAL))
     assert MUTUAL.secret not in shown and MUTUAL.target_secret not in shown
+
+
+@pytest.mark.parametrize(
+    "url", ["iscsi://me%hidden@host", "iscsi://me%hid/den@host", "iscsi://a@hidden@b"]
+)
+def test_nothing_secret_in_what_is_said_of_a_wrong_url(url: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        TargetAddress.parse(url)
+    assert "hid" not in str(caught.value)
