@@ -180,6 +180,7 @@ class RecordFlag(IntFlag):
     LENGTH_RULES = 1
     HAS_FILES = 2
     UNFINISHED = 4
+    SURROGATE = 8
 
 
 NO_FLAGS = RecordFlag(0)

@@ -15,7 +15,7 @@ from scheduler.store_tools.format import FormatError, Place
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
-VERSIONS = (1, 2, 3)
+VERSIONS = (1, 2, 3, 4)
 """What is read; the last is what the target writes."""
 CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
@@ -121,11 +121,14 @@ _ARRAY_NUMBERS = (
 )
 _ARRAY = struct.Struct(">" + "".join(_CODES[width] for _, width in _ARRAY_NUMBERS))
 WITH_ARRAYS = 3
+# behind these, since version 4: the rights it acts with, behind their length
+WITH_RIGHTS = 4
+_RIGHTS = 121
 _DIGEST = 32
 _KEY_MAX = 64
 # bytes of a text at most; the last two are in records of version 2 and later
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_TEXTS_OF = {1: 3, 2: 5, 3: 5}
+_TEXTS_OF = {1: 3, 2: 5, 3: 5, 4: 5}
 
 
 @dataclass(frozen=True, order=True)
@@ -204,6 +207,7 @@ class JobRecord:
     principal: bytes
     pool: bytes = b""
     set: bytes = b""
+    rights: bytes = b""
     version: int = VERSIONS[-1]
 
     @classmethod
@@ -236,9 +240,14 @@ class JobRecord:
         if len(array) == _ARRAY.size:
             names = (name for name, _ in _ARRAY_NUMBERS)
             numbers.update(zip(names, _ARRAY.unpack(array), strict=True))
-        if at != len(data):
+        rights = data[at + 2 :] if version >= WITH_RIGHTS else b""
+        if version >= WITH_RIGHTS:
+            at += 2 + int.from_bytes(data[at : at + 2], "big")
+        if at != len(data) or len(rights) not in (0, _RIGHTS):
             raise FormatError("a job record with bytes behind its end")
-        return cls(numbers, code_sha256, content_sha256, key, **texts, version=version)
+        return cls(
+            numbers, code_sha256, content_sha256, key, **texts, rights=rights, version=version
+        )
 
     def encode(self) -> bytes:
         """Write it."""
@@ -253,6 +262,8 @@ class JobRecord:
                 self.key,
                 *(len(each).to_bytes(2, "big") + each for each in texts[: _TEXTS_OF[self.version]]),
                 array if self.version >= WITH_ARRAYS else b"",
+                len(self.rights).to_bytes(2, "big") if self.version >= WITH_RIGHTS else b"",
+                self.rights,
             ]
         )
 

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/own_job.h"
 #include "command/table.h"
 #include "wire/cursor.h"
 
@@ -73,9 +74,11 @@ static enum osd_status permits(struct osd_request *request, const struct osd_obj
 {
 	const struct osd_request_security *security = &request->security;
 	uint16_t field = OSD_NO_FIELD;
-	enum osd_status status =
-		osd_grant_permits(&security->proof.grant, facts, access, security->now_ms, &field);
+	enum osd_status status;
 
+	if (security->own_job && facts->surrogate)
+		return OSD_OK;
+	status = osd_grant_permits(&security->proof.grant, facts, access, security->now_ms, &field);
 	return status == OSD_OK ? OSD_OK : osd_command_fail(request, status, field);
 }
 
@@ -143,6 +146,10 @@ enum osd_status osd_authorise(struct osd_objects *objects, struct osd_request *r
 	if (status != OSD_OK)
 		return status;
 	access = access_of(request);
+	status = osd_own_job(objects, request, &request->security.facts, access.permissions, nowait,
+			     &request->security.own_job);
+	if (status != OSD_OK)
+		return status;
 	return permits(request, &request->security.facts, &access);
 }
 
@@ -258,6 +265,11 @@ static enum osd_status fail_permission(struct osd_request *request, uint32_t pag
 	return osd_command_fail(request, OSD_E_PERMISSION, OSD_GRANT_FIELD_PERMISSIONS);
 }
 
+static bool is_control(const struct osd_attr *attr)
+{
+	return attr->page == OSD_PAGE_JOB_CONTROL;
+}
+
 static enum osd_status check_one(struct osd_request *request, const struct allowed *allowed,
 				 const struct osd_attr *attr, uint16_t needed)
 {
@@ -265,6 +277,8 @@ static enum osd_status check_one(struct osd_request *request, const struct allow
 
 	if (attr->page == OSD_PAGE_CURRENT_COMMAND)
 		return OSD_OK;
+	if (request->security.own_job)
+		permissions |= OSD_PERM_GET_ATTR | (is_control(attr) ? OSD_PERM_SET_ATTR : 0);
 	if ((permissions & needed) != needed)
 		return fail_permission(request, attr->page, attr->number);
 	if (is_allowed(allowed, attr->page, attr->number))
@@ -453,7 +467,7 @@ bool osd_authorise_limits(const struct osd_request *request)
 
 bool osd_authorise_sees(void *request, const struct osd_object_facts *facts)
 {
-	return permits_inside(request, facts, OSD_PERM_QUERY);
+	return !facts->surrogate && permits_inside(request, facts, OSD_PERM_QUERY);
 }
 
 enum osd_status osd_authorise_inside(struct osd_request *request, struct osd_txn *txn,
@@ -467,6 +481,8 @@ enum osd_status osd_authorise_inside(struct osd_request *request, struct osd_txn
 	if (request->security.proof.grant.open)
 		return OSD_OK;
 	status = osd_txn_facts(txn, id, any_tag_matters(request), &facts);
+	if (status == OSD_OK && facts.surrogate)
+		return osd_own_job_inside(request, txn, id, ret_permitted);
 	if (status == OSD_OK)
 		*ret_permitted = permits_inside(request, &facts, permissions);
 	return status;

@@ -127,6 +127,7 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	struct osd_principal principal;
 	struct osd_exec_submission submission = {
 		.zone = request->object,
+		.grant = ctx->grant,
 		.principal = principal.key,
 		.code = ctx->command_data,
 		.code_length = ctx->command_data_length,
@@ -142,6 +143,9 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	if (ctx->command_data_length == 0 ||
 	    ctx->command_data_length > osd_exec_limits[OSD_LIMIT_CODE].maximum)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_CODE_LENGTH);
+	/* A job acts with one capability. */
+	if (request->security.extension_count)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	status = decode_params(ctx, &params);
 	if (status != OSD_OK)
 		return status;

@@ -29,9 +29,9 @@
 #include "wire/cursor.h"
 #include "wire/sense.h"
 
-#define INLINE_READ_MAX (64u << 10)
+#define INLINE_READ_MAX	  (64u << 10)
 #define INLINE_HASHED_MAX (4u << 10) /* of Data-In with integrity information */
-#define INLINE_LIST_MAX 512u /* bytes of Data-Out, which are the list of attributes asked for */
+#define INLINE_LIST_MAX	  512u /* bytes of Data-Out, which are the list of attributes asked for */
 
 struct osd_dispatcher {
 	struct osd_dispatcher_config config;
@@ -90,6 +90,8 @@ static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *r
 	request->retrieved_length = 0;
 	request->initiated = 0;
 	request->completed = 0;
+	request->security.exec = dispatcher->config.exec;
+	request->security.own_job = false;
 }
 
 static enum osd_status decode(struct osd_request *request)
@@ -289,8 +291,8 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
 {
-	request->completed &= ~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR |
-					  OSD_FN_GET_ATTR);
+	request->completed &=
+		~(uint32_t)(OSD_FN_COMMAND | OSD_FN_IMP_ST_ATT | OSD_FN_SET_ATTR | OSD_FN_GET_ATTR);
 	request->command_data_in = 0;
 	request->retrieved_length = 0;
 	request->retrieved_needed = 0;
@@ -519,9 +521,8 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 		return OSD_OK;
 	status = osd_object_get_cached(ctx->objects, ctx->addressed, &object);
 	if (status == OSD_OK)
-		status =
-			osd_txn_begin(ctx->objects,
-				      osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
+		status = osd_txn_begin(ctx->objects,
+				       osd_phase_txn_flags(ctx->request) | OSD_TXN_NOWAIT, &txn);
 	if (status != OSD_OK)
 		return OSD_E_RETRY;
 	status = attempt(ctx, txn);

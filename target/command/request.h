@@ -15,29 +15,29 @@
 #include "wire/osd2.h"
 #include "wire/sense.h"
 
-#define OSD_SAM_GOOD            0x00
+#define OSD_SAM_GOOD		0x00
 #define OSD_SAM_CHECK_CONDITION 0x02
-#define OSD_SAM_BUSY            0x08
-#define OSD_SAM_TASK_ABORTED    0x40
+#define OSD_SAM_BUSY		0x08
+#define OSD_SAM_TASK_ABORTED	0x40
 
 /* Who asks.  Strings are borrowed from the front end and live as long as the request. */
 struct osd_nexus {
-	uint64_t id;                /* I_T nexus, unique among those alive */
+	uint64_t id;		    /* I_T nexus, unique among those alive */
 	const char *initiator_name; /* iSCSI name, or "" */
-	const char *chap_name;      /* verified by CHAP, or NULL */
-	const char *address;        /* source address, or "" */
+	const char *chap_name;	    /* verified by CHAP, or NULL */
+	const char *address;	    /* source address, or "" */
 };
 
 /* What went wrong, beside the status: goes into the sense descriptors (osd2-wire 7.2). */
 struct osd_fault {
 	enum osd_status status;
-	bool has_field;            /* field_pointer counts */
-	bool field_in_data_out;    /* C/D bit 0: the pointer is into Data-Out, not the CDB */
+	bool has_field;		/* field_pointer counts */
+	bool field_in_data_out; /* C/D bit 0: the pointer is into Data-Out, not the CDB */
 	uint16_t field_pointer;
-	bool embedded;             /* it is the embedded command's, and so is the field pointer */
-	unsigned attribute_count;  /* those the failure is about (descriptor 08h) */
+	bool embedded;		  /* it is the embedded command's, and so is the field pointer */
+	unsigned attribute_count; /* those the failure is about (descriptor 08h) */
 	struct osd_sense_attribute attributes[OSD_SENSE_ATTRIBUTES];
-	bool has_information;      /* descriptor 00h */
+	bool has_information; /* descriptor 00h */
 	uint64_t information;
 	bool has_command_information; /* descriptor 01h */
 	uint64_t command_information;
@@ -51,11 +51,14 @@ struct osd_request_security {
 	struct osd_proof proof;
 	struct osd_grant *extensions; /* owned; further capabilities */
 	unsigned extension_count;
-	uint64_t now_ms; /* when it was admitted: what expiry is compared with */
+	uint64_t now_ms;	       /* when it was admitted: what expiry is compared with */
 	struct osd_object_facts facts; /* of the object named, as authorised */
+	struct osd_exec *exec; /* borrowed; who knows whose jobs are; NULL: there are none */
+	bool own_job; /* the object named is the surrogate of a job of the holder's (own_job.h) */
 };
 
 struct osd_attr_params;
+struct osd_exec;
 struct osd_identity;
 struct osd_command_def;
 struct osd_engine;
@@ -75,22 +78,22 @@ struct osd_request {
 	/* What INQUIRY says of the unit, for PERFORM SCSI COMMAND; NULL: what we would say. */
 	const struct osd_identity *identity;
 	void (*done)(struct osd_request *request); /* exactly once, from any thread */
-	void *front_end;                            /* the front end's own */
+	void *front_end;			   /* the front end's own */
 
 	/* Set by the engine when done() is called. */
 	uint8_t sam_status;
 	uint8_t sense[OSD_SENSE_MAX];
 	size_t sense_length;
-	size_t data_in_length; /* bytes of data_in that are the answer, gaps zeroed */
+	size_t data_in_length;	 /* bytes of data_in that are the answer, gaps zeroed */
 	uint64_t data_in_needed; /* what the answer would have been in a Data-In without end */
-	size_t data_out_used;    /* bytes of data_out the command has a use for */
+	size_t data_out_used;	 /* bytes of data_out the command has a use for */
 
 	/* The dispatcher's and the command functions'. */
 	bool osc_compat; /* the unit speaks OSC's dialect (osd2-wire 9) */
 	bool strict;	 /* it refuses what the standard is of two minds about */
 	bool osc_list_e; /* its multi-object lists have type Eh */
 	struct osd_cdb decoded;
-	const struct osd_command_def *def; /* NULL: not looked up yet */
+	const struct osd_command_def *def;  /* NULL: not looked up yet */
 	struct osd_attr_params *attributes; /* owned copies of the lists; NULL: none */
 	struct osd_request_security security;
 	struct osd_fault fault;
@@ -98,11 +101,11 @@ struct osd_request {
 	enum osd_object_type object_type;
 	uint32_t made_count; /* objects this command made; object is the last of them */
 	uint64_t append_start;
-	int64_t capacity_change; /* by the command */
-	int64_t set_change;	 /* by its set attributes */
-	uint64_t command_data_in;  /* bytes of command data at Data-In offset 0, cut or not */
-	uint64_t retrieved_needed; /* of the retrieved attributes, up to their allocation */
-	size_t retrieved_length;   /* what of them is in data_in */
+	int64_t capacity_change;       /* by the command */
+	int64_t set_change;	       /* by its set attributes */
+	uint64_t command_data_in;      /* bytes of command data at Data-In offset 0, cut or not */
+	uint64_t retrieved_needed;     /* of the retrieved attributes, up to their allocation */
+	size_t retrieved_length;       /* what of them is in data_in */
 	uint32_t initiated, completed; /* command functions, wire/sense.h */
 
 	/* The engine's own. */
@@ -111,7 +114,7 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
-	bool aborted; /* atomic: a task management function covers it (command/tasks.h) */
+	bool aborted;	     /* atomic: a task management function covers it (command/tasks.h) */
 	struct {
 		struct osd_request *next, **at; /* among all the engine has */
 		uint64_t serial;		/* in order of submission */

@@ -55,18 +55,18 @@ struct osd_engine {
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_request *head, **tail; /* under lock; linked by request->next */
 	unsigned idle_workers;		  /* under lock; waiting for work */
-	bool waking;	    /* under lock; one of them has been called and is on its way */
-	unsigned queued;    /* changed under lock; atomic, read without it */
-	size_t outstanding; /* under lock; submitted and not done, parked ones too */
+	bool waking;		/* under lock; one of them has been called and is on its way */
+	unsigned queued;	/* changed under lock; atomic, read without it */
+	size_t outstanding;	/* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
-	char *hold; /* owned */
+	char *hold;		/* owned */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
 	pthread_t background, urgent;
-	bool background_runs, urgent_runs; /* by open, for close */
-	pthread_cond_t urgent_ready;	   /* urgent_head is not NULL, or stop */
+	bool background_runs, urgent_runs;		/* by open, for close */
+	pthread_cond_t urgent_ready;			/* urgent_head is not NULL, or stop */
 	struct osd_request *urgent_head, **urgent_tail; /* under lock */
 	bool stop_urgent;				/* under lock */
-	unsigned wanted;    /* under lock; workers with an index below stay */
+	unsigned wanted; /* under lock; workers with an index below stay */
 	struct worker workers[OSD_WORKERS_MAX];
 
 	/* Of the thread that calls osd_engine_try, which is one. */
@@ -497,8 +497,10 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 	};
 
 	if (config->model)
-		osd_warning("the disks of this store are simulated (model=%s): it is as slow as they "
-			    "are", config->model);
+		osd_warning(
+			"the disks of this store are simulated (model=%s): it is as slow as they "
+			"are",
+			config->model);
 	heads.commands_queued = commands_queued;
 	heads.context = engine;
 	return osd_objects_open(&objects, message, &engine->objects);
@@ -507,8 +509,8 @@ static enum osd_status open_objects(struct osd_engine *engine, const struct osd_
 static enum osd_status open_security(struct osd_engine *engine, const struct osd_config *config,
 				     char message[256])
 {
-	enum osd_status status = osd_keyring_open(engine->objects, config->master_key, message,
-						  &engine->keyring);
+	enum osd_status status =
+		osd_keyring_open(engine->objects, config->master_key, message, &engine->keyring);
 
 	if (status != OSD_OK)
 		return status;
@@ -531,6 +533,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 {
 	struct osd_exec_config exec = {
 		.objects = engine->objects,
+		.keyring = engine->keyring,
 		.sandboxd = config->sandboxd,
 		.isolation = config->isolation,
 		.pools = config->pools,
@@ -557,7 +560,8 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 	    (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
 		return status;
 	snprintf(message, 256,
-		 "this store asks for no capabilities: the security method of its %s is NOSEC. Serve it "
+		 "this store asks for no capabilities: the security method of its %s is NOSEC. "
+		 "Serve it "
 		 "on loopback and raise it, or say --security nosec",
 		 root.method == OSD_NOSEC ? "root" : "new partitions");
 	return OSD_E_PARAM_FIELD;

@@ -21,11 +21,13 @@
 #include "wire/exec_param.h"
 
 struct osd_exec;
+struct osd_keyring;
 
 #define OSD_EXEC_SLOTS_MAX 64 /* jobs at a time, in all pools */
 
 struct osd_exec_config {
 	struct osd_objects *objects; /* borrowed */
+	struct osd_keyring *keyring; /* borrowed; NULL: no job has a capability */
 	const char *sandboxd;	     /* socket of iosd-sandboxd; NULL: none */
 	const char *isolation; /* least level: full, no-cgroup, no-userns, minimal; best: any */
 	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
@@ -65,8 +67,9 @@ struct osd_exec_outcome {
 struct osd_exec_submission {
 	/* 0/0, partition/0, partition/collection, partition/user object */
 	struct osd_object_id zone;
-	const char *principal; /* who is counted and shares fairly (security/security.h) */
-	const uint8_t *code;   /* copied */
+	const struct osd_grant *grant; /* of the command; NULL, or open: it needs none */
+	const char *principal;	       /* who is counted and shares fairly (security/security.h) */
+	const uint8_t *code;	       /* copied */
 	size_t code_length;
 	const struct osd_exec_params *params; /* zeroed: a bare EXEC */
 	/* Synchronous when not NULL: called exactly once if the submission returned OSD_PENDING,
@@ -98,11 +101,23 @@ void osd_exec_look_at_aborted(struct osd_exec *exec);
 
 /* Page 2000_0001h of a job in its fixed form, at most OSD_PAGE_FORM_MAX bytes, from memory, at once;
  * false: the store has to be asked. */
-bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id,
-		   uint8_t bytes[OSD_PAGE_FORM_MAX], size_t *ret_length);
+bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
+		   size_t *ret_length);
 
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 
+/* Who submitted the job that this is the surrogate of, as its capability says; who has the same AUDIT
+ * value and might EXEC in the job's zone may follow the job.  OSD_E_NO_OBJECT: no such job, or it was
+ * submitted without.  Not inside a transaction; nowait: from memory, or OSD_E_RETRY. */
+struct osd_job_owner {
+	struct osd_zone zone;
+	uint8_t audit[20];
+};
+enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
+			       struct osd_job_owner *ret_owner);
+/* The same in a transaction; exec NULL: there are no jobs. */
+enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, struct osd_job_owner *ret_owner);
 /* REMOVE PARTITION, before: OSD_E_JOB_IN_WAY with the first unfinished job that stands in it. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);

@@ -46,15 +46,15 @@ struct osd_job {
 	struct osd_fair_entry entry;
 	struct osd_job_record record;
 	struct osd_pool *pool; /* constant, never NULL */
-	unsigned references; /* the table, a proxy, a pending change */
+	unsigned references;   /* the table, a proxy, a pending change */
 	bool in_table;
-	bool forget; /* what is stored of it is, or was to be, another record or none */
+	bool forget;		 /* what is stored of it is, or was to be, another record or none */
 	struct osd_after *after; /* names other jobs; NULL: none (after.h) */
 	struct osd_array *array; /* it stands for an array; NULL: it does not (array.h) */
 	struct osd_job *head;	 /* the array it is a member of, a reference; NULL: none */
 	bool takes_turn;	 /* member: counted among those that run */
 	bool stored;		 /* member: it may have a record of its own */
-	uint8_t *content; /* arguments and code, if small; else read when it starts */
+	uint8_t *content;	 /* arguments and code, if small; else read when it starts */
 	uint64_t accepted_usec, started_usec; /* monotonic */
 	struct osd_job *next_delayed; /* waiting for another attempt until not_before_usec */
 	uint64_t not_before_usec;
@@ -106,7 +106,7 @@ struct osd_exec {
 	uint64_t budget_bytes;	       /* memory of all jobs together; 0: not declared */
 	struct osd_principals principals;
 	uint64_t opened_usec; /* monotonic, constant */
-	bool shedding;		       /* new jobs are refused (admin.h) */
+	bool shedding;	      /* new jobs are refused (admin.h) */
 	uint64_t refused[OSD_REFUSAL_COUNT];
 	uint64_t retried[OSD_JOB_REASON_COUNT]; /* by row of the reason */
 	struct osd_call_figures calls;		/* not under lock */
@@ -120,6 +120,7 @@ struct osd_exec {
 	uint64_t handed_usec;	     /* when the last job was handed over */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	size_t wait_count, held_count, running_count;
+	size_t limited_count; /* of the running, those whose rights may end (rights.h) */
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
 	uint64_t accepted, finished, lost;
 	_Atomic bool ends_fail; /* the last job's end could not be stored (job_end.c) */
@@ -131,12 +132,12 @@ struct osd_exec {
 	int monitor_epoll, monitor_wake; /* constant */
 	int output_epoll, output_wake;	 /* constant */
 	pthread_t monitor_thread, output_thread;
-	struct osd_proxy_thread *proxies; /* proxy_threads.c */
+	struct osd_proxy_thread *proxies;     /* proxy_threads.c */
 	bool monitor_started, output_started; /* by open, for close */
 
 	struct osd_call_gate gate;
 
-	struct osd_page_provider pages[4]; /* constant */
+	struct osd_page_provider pages[4];	/* constant */
 	struct osd_ended ended[OSD_ENDED_KEPT]; /* by id (job_poll.c) */
 };
 

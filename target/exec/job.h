@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "security/grant.h"
 #include "wire/exec_limits.h"
 #include "wire/exec_param.h"
 
@@ -94,7 +95,7 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	X(304, OUTPUT_LIMIT, LIMIT_EXCEEDED, "standard output passed its limit",                   \
 	  "write large results to an object instead of printing them, or raise the output limit")  \
 	X(305, THREAD_LIMIT, LIMIT_EXCEEDED, "thread limit reached",                               \
-	  "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack "   \
+	  "raise the limit on threads (limit-procs, at most 16), or on memory: each has a stack "  \
 	  "of 8 MiB")                                                                              \
 	X(306, FILE_LIMIT, LIMIT_EXCEEDED, "open-file limit reached",                              \
 	  "close files and objects when done with them; at most 256 can be open")                  \
@@ -180,14 +181,14 @@ struct osd_job_limits {
 #define OSD_JOB_MESSAGE_MAX   256
 #define OSD_JOB_PRINCIPAL_MAX 511
 #define OSD_JOB_POOL_MAX      64
-#define OSD_JOB_SET_MAX	      64 /* id of a package set */
+#define OSD_JOB_SET_MAX	      64	  /* id of a package set */
 #define OSD_JOB_PAYLOAD_MAX   (60u << 10) /* result, stderr, traceback in page 2000_0002h, each */
 #define OSD_JOB_STDERR_HEAD   (20u << 10) /* of a longer stderr the first and the last are kept */
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
 #define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
-#define OSD_JOB_ATTEMPTS      3	    /* the first one and two after faults, if nothing else was asked */
+#define OSD_JOB_ATTEMPTS      3 /* the first one and two after faults, if nothing else was asked */
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -205,10 +206,10 @@ enum osd_job_flags {
 	OSD_JOB_IDEMPOTENT = 0x08,
 	OSD_JOB_WROTE = 0x10,
 	OSD_JOB_RESULT_JSON = 0x20,
-	OSD_JOB_AFTER = 0x40, /* it names jobs it waits, or waited, for */
+	OSD_JOB_AFTER = 0x40,	   /* it names jobs it waits, or waited, for */
 	OSD_JOB_KILL_ASKED = 0x80, /* while it was STARTING or RUNNING: never tried again */
-	OSD_JOB_ARRAY = 0x100, /* stands for an array of jobs (array.h) */
-	OSD_JOB_MEMBER = 0x200, /* is one of an array */
+	OSD_JOB_ARRAY = 0x100,	   /* stands for an array of jobs (array.h) */
+	OSD_JOB_MEMBER = 0x200,	   /* is one of an array */
 };
 
 /* Of an array, and of each of its members. */
@@ -218,6 +219,15 @@ struct osd_job_array {
 	uint32_t count;	    /* members; 0: this is one */
 	uint32_t at_once;   /* members that may run at a time; 0: all */
 	uint16_t ending;    /* all members are being ended for this reason; 0: they are not */
+};
+
+#define OSD_KEY_STAMP 8
+
+/* With whose rights it acts (design D12): those of the capability it was submitted with. */
+struct osd_job_rights {
+	bool limited; /* false: submitted without security, it may do everything in its zone */
+	struct osd_grant grant;		  /* verified */
+	uint8_t key_stamp[OSD_KEY_STAMP]; /* of the key that proves the grant (rights.h) */
 };
 
 /* Everything that survives a restart and everything page 2000_0001h shows.  Times of day in ms
@@ -250,6 +260,7 @@ struct osd_job_record {
 	uint32_t args_length, code_length;
 	uint8_t key_length;
 	struct osd_job_array array;
+	struct osd_job_rights rights;
 	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
 	uint8_t key[OSD_JOB_KEY_MAX];
 	char name[OSD_JOB_NAME_MAX + 1];

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
+#include "exec/rights.h"
 
 #define PIECE_BYTES    (64u << 10)
 #define PIECES_AT_ONCE 16
@@ -24,7 +25,7 @@
 #define EVENTS_AT_ONCE 32
 /* After a look at the pipes: a script that prints line by line is not served line by line, which
  * would take a processor. */
-#define PAUSE_NSEC     1000000
+#define PAUSE_NSEC 1000000
 
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 		     struct osd_object_id surrogate, uint64_t stdout_limit)
@@ -328,6 +329,8 @@ static bool sweep_due(struct osd_exec *exec, int *ret_wait_msec)
 		exec->sweep_usec = now + SWEEP_USEC;
 	}
 	next = OSD_MAX(exec->sweep_usec, exec->swept_usec + SWEEP_LEAST);
+	if (exec->limited_count)
+		next = OSD_MIN(next, now + OSD_RIGHTS_SWEEP_USEC);
 	*ret_wait_msec = (int)((next - now + 999) / 1000);
 	return due;
 }
@@ -338,8 +341,9 @@ void *osd_output_main(void *arg)
 	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 	struct busy busy = {.count = 0}, before;
 	struct osd_exec *exec = arg;
-	bool stopping = false, sweep;
+	bool stopping = false, sweep, rights;
 	int wait_msec = 0; /* the first sweep is at the start */
+	uint64_t rights_usec = 0;
 
 	while (!stopping) {
 		int count = epoll_wait(exec->output_epoll, events, EVENTS_AT_ONCE,
@@ -361,7 +365,12 @@ void *osd_output_main(void *arg)
 		pthread_mutex_lock(&exec->lock);
 		stopping = exec->stopping;
 		sweep = sweep_due(exec, &wait_msec);
+		rights = exec->limited_count && osd_monotonic_usec() >= rights_usec;
 		pthread_mutex_unlock(&exec->lock);
+		if (rights && !stopping) {
+			osd_rights_sweep(exec);
+			rights_usec = osd_monotonic_usec() + OSD_RIGHTS_SWEEP_USEC;
+		}
 		if (sweep && !stopping)
 			osd_exec_sweep(exec);
 		if (busy.served && !stopping)

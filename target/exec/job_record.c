@@ -75,6 +75,44 @@ enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
 	X(predecessor.partition_id, 8)                                                             \
 	X(predecessor.object_id, 8)
 
+#define RIGHTS_BYTES (OSD_CAPABILITY_LENGTH + 1 + 8 + OSD_KEY_STAMP)
+
+/* At the end, since version 4. */
+static void write_rights(struct osd_wr *w, const struct osd_job_rights *rights)
+{
+	uint8_t capability[OSD_CAPABILITY_LENGTH];
+
+	osd_wr_be(w, rights->limited ? RIGHTS_BYTES : 0, 2);
+	if (!rights->limited)
+		return;
+	osd_capability_encode(&rights->grant.capability, capability);
+	osd_wr_bytes(w, capability, sizeof(capability));
+	osd_wr_be(w, rights->grant.level, 1);
+	osd_wr_be(w, rights->grant.key_partition, 8);
+	osd_wr_bytes(w, rights->key_stamp, sizeof(rights->key_stamp));
+}
+
+static void read_rights(struct osd_rd *r, struct osd_job_rights *rights)
+{
+	size_t length = osd_rd_be(r, 2);
+	const uint8_t *capability, *stamp;
+
+	rights->limited = length != 0;
+	if (length == 0)
+		return;
+	capability = osd_rd_bytes(r, OSD_CAPABILITY_LENGTH);
+	rights->grant.level = (uint8_t)osd_rd_be(r, 1);
+	rights->grant.key_partition = osd_rd_be(r, 8);
+	stamp = osd_rd_bytes(r, OSD_KEY_STAMP);
+	if (length != RIGHTS_BYTES || r->bad) {
+		r->bad = true;
+		return;
+	}
+	osd_capability_decode(capability, &rights->grant.capability);
+	rights->grant.verified = true;
+	memcpy(rights->key_stamp, stamp, OSD_KEY_STAMP);
+}
+
 static void write_text(struct osd_wr *w, const char *text)
 {
 	size_t length = strlen(text);
@@ -122,6 +160,7 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 #define X(member, width) osd_wr_be(&w, (uint64_t)record->member, width);
 	NUMBERS_3(X)
 #undef X
+	write_rights(&w, &record->rights);
 	return osd_wr_used(&w);
 }
 
@@ -158,6 +197,8 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 		NUMBERS_3(X)
 #undef X
 	}
+	if (version >= 4)
+		read_rights(&r, &record.rights);
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;

@@ -16,22 +16,23 @@
 
 #include "exec/job.h"
 
-#define OSD_JOB_RECORD_VERSION 3 /* 1: without pools, 2: without arrays; are read, too */
+/* 1: without pools, 2: without arrays, 3: without rights; are read, too */
+#define OSD_JOB_RECORD_VERSION 4
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {
 	OSD_PAYLOAD_RESULT = 1,
 	OSD_PAYLOAD_STDERR = 2,
 	OSD_PAYLOAD_TRACEBACK = 3,
-	OSD_PAYLOAD_TAGS = 4, /* key=value lines, from acceptance on */
-	OSD_PAYLOAD_AFTER = 5, /* of jobs with OSD_JOB_AFTER, from acceptance on */
+	OSD_PAYLOAD_TAGS = 4,	/* key=value lines, from acceptance on */
+	OSD_PAYLOAD_AFTER = 5,	/* of jobs with OSD_JOB_AFTER, from acceptance on */
 	OSD_PAYLOAD_STATES = 6, /* of an array that has ended: a byte a member, its state */
 };
 
 /* A job that another waits for. */
 struct osd_job_predecessor {
 	struct osd_object_id id;
-	uint64_t sequence; /* of its record: an id may be another job's one day */
+	uint64_t sequence;  /* of its record: an id may be another job's one day */
 	uint32_t condition; /* enum osd_after_condition */
 };
 

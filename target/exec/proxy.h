@@ -16,13 +16,14 @@ struct osd_run {
 	struct osd_sandbox *sandbox; /* reference held */
 	struct osd_session session;  /* the proxy thread's, but for its atomics */
 	struct osd_output output;
-	uint64_t handed_over_usec;    /* 0: not yet */
-	bool unasked;		      /* nobody had asked it to end when it did */
-	uint32_t call_seen;	      /* the call line before the job was handed over */
-	struct osd_run *next_started; /* exec->lock; of its pool's */
+	uint64_t handed_over_usec;	     /* 0: not yet */
+	uint64_t policy_swept;		     /* the sweep's (rights.c), as session.policy_seen */
+	bool unasked;			     /* nobody had asked it to end when it did */
+	uint32_t call_seen;		     /* the call line before the job was handed over */
+	struct osd_run *next_started;	     /* exec->lock; of its pool's */
 	struct osd_fair_principal *occupant; /* started: whose job has the slot */
-	bool not_sent;		      /* started, but its sandbox did not take the job */
-	bool unheard;		      /* iosd-sandboxd did not answer: no attempt of the job's */
+	bool not_sent;			     /* started, but its sandbox did not take the job */
+	bool unheard; /* iosd-sandboxd did not answer: no attempt of the job's */
 };
 
 /* run.c.  exec->lock held. */

@@ -291,10 +291,13 @@ static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 	uint64_t ids[OSD_CALL_IDS];
 	struct osd_list_result result;
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
-	enum osd_status status = OSD_OK;
+	struct osd_object_id listed = op_id(op);
+	enum osd_status status;
 
-	if (op->call.a == OSD_LIST_MEMBERS)
-		status = osd_session_check_zone(op->session, txn, op_id(op));
+	/* What lists a partition is the partition. */
+	if (op->call.a != OSD_LIST_MEMBERS)
+		listed.object_id = 0;
+	status = osd_session_check_zone(op->session, txn, listed);
 	if (status == OSD_OK)
 		status = osd_list(txn, &request, ids, OSD_CALL_IDS, &result);
 	if (status != OSD_OK)

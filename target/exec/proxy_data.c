@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "exec/proxy_ops.h"
+#include "exec/rights.h"
 
 /* ---- open objects ---------------------------------------------------------------------------- */
 
@@ -47,7 +48,7 @@ enum osd_status osd_session_open_object(struct osd_session *session, struct osd_
 		status = check_zone_once(session, id);
 	if (status == OSD_OK && entry) {
 		*ret_object = entry->object;
-		return OSD_OK;
+		return osd_rights_check_open(session, entry->object);
 	}
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
@@ -227,7 +228,9 @@ static void end_share(struct osd_session *session, struct osd_session_share **li
 {
 	struct osd_session_share *share = *link;
 
+	pthread_mutex_lock(&session->shares_lock);
 	*link = share->next;
+	pthread_mutex_unlock(&session->shares_lock);
 	session->share_fds -= share->fd_count;
 	osd_object_unshare(share->object);
 	osd_object_put(share->object);
@@ -274,6 +277,9 @@ enum osd_status osd_op_share(struct osd_op *op)
 		op->why = "its descriptors have been passed already";
 		return OSD_E_PARAM_FIELD;
 	}
+	/* A descriptor is good for all of the object: what may read a range asks for each piece. */
+	if (osd_rights_have_range(session, id))
+		return OSD_E_BUSY;
 	status = check_zone_once(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
@@ -294,7 +300,9 @@ enum osd_status osd_op_share(struct osd_op *op)
 	entry->id = id;
 	entry->object = OSD_STEAL(object);
 	entry->next = session->shares;
+	pthread_mutex_lock(&session->shares_lock);
 	session->shares = entry;
+	pthread_mutex_unlock(&session->shares_lock);
 	session->share_fds += entry->fd_count;
 	return OSD_OK;
 }

@@ -319,7 +319,8 @@ static bool may_run_another(const struct osd_run *run)
 		.peak_first_bytes = sandbox->peak_first_bytes,
 	};
 
-	return !sandbox->dead && !sandbox->stale && osd_reuse_keeps(sandbox->pool->config.reuse, &facts);
+	return !sandbox->dead && !sandbox->stale &&
+	       osd_reuse_keeps(sandbox->pool->config.reuse, &facts);
 }
 
 /* The proxy is done with it: the output thread may still look at it for a moment. */
@@ -333,6 +334,7 @@ static void release(struct osd_run *run)
 	osd_session_release(&run->session);
 	pthread_mutex_lock(&exec->lock);
 	exec->running_count--;
+	exec->limited_count -= run->session.rights.limited;
 	if (run->job->run == run)
 		run->job->run = NULL;
 	sandbox->references++; /* one for the pool, one for the run */
@@ -358,7 +360,8 @@ void osd_run_end(struct osd_run *run)
 		await_death(run);
 	stopping = exec->stopping && !finished(run);
 	reason = stopping ? 0 : decide(run);
-	kept = finished(run) && run->sandbox->pool->config.reuse != OSD_REUSE_NEVER; /* most likely */
+	kept = finished(run) &&
+	       run->sandbox->pool->config.reuse != OSD_REUSE_NEVER; /* most likely */
 	pthread_mutex_unlock(&exec->lock);
 	if (run->handed_over_usec) {
 		if (!kept)

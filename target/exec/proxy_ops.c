@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "exec/exec.h"
 #include "exec/figures.h"
+#include "exec/rights.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
 
@@ -20,10 +21,14 @@ enum op_flags {
 	OP_OBJECT = 8,	  /* addresses an object of the zone */
 	OP_ROOT = 16,	  /* root zones only */
 	OP_MEMBERS = 32,  /* changes a collection: not one that the target keeps */
+	/* Bytes of the object it concerns: a, and b or the body's length of them; from a on. */
+	OP_AT_B = 64,
+	OP_AT_BODY = 128,
+	OP_FROM = 256,
 };
 
 struct op_row {
-	uint16_t op, flags;
+	uint16_t op, flags, permissions; /* enum osd_permission */
 	osd_op_fn *run;
 };
 
@@ -35,8 +40,8 @@ bool osd_session_owns_partition(const struct osd_session *session, uint64_t part
 						  session->zone.id.partition_id == partition_id);
 }
 
-enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
-				       struct osd_object_id id)
+static enum osd_status is_in_zone(struct osd_session *session, struct osd_txn *txn,
+				  struct osd_object_id id)
 {
 	const struct osd_zone *zone = &session->zone;
 	bool member = false;
@@ -54,6 +59,14 @@ enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_t
 	if (status != OSD_OK)
 		return status == OSD_E_RETRY ? status : OSD_E_PERMISSION;
 	return member ? OSD_OK : OSD_E_PERMISSION;
+}
+
+enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
+				       struct osd_object_id id)
+{
+	enum osd_status status = is_in_zone(session, txn, id);
+
+	return status == OSD_OK ? osd_rights_check_in(session, txn, id) : status;
 }
 
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id)
@@ -161,7 +174,10 @@ static enum osd_status op_type(struct osd_op *op)
 
 static enum osd_status create_partition_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_partition_create(txn, op->call.partition_id, &op->answer.a);
+	enum osd_status status = osd_rights_check_made(op->session, OSD_PARTITION, op_id(op));
+
+	return status == OSD_OK ? osd_partition_create(txn, op->call.partition_id, &op->answer.a)
+				: status;
 }
 
 static enum osd_status op_create_partition(struct osd_op *op)
@@ -172,8 +188,14 @@ static enum osd_status op_create_partition(struct osd_op *op)
 static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_exec *exec = op->session->exec;
-	enum osd_status status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
+	enum osd_status status;
 
+	if (op->call.a == 1)
+		op->session->access.permissions |= OSD_PERM_GBL_REM;
+	status = osd_session_check_zone(op->session, txn,
+					(struct osd_object_id){op->call.partition_id, 0});
+	if (status == OSD_OK)
+		status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
 	if (status == OSD_OK && exec)
 		status = osd_exec_partition_removed(exec, txn, op->call.partition_id);
 	return status;
@@ -191,8 +213,12 @@ static enum osd_status op_remove_partition(struct osd_op *op)
 
 static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
-				      (uint32_t)op->call.a, &op->answer.a);
+	enum osd_status status = osd_rights_check_made(op->session, OSD_USER_OBJECT, op_id(op));
+
+	return status == OSD_OK
+		       ? osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
+						(uint32_t)op->call.a, &op->answer.a)
+		       : status;
 }
 
 static enum osd_status op_create(struct osd_op *op)
@@ -227,8 +253,12 @@ static enum osd_status op_remove(struct osd_op *op)
 
 static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_collection_create(txn, op->call.partition_id, op->call.object_id,
-				     OSD_COLLECTION_LINKED, &op->answer.a);
+	enum osd_status status = osd_rights_check_made(op->session, OSD_COLLECTION, op_id(op));
+
+	return status == OSD_OK
+		       ? osd_collection_create(txn, op->call.partition_id, op->call.object_id,
+					       OSD_COLLECTION_LINKED, &op->answer.a)
+		       : status;
 }
 
 static enum osd_status op_create_collection(struct osd_op *op)
@@ -238,7 +268,9 @@ static enum osd_status op_create_collection(struct osd_op *op)
 
 static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_collection_remove(txn, op_id(op), op->call.a == 1);
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	return status == OSD_OK ? osd_collection_remove(txn, op_id(op), op->call.a == 1) : status;
 }
 
 static enum osd_status op_remove_collection(struct osd_op *op)
@@ -252,7 +284,9 @@ static enum osd_status op_remove_collection(struct osd_op *op)
 
 static enum osd_status collection_add_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_collection_add(txn, op_id(op), op->call.a);
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	return status == OSD_OK ? osd_collection_add(txn, op_id(op), op->call.a) : status;
 }
 
 static enum osd_status op_collection_add(struct osd_op *op)
@@ -262,7 +296,9 @@ static enum osd_status op_collection_add(struct osd_op *op)
 
 static enum osd_status collection_drop_in(struct osd_txn *txn, struct osd_op *op)
 {
-	return osd_collection_drop(txn, op_id(op), op->call.a);
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	return status == OSD_OK ? osd_collection_drop(txn, op_id(op), op->call.a) : status;
 }
 
 static enum osd_status op_collection_drop(struct osd_op *op)
@@ -274,38 +310,42 @@ static enum osd_status op_collection_drop(struct osd_op *op)
 
 /* Everything here is permitted between the hand-over and FINISH, nothing after it. */
 static const struct op_row rows[] = {
-	{OSD_CALL_FINISH, OP_BODY, op_finish},
-	{OSD_CALL_PROGRESS, OP_BODY, op_progress},
-	{OSD_CALL_RESULT, OP_BODY, osd_op_result},
-	{OSD_CALL_TYPE, 0, op_type},
-	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, op_create_partition},
-	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT, op_remove_partition},
-	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, op_create},
-	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, op_remove},
-	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, op_create_collection},
-	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	{OSD_CALL_FINISH, OP_BODY, 0, op_finish},
+	{OSD_CALL_PROGRESS, OP_BODY, 0, op_progress},
+	{OSD_CALL_RESULT, OP_BODY, 0, osd_op_result},
+	{OSD_CALL_TYPE, 0, 0, op_type},
+	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, op_create_partition},
+	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_REMOVE, op_remove_partition},
+	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, op_create},
+	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, op_remove},
+	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE,
+	 op_create_collection},
+	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_REMOVE,
 	 op_remove_collection},
-	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
 	 op_collection_add},
-	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS,
+	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
 	 op_collection_drop},
-	{OSD_CALL_LIST, 0, osd_op_list},
-	{OSD_CALL_GETATTR, OP_BODY, osd_op_getattr},
-	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, osd_op_setattr},
-	{OSD_CALL_LISTATTR, 0, osd_op_listattr},
-	{OSD_CALL_QUERY, OP_BODY, osd_op_query},
-	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES, osd_op_swapattr},
-	{OSD_CALL_ADDATTR, OP_CHANGES, osd_op_addattr},
-	{OSD_CALL_READ, OP_OBJECT, osd_op_read},
-	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_write},
-	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT, osd_op_append},
-	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT, osd_op_truncate},
-	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT, osd_op_clear},
-	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT, osd_op_punch},
-	{OSD_CALL_LENGTH, OP_OBJECT, osd_op_length},
-	{OSD_CALL_FLUSH, OP_OBJECT, osd_op_flush},
-	{OSD_CALL_SHARE, OP_OBJECT, osd_op_share},
-	{OSD_CALL_UNSHARE, OP_OBJECT, osd_op_unshare},
+	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list},
+	{OSD_CALL_GETATTR, OP_BODY, OSD_PERM_GET_ATTR, osd_op_getattr},
+	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, OSD_PERM_SET_ATTR, osd_op_setattr},
+	{OSD_CALL_LISTATTR, 0, OSD_PERM_GET_ATTR, osd_op_listattr},
+	{OSD_CALL_QUERY, OP_BODY, OSD_PERM_QUERY, osd_op_query},
+	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
+	 osd_op_swapattr},
+	{OSD_CALL_ADDATTR, OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, osd_op_addattr},
+	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read},
+	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY, OSD_PERM_WRITE,
+	 osd_op_write},
+	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_APPEND,
+	 osd_op_append},
+	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_WRITE, osd_op_truncate},
+	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B, OSD_PERM_WRITE, osd_op_clear},
+	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_WRITE, osd_op_punch},
+	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length},
+	{OSD_CALL_FLUSH, OP_OBJECT, OSD_PERM_WRITE, osd_op_flush},
+	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share},
+	{OSD_CALL_UNSHARE, OP_OBJECT, 0, osd_op_unshare},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -334,6 +374,29 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 		return OSD_E_PERMISSION;
 	}
 	return OSD_OK;
+}
+
+/* Ends that pass the last offset are refused as such later. */
+static uint64_t end_of(uint64_t start, uint64_t length)
+{
+	uint64_t end;
+
+	return osd_add_u64(start, length, &end) ? end : UINT64_MAX;
+}
+
+static struct osd_access access_of(const struct op_row *row, const struct osd_call *call)
+{
+	struct osd_access access = {.permissions = row->permissions, .start = call->a};
+
+	if (row->flags & OP_AT_B)
+		access.end = end_of(call->a, call->b);
+	else if (row->flags & OP_AT_BODY)
+		access.end = end_of(call->a, call->body_bytes);
+	else if (row->flags & OP_FROM)
+		access.end = UINT64_MAX;
+	else
+		access.start = 0;
+	return access;
 }
 
 static enum osd_status note_write(struct osd_session *session)
@@ -418,7 +481,10 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	row = find_row(op.call.op);
 	if (!row || session->phase != OSD_PHASE_RUN)
 		return fault(session, OSD_REASON_PROTOCOL);
+	if (osd_rights_ended(session) && row->op != OSD_CALL_FINISH)
+		return fault(session, OSD_REASON_REVOKED);
 	atomic_fetch_add_explicit(&session->calls, 1, memory_order_relaxed);
+	session->access = access_of(row, &op.call);
 	status = check(&op, row);
 	if (status == OSD_OK && row->flags & OP_CHANGES)
 		status = note_write(session);

@@ -13,6 +13,7 @@
 #ifndef OSD_EXEC_PROXY_OPS_H
 #define OSD_EXEC_PROXY_OPS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "exec/job.h"
@@ -43,10 +44,15 @@ struct osd_session {
 	struct osd_zone zone;
 	struct osd_object_id job;
 	struct osd_job_limits limits;
+	struct osd_job_rights rights;
 	struct osd_session_hooks hooks;
 
 	/* Read by others while the session runs. */
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
+
+	_Atomic bool revoked; /* its rights have ended: no call is served any more */
+	pthread_mutex_t
+		shares_lock; /* of shares: changed by the session's thread, seen by the sweep */
 
 	uint16_t last_op; /* the call that was served last */
 
@@ -63,6 +69,8 @@ struct osd_session {
 	char line[OSD_JOB_MESSAGE_MAX + 1];
 
 	/* The session's own. */
+	struct osd_access access; /* what the call under way needs */
+	uint64_t policy_seen;	  /* osd_objects_policy_changes when its rights were looked at */
 	bool wrote;
 	struct osd_object *companion;
 	struct osd_session_entry {
@@ -75,7 +83,7 @@ struct osd_session {
 		struct osd_object_id id;
 		struct osd_object *object;
 		size_t fd_count;
-	} *shares;
+	} * shares;
 	size_t share_fds;
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
@@ -116,7 +124,7 @@ typedef enum osd_status osd_op_fn(struct osd_op *op);
 /* Runs fn in a transaction, again on OSD_E_RETRY. */
 enum osd_status osd_op_transact(struct osd_op *op,
 				enum osd_status (*fn)(struct osd_txn *txn, struct osd_op *op));
-/* OSD_E_PERMISSION unless the id is in the zone. */
+/* OSD_E_PERMISSION unless the id is in the zone, and the call may touch it (rights.h). */
 enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_txn *txn,
 				       struct osd_object_id id);
 /* Whole partitions: things may be created and removed in it. */

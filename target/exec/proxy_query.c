@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "exec/proxy_ops.h"
+#include "exec/rights.h"
 #include "object/query.h"
 #include "wire/cursor.h"
 #include "wire/query_list.h"
@@ -36,8 +37,8 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 		return OSD_E_PARAM_FIELD;
 	while (osd_query_list_next(&list, &entry))
 		criteria[query->count++] = (struct osd_criterion){
-			entry.page,	  entry.number,	    entry.min,
-			entry.max,	  entry.min_length, entry.max_length,
+			entry.page, entry.number,     entry.min,
+			entry.max,  entry.min_length, entry.max_length,
 		};
 	query->match_all = list.match_all;
 	query->criteria = criteria;
@@ -49,21 +50,26 @@ static enum osd_status query_in(struct osd_txn *txn, struct osd_op *op)
 	struct osd_query query = {.initial_id = op->call.a, .look_max = OSD_CALL_LOOKS};
 	struct osd_criterion criteria[OSD_CALL_RECORDS];
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
-	struct osd_list_result result;
+	struct osd_list_result result = {0};
 	uint64_t ids[OSD_CALL_IDS];
+	size_t found;
 	enum osd_status status = find_collection(txn, op, &query.collection);
 
 	if (status == OSD_OK)
 		status = read_criteria(op, &query, criteria);
 	if (status == OSD_OK)
 		status = osd_query(txn, &query, ids, OSD_CALL_IDS, &result);
+	found = result.count;
+	if (status == OSD_OK)
+		status = osd_rights_filter(op->session, txn, query.collection.partition_id, ids,
+					   &found);
 	if (status != OSD_OK)
 		return status;
-	for (size_t i = 0; i < result.count; i++)
+	for (size_t i = 0; i < found; i++)
 		osd_wr_be(&w, ids[i], 8);
 	op->answer.body_bytes = (uint32_t)osd_wr_used(&w);
 	op->answer.a = result.next_id;
-	op->answer.b = result.total_count;
+	op->answer.b = result.total_count - (result.count - found);
 	return OSD_OK;
 }
 

@@ -98,10 +98,17 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 		.zone = job->record.zone,
 		.job = job->record.id,
 		.limits = job->record.limits,
+		.rights = job->record.rights,
+		.shares_lock = PTHREAD_MUTEX_INITIALIZER,
+		/* Nothing has been looked at yet. */
+		.policy_seen = UINT64_MAX,
 		.wrote = job->record.flags & OSD_JOB_WROTE,
 	};
 	job->run = run;
+	run->policy_swept = UINT64_MAX;
 	run->exec->running_count++;
+	if (job->record.rights.limited && run->exec->limited_count++ == 0)
+		osd_wake(run->exec->output_wake);
 }
 
 /* exec->lock held.  The monitor and the output thread look after it from here on. */

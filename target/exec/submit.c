@@ -9,10 +9,11 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
+#include "exec/rights.h"
 #include "exec/story.h"
 #include "wire/cursor.h"
 
-#define CLOSED_MSEC	 10000	      /* until a pool may be open again: longer than any queue says */
+#define CLOSED_MSEC	 10000 /* until a pool may be open again: longer than any queue says */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
 
 /* One submission on its way. */
@@ -24,8 +25,8 @@ struct acceptance {
 	struct osd_after *after; /* the job's; NULL: it waits for none */
 	uint8_t tags[OSD_JOB_TAGS_MAX];
 	size_t tags_length;
-	bool existing; /* the key is known: record is the earlier job's */
-	struct osd_run *run; /* it starts at once; NULL: it goes into the queue */
+	bool existing;		  /* the key is known: record is the earlier job's */
+	struct osd_run *run;	  /* it starts at once; NULL: it goes into the queue */
 	enum osd_refusal refusal; /* why it is BUSY; OSD_REFUSAL_COUNT: it is not */
 };
 
@@ -153,6 +154,22 @@ static void fill_tags(struct acceptance *acceptance, const struct osd_exec_param
 	acceptance->tags_length = osd_wr_used(&w);
 }
 
+/* Does it act under a capability? */
+static bool is_limited(const struct osd_exec_submission *submission)
+{
+	return submission->grant && !submission->grant->open;
+}
+
+/* What a capability says of the zone it does not say of another partition. */
+static bool may_have_surrogate(const struct osd_exec_submission *submission)
+{
+	uint64_t partition = submission->params->surrogate_partition;
+
+	return !is_limited(submission) || partition == 0 ||
+	       partition == (submission->zone.partition_id ? submission->zone.partition_id
+							   : OSD_JOBS_PARTITION);
+}
+
 static enum osd_status fill_record(struct acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
@@ -176,8 +193,7 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 		.client_flags = params->flags | (uint32_t)((params->grace_usec + 999) / 1000)
 							<< OSD_JOB_GRACE_SHIFT,
 		.flags = (params->flags & OSD_EXEC_IDEMPOTENT ? OSD_JOB_IDEMPOTENT : 0) |
-			 (waits ? OSD_JOB_AFTER : 0) |
-			 (member_count(params) ? OSD_JOB_ARRAY : 0),
+			 (waits ? OSD_JOB_AFTER : 0) | (member_count(params) ? OSD_JOB_ARRAY : 0),
 		.array = {.index = params->array_first,
 			  .count = member_count(params),
 			  .at_once = params->array_at_once},
@@ -188,6 +204,11 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 		.code_length = (uint32_t)submission->code_length,
 		.key_length = (uint8_t)OSD_MIN(params->key.length, (uint32_t)OSD_JOB_KEY_MAX),
 	};
+	if (is_limited(submission)) {
+		record->rights.limited = true;
+		record->rights.grant = *submission->grant;
+		osd_rights_stamp(acceptance->exec, &record->rights);
+	}
 	if (record->key_length)
 		memcpy(record->key, params->key.bytes, record->key_length);
 	memcpy(record->pool, acceptance->pool->config.name, sizeof(record->pool));
@@ -314,9 +335,12 @@ uint32_t osd_exec_retry_after(const struct osd_pool *pool)
 const char *osd_refusal_name(enum osd_refusal refusal)
 {
 	static const char *const names[] = {
-		[OSD_REFUSAL_QUEUE] = "queue-full",	[OSD_REFUSAL_PRINCIPAL] = "principal-full",
-		[OSD_REFUSAL_WAITS] = "too-many-waits", [OSD_REFUSAL_SERVICE] = "no-sandboxes",
-		[OSD_REFUSAL_PAUSED] = "paused",	[OSD_REFUSAL_DRAINING] = "draining",
+		[OSD_REFUSAL_QUEUE] = "queue-full",
+		[OSD_REFUSAL_PRINCIPAL] = "principal-full",
+		[OSD_REFUSAL_WAITS] = "too-many-waits",
+		[OSD_REFUSAL_SERVICE] = "no-sandboxes",
+		[OSD_REFUSAL_PAUSED] = "paused",
+		[OSD_REFUSAL_DRAINING] = "draining",
 		[OSD_REFUSAL_SHED] = "shed",
 	};
 
@@ -357,7 +381,8 @@ static enum osd_status reserve(struct osd_exec *exec, struct acceptance *accepta
 	if (!osd_pool_settle_limits(&pool->config, &acceptance->record.limits))
 		return OSD_E_CDB_FIELD; /* they have just been lowered */
 	acceptance->refusal = refusal_of(exec, pool, submission->done != NULL);
-	if (acceptance->refusal == OSD_REFUSAL_PAUSED || acceptance->refusal == OSD_REFUSAL_DRAINING)
+	if (acceptance->refusal == OSD_REFUSAL_PAUSED ||
+	    acceptance->refusal == OSD_REFUSAL_DRAINING)
 		refusal->retry_after_msec = CLOSED_MSEC;
 	if (acceptance->refusal != OSD_REFUSAL_COUNT)
 		return OSD_E_BUSY;
@@ -543,7 +568,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 	*ret_refusal = (struct osd_exec_refusal){0};
 	if (submission->code_length == 0 ||
 	    submission->code_length > osd_exec_limits[OSD_LIMIT_CODE].maximum ||
-	    !supported(submission->params))
+	    !supported(submission->params) || !may_have_surrogate(submission))
 		return OSD_E_CDB_FIELD;
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
 	    !exec->config.allow_bytecode)

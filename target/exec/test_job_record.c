@@ -9,7 +9,7 @@
 #include "base/util.h"
 
 /* Bytes that version 3 added at the end of a record. */
-enum { ARRAY_NUMBERS = 38 };
+enum { ARRAY_NUMBERS = 38, RIGHTS = 2 + 104 + 1 + 8 + 8 /* and version 4 */ };
 
 static struct osd_job_record sample(void)
 {
@@ -32,6 +32,13 @@ static struct osd_job_record sample(void)
 		.name = "a name",
 		.message = "half way",
 		.principal = "chap:alice",
+		.rights = {.limited = true,
+			   .grant = {.capability = {.permissions = OSD_PERM_READ,
+						    .audit = "alice",
+						    .policy_access_tag = 7},
+				     .level = 3,
+				     .key_partition = 0x10000},
+			   .key_stamp = "stamped"},
 		.pool = "numpy",
 		.set = "numpy-0123456789abcdef",
 	};
@@ -49,15 +56,22 @@ static void test_encoding(void)
 	CHECK(decoded.priority == -100 && decoded.generation == UINT64_MAX - 1);
 	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
 	CHECK(decoded.array.object_id == 0x10005 && decoded.array.at_once == 4);
-	CHECK(decoded.array.ending == OSD_REASON_KILLED && decoded.predecessor.object_id == 0x10001);
+	CHECK(decoded.array.ending == OSD_REASON_KILLED &&
+	      decoded.predecessor.object_id == 0x10001);
 	CHECK(strcmp(decoded.name, "a name") == 0 && strcmp(decoded.principal, "chap:alice") == 0);
 	CHECK(strcmp(decoded.pool, "numpy") == 0 && strcmp(decoded.set, record.set) == 0);
+	CHECK(decoded.rights.limited && decoded.rights.grant.verified &&
+	      !decoded.rights.grant.open && decoded.rights.grant.level == 3 &&
+	      decoded.rights.grant.key_partition == 0x10000);
+	CHECK(decoded.rights.grant.capability.permissions == OSD_PERM_READ &&
+	      decoded.rights.grant.capability.policy_access_tag == 7);
+	CHECK(memcmp(decoded.rights.key_stamp, "stamped", OSD_KEY_STAMP) == 0);
 	for (size_t cut = 0; cut < length; cut++)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 	bytes[1]++; /* a later version */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
 	bytes[1] = 2; /* one before ends with the package set */
-	length -= ARRAY_NUMBERS;
+	length -= RIGHTS + ARRAY_NUMBERS;
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(decoded.array.object_id == 0 && decoded.predecessor.object_id == 0);
 	CHECK(strcmp(decoded.pool, "numpy") == 0);

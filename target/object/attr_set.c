@@ -208,6 +208,8 @@ static void run_tag(struct osd_txn *txn, struct osd_effect *effect, bool committ
 	if (object)
 		atomic_store(&object->tag, (uint32_t)effect->value);
 	osd_object_put(object);
+	if (committed)
+		osd_note_policy_change(txn->objects);
 }
 
 static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)

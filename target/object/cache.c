@@ -63,6 +63,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	object->directories_unsynced = object->has_files; /* who knows what a draft has synced */
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
 	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
+	object->surrogate = record->flags & OSD_REC_SURROGATE;
 	atomic_store(&object->max_length, record->max_length);
 	atomic_store(&object->tag, record->policy_tag);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)

@@ -14,6 +14,7 @@ void osd_object_facts(struct osd_object *object, struct osd_object_facts *ret_fa
 		.tag = atomic_load(&object->tag),
 		.created_ms = atomic_load(&object->times[OSD_T_CREATED]),
 		.boot_epoch = osd_objects_boot_epoch(object->objects),
+		.surrogate = object->surrogate,
 	};
 }
 
@@ -93,6 +94,7 @@ enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool
 		facts.tag = txn->record.policy_tag;
 	if (with_tag && facts.tag == 0 && facts.type != OSD_ROOT)
 		status = read_tag(txn, &facts);
+	facts.surrogate = facts.type == OSD_USER_OBJECT && txn->record.flags & OSD_REC_SURROGATE;
 	if (status == OSD_OK)
 		*ret_facts = facts;
 	return status;

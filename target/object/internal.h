@@ -58,9 +58,9 @@ struct osd_partition {
 	_Atomic unsigned references;
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
 	_Atomic bool removed;
-	_Atomic uint64_t used_bytes;   /* sum of the objects' lengths */
+	_Atomic uint64_t used_bytes;	/* sum of the objects' lengths */
 	_Atomic uint64_t head_bytes[2]; /* of these in heads, by enum osd_tier_head_on */
-	_Atomic uint64_t object_count; /* user objects and collections */
+	_Atomic uint64_t object_count;	/* user objects and collections */
 	_Atomic uint64_t next_object_id;
 	_Atomic uint64_t id_mark;			    /* as in OSD_META_ID_MARK */
 	_Atomic uint64_t max_length, capacity, count_limit; /* quotas */
@@ -75,7 +75,7 @@ struct osd_partition {
 	uint64_t tally_clock;		       /* under tally_lock */
 	_Atomic uint64_t members_changing;     /* noted by transactions under way */
 	_Atomic uint64_t member_changes;       /* committed */
-	_Atomic uint64_t charges; /* counts changes of used_bytes and object_count */
+	_Atomic uint64_t charges;	       /* counts changes of used_bytes and object_count */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */
@@ -95,6 +95,7 @@ struct osd_object {
 	struct osd_partition *partition; /* owned reference */
 	struct osd_object_id id;
 	uint8_t type;
+	bool surrogate; /* OSD_REC_SURROGATE; constant */
 
 	/* under cache_lock */
 	struct osd_object *hash_next;
@@ -117,7 +118,7 @@ struct osd_object {
 	_Atomic bool directories_unsynced;
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic uint64_t max_length;
-	_Atomic uint32_t tag; /* policy access tag; 0: none, or among the attributes */
+	_Atomic uint32_t tag;	    /* policy access tag; 0: none, or among the attributes */
 	_Atomic uint64_t allocated; /* bytes of blocks, when last looked at */
 	struct osd_tier_file file;
 

@@ -198,7 +198,8 @@ enum osd_status osd_user_object_create(struct osd_txn *txn, uint64_t partition_i
 enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
 				      uint64_t requested_id, uint32_t count, uint64_t *ret_first)
 {
-	return create(txn, partition_id, requested_id, count, OSD_REC_UNFINISHED, ret_first);
+	return create(txn, partition_id, requested_id, count,
+		      OSD_REC_UNFINISHED | OSD_REC_SURROGATE, ret_first);
 }
 
 /* ---- remove ------------------------------------------------------------------------------ */

@@ -78,16 +78,16 @@ struct osd_objects_config {
 	enum osd_ssd_loss on_ssd_loss;
 	const struct osd_heads_config *heads; /* borrowed by open; NULL: defaults */
 	enum osd_io io;
-	bool create;		   /* format an empty directory on first open */
-	uint64_t capacity_bytes;   /* 0: that of the file system */
-	uint64_t cache_bytes;	   /* Berkeley DB cache; 0: default */
+	bool create;		 /* format an empty directory on first open */
+	uint64_t capacity_bytes; /* 0: that of the file system */
+	uint64_t cache_bytes;	 /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
-	bool strict;	    /* refuse unassigned user-object pages 8h-7Fh (design D4) */
-	uint8_t method;	    /* enum osd_security_method a store begins with, when made or formatted */
+	bool strict;	/* refuse unassigned user-object pages 8h-7Fh (design D4) */
+	uint8_t method; /* enum osd_security_method a store begins with, when made or formatted */
 	bool unsafe_nosync; /* tests only: commit with DB_TXN_NOSYNC, loses data on SIGKILL */
 	uint64_t fault_at;  /* tests only: the n-th store call after opening fails; 0: none */
 	bool fault_kill;    /* tests only: instead the process is killed there */
-	const char *model;  /* tests and benchmarks only: simulated disks (store/model.h), or NULL */
+	const char *model; /* tests and benchmarks only: simulated disks (store/model.h), or NULL */
 	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 
@@ -116,7 +116,8 @@ enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t c
 #define OSD_SEAL_BYTES 32
 enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
 				 uint8_t seal[OSD_SEAL_BYTES]);
-/* Counts the changes of what the Policy/Security pages of the root and of partitions say, from 1. */
+/* Counts the changes of what the Policy/Security pages of the root and of partitions say, and of policy
+ * access tags, from 1. */
 uint64_t osd_objects_policy_changes(const struct osd_objects *objects);
 /* fn is called, outside of any transaction, after a partition has gone (REMOVE PARTITION, FORMAT OSD),
  * and before whoever removed it is told.  Before any other thread uses objects. */
@@ -251,8 +252,8 @@ struct osd_list_request {
 };
 
 struct osd_list_result {
-	size_t count;	      /* ids filled in, ascending */
-	uint64_t next_id;     /* first id that did not fit; 0: complete */
+	size_t count;	  /* ids filled in, ascending */
+	uint64_t next_id; /* first id that did not fit; 0: complete */
 	/* All ids >= initial_id, fitted or not; UINT64_MAX: very many, of a list that is begun in
 	 * the middle where no page ended.  What changes meanwhile may be counted or not. */
 	uint64_t total_count;
@@ -271,8 +272,8 @@ enum osd_status osd_list_uncounted(struct osd_txn *txn, const struct osd_list_re
 
 enum osd_data_flags {
 	OSD_DATA_NO_TIMESTAMPS = 1,
-	OSD_DATA_FUA = 2,     /* durable before return */
-	OSD_DATA_NOWAIT = 4,  /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
+	OSD_DATA_FUA = 2,    /* durable before return */
+	OSD_DATA_NOWAIT = 4, /* read only: OSD_E_RETRY instead of waiting for a lock or a disk */
 	/* Output of surrogates: the first OSD_JOB_RESERVE_BYTES may come from the job reserve,
 	 * whatever quotas say (design D13). */
 	OSD_DATA_RESERVE = 8,
@@ -300,6 +301,7 @@ struct osd_object_facts {
 	uint32_t tag;	     /* policy access tag; 0 of the root */
 	uint64_t created_ms; /* 0 of the root, and of what is to be made */
 	uint16_t boot_epoch; /* the store's */
+	bool surrogate;	     /* it was made as that of a job */
 	bool to_be_made;     /* as it will be */
 	bool missing;	     /* there is none: type may be several or'ed, the rest means nothing */
 };
@@ -315,8 +317,7 @@ enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool
 			      struct osd_object_facts *ret_facts);
 /* Of an object that is about to be made in the partition; OSD_E_NO_PARTITION. */
 enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,
-				       struct osd_object_id id,
-				       struct osd_object_facts *ret_facts);
+				       struct osd_object_id id, struct osd_object_facts *ret_facts);
 static inline void osd_object_putp(struct osd_object **object)
 {
 	osd_object_put(*object);
@@ -564,7 +565,7 @@ struct osd_objects_figures {
 		const char *tier;
 		uint64_t reads, writes, errors; /* calls of the file system */
 		uint64_t bytes;			/* of heads there */
-	} tiers[2]; /* a NULL tier: there is none */
+	} tiers[2];				/* a NULL tier: there is none */
 };
 void osd_objects_figures(struct osd_objects *objects, struct osd_objects_figures *ret_figures);
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats);

@@ -27,8 +27,8 @@ static bool descriptor_fits(uint8_t type, uint8_t descriptor)
 	}
 }
 
-/* An id of 0 stands for all objects of the type in the partition, and for all partitions that may be
- * made. */
+/* An id of 0 stands for all objects of the type in the partition but those of jobs, which are their
+ * submitters' (osd_exec_owns), and for all partitions that may be made. */
 static bool names(const struct osd_capability *c, const struct osd_object_facts *facts,
 		  uint16_t *ret_field)
 {
@@ -45,7 +45,8 @@ static bool names(const struct osd_capability *c, const struct osd_object_facts 
 	if (c->allowed_partition_id != facts->id.partition_id && !any_partition)
 		return false;
 	*ret_field = OSD_GRANT_FIELD_OBJECT;
-	return facts->type & (OSD_ROOT | OSD_PARTITION) || c->allowed_object_id == 0 ||
+	return facts->type & (OSD_ROOT | OSD_PARTITION) ||
+	       (c->allowed_object_id == 0 && !facts->surrogate) ||
 	       c->allowed_object_id == facts->id.object_id;
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* own_job.h -- a surrogate's id is born after all credentials (design D13), so whoever submitted a job
+ * follows it with what was good for EXEC, and another user of the partition does not.  For authorise.c
+ * alone. */
+#ifndef OSD_COMMAND_OWN_JOB_H
+#define OSD_COMMAND_OWN_JOB_H
+
+#include "command/request.h"
+
+/* Whether the object addressed, whose facts these are, is the surrogate of a job that the capability's
+ * holder submitted, and the command one of those that follow a job.  OSD_E_RETRY: with nowait only. */
+enum osd_status osd_own_job(struct osd_objects *objects, const struct osd_request *request,
+			    const struct osd_object_facts *facts, uint16_t permissions, bool nowait,
+			    bool *ret_own);
+/* The same of a surrogate that the command reaches through another object, such as the collection of
+ * jobs. */
+enum osd_status osd_own_job_inside(const struct osd_request *request, struct osd_txn *txn,
+				   struct osd_object_id id, bool *ret_own);
+
+#endif

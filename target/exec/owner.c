@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* owner.c -- who submitted a job, for those who ask whether they may look at its surrogate. */
+#include <string.h>
+
+#include "exec/exec_impl.h"
+#include "exec/job_record.h"
+
+/* OSD_E_NO_OBJECT: it was submitted without a capability. */
+static enum osd_status owner_of(const struct osd_job_record *record, struct osd_job_owner *owner)
+{
+	if (!record->rights.limited)
+		return OSD_E_NO_OBJECT;
+	owner->zone = record->zone;
+	memcpy(owner->audit, record->rights.grant.capability.audit, sizeof(owner->audit));
+	return OSD_OK;
+}
+
+/* OSD_E_RETRY: it is not in memory. */
+static enum osd_status look_in_memory(struct osd_exec *exec, struct osd_object_id id,
+				      struct osd_job_owner *owner)
+{
+	enum osd_status status = OSD_E_RETRY;
+	struct osd_job_record ended;
+	const struct osd_job *job;
+
+	pthread_mutex_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		status = owner_of(&job->record, owner);
+	else if (osd_exec_find_ended(exec, id, &ended))
+		status = owner_of(&ended, owner);
+	pthread_mutex_unlock(&exec->lock);
+	return status;
+}
+
+enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, struct osd_job_owner *ret_owner)
+{
+	struct osd_job_record record;
+	enum osd_status status;
+
+	if (!exec)
+		return OSD_E_NO_OBJECT;
+	status = look_in_memory(exec, id, ret_owner);
+	if (status != OSD_E_RETRY)
+		return status;
+	status = osd_job_record_get(txn, id, &record);
+	return status == OSD_OK ? owner_of(&record, ret_owner) : status;
+}
+
+struct asked {
+	struct osd_exec *exec;
+	struct osd_object_id id;
+	struct osd_job_owner *owner;
+};
+
+static enum osd_status ask_in(struct osd_txn *txn, void *arg)
+{
+	struct asked *asked = arg;
+
+	return osd_exec_owner_in(asked->exec, txn, asked->id, asked->owner);
+}
+
+enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, bool nowait,
+			       struct osd_job_owner *ret_owner)
+{
+	struct asked asked = {exec, id, ret_owner};
+
+	if (nowait)
+		return look_in_memory(exec, id, ret_owner);
+	return osd_exec_transact(exec, OSD_TXN_READ_ONLY, ask_in, &asked);
+}
