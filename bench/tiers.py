@@ -60,7 +60,7 @@ class Plan:
         return self.rounds if size <= HEAD else self.few_rounds
 
 
-FULL = Plan(9, 5, SIZES, 64 * MIB, 200, 5)
+FULL = Plan(9, 5, SIZES, 32 * MIB, 200, 9)
 QUICK = Plan(3, 2, (KIB, 16 * KIB, 128 * KIB, MIB, HEAD, 16 * MIB, GIB), 16 * MIB, 30, 2)
 
 
@@ -348,7 +348,7 @@ def all_rows(plan: Plan, found: Found) -> Iterator[Row]:
         found.steps = steps(places, plan)
         yield from step_rows(found.steps)
         yield from mixed_rows(places, plan)
-    yield from tier_disks.rows(plan.few_rounds, plan is QUICK)
+    yield from tier_disks.rows(plan is QUICK)
 
 
 def rows(quick: bool) -> Iterator[Row]:
