@@ -60,7 +60,7 @@ class Plan:
         return self.rounds if size <= HEAD else self.few_rounds
 
 
-FULL = Plan(9, 5, SIZES, 32 * MIB, 200, 9)
+FULL = Plan(9, 4, SIZES, 32 * MIB, 200, 9)
 QUICK = Plan(3, 2, (KIB, 16 * KIB, 128 * KIB, MIB, HEAD, 16 * MIB, GIB), 16 * MIB, 30, 2)
 
 
@@ -72,9 +72,11 @@ def label(size: int) -> str:
     return f"{size // KIB}k"
 
 
-def count_of(size: int) -> int:
-    """Objects of one sample: few where they are large."""
-    return 8 if size <= 64 * KIB else 4 if size <= HEAD else 1
+def count_of(size: int, kind: str = TIERS) -> int:
+    """Objects of one sample: few where they are large, or slow."""
+    if size <= 64 * KIB:
+        return 8 if kind == HDD else 24
+    return 4 if size <= HEAD else 1
 
 
 def by_turns(kinds: Sequence[str], number: int) -> Sequence[str]:
@@ -115,9 +117,9 @@ NAMES = {
 # ---- whole objects, figures 3.2 to 3.4 -----------------------------------------------------------------
 
 
-def moved(place: Place, size: int, part: int) -> tuple[float, float]:
+def moved(place: Place, size: int, part: int, count: int) -> tuple[float, float]:
     """Write new objects of one size, then read them.  Returns: bytes a second of each."""
-    pieces, made = pieces_of(size, part), place.make(count_of(size))
+    pieces, made = pieces_of(size, part), place.make(count)
     return place.write(made, pieces), place.read(made, pieces)
 
 
@@ -131,7 +133,9 @@ def throughput(places: dict[str, Place], plan: Plan, size: int) -> dict[str, Sam
     for number in range(plan.rounds_of(size) + 1):
         figures: dict[str, list[tuple[float, float]]] = {}
         for kind in by_turns(order, number):
-            figures.setdefault(kind, []).append(moved(places[kind], size, plan.part))
+            figures.setdefault(kind, []).append(
+                moved(places[kind], size, plan.part, count_of(size, kind))
+            )
         for kind, pairs in figures.items() if number else ():
             for direction, values in zip(DIRECTIONS, zip(*pairs, strict=True), strict=True):
                 found[direction].setdefault(kind, []).append(statistics.median(values))
@@ -186,7 +190,7 @@ def first_byte_row(places: dict[str, Place], plan: Plan) -> Row:
         places,
         (SSD, TIERS),
         plan.rounds,
-        lambda place: place.read(objects[id(place)] * 4, [(0, 4 * KIB)]) / (4 * KIB),
+        lambda place: place.read(objects[id(place)] * 8, [(0, 4 * KIB)]) / (4 * KIB),
     )
     method = f"READs a second of the first 4 KiB of objects of {label(size)}"
     return compared("tier_first_byte", found, SSD, at_least(0.95), method, "1/s")
@@ -194,7 +198,7 @@ def first_byte_row(places: dict[str, Place], plan: Plan) -> Row:
 
 def tail_rows(places: dict[str, Place], plan: Plan) -> Iterator[Row]:
     """tier_tail_read, tier_tail_write: on from the head in 1 MiB, one command after the other."""
-    length = plan.part // 4
+    length = plan.part // 2
     pieces = [(at, MIB) for at in range(HEAD, HEAD + length, MIB)]
     objects = {}
     for kind in (TIERS, HDD):
@@ -215,7 +219,7 @@ def create_rows(places: dict[str, Place], plan: Plan) -> Iterator[Row]:
     for size in (4 * KIB, 64 * KIB):
 
         def created(place: Place, size: int = size) -> float:
-            return place.create(8, size)
+            return place.create(16, size)
 
         found = in_turn(places, COMPARED, plan.rounds, created)
         method = f"CREATE AND WRITE of {size} bytes, objects a second"
@@ -234,9 +238,9 @@ def flush_rows(places: dict[str, Place], plan: Plan) -> Iterator[Row]:
     def written(place: Place) -> float:
         data = place.content(0, 4 * KIB)
         start = time.perf_counter()
-        for _ in range(8):
+        for _ in range(16):
             place.osd.write(objects[id(place)][0], 0, data, options=Options(fua=True))
-        return 8 / (time.perf_counter() - start)
+        return 16 / (time.perf_counter() - start)
 
     found = in_turn(places, COMPARED, plan.rounds, written)
     method = "WRITE of 4 KiB with FUA, commands a second"
@@ -248,7 +252,7 @@ def remove_rows(places: dict[str, Place], plan: Plan) -> Iterator[Row]:
     """tier_remove_4k."""
 
     def removed(place: Place) -> float:
-        made = place.make(8)
+        made = place.make(16)
         place.write(made, [(0, 4 * KIB)])
         start = time.perf_counter()
         for obj in made:
@@ -263,7 +267,7 @@ def remove_rows(places: dict[str, Place], plan: Plan) -> Iterator[Row]:
 
 def cold_row(places: dict[str, Place], plan: Plan) -> Row:
     """tier_cold_4k: small objects whose files the target has closed since: it keeps 512 open."""
-    each, open_files = 16, 512
+    each, open_files = 32, 512
     count = open_files + each * (plan.rounds + 1)
     objects, starts = {}, {}
     for kind in (SSD, TIERS):

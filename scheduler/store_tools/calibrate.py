@@ -217,7 +217,9 @@ def proposal_lines(proposal: Proposal, ssd: Device) -> Iterator[str]:
         f"          = {seconds_text(proposal.access_s)} x {rate_text(proposal.write_bytes_s)} "
         f"(blocks of {block}) = {proposal.exact_bytes / 1e6:.3g} MB"
     )
-    yield f"          -> {show_size(proposal.head_bytes)}, the power of two below (64KiB to 16MiB)"
+    head = show_size(proposal.head_bytes)
+    yield f"          -> {head}, the power of two below (64KiB to 16MiB)"
+    yield f"New objects get it from a target that is served with --head-size {head}."
 
 
 def need_lines(outcome: Outcome) -> Iterator[str]:

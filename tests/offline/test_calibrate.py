@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,12 @@ def test_empty_folders_on_this_disk(on_disk: Path) -> None:
     assert proposal["head_bytes"] in [need["head_bytes"] for need in report["needs"]]
     assert report["sizes"] == {"from": "thesis", "objects": 0, "stored_bytes": 1 << 40}
     assert any("one file system" in note for note in report["notes"])
+    arguments = ["--data", str(data), "--ssd", str(ssd), "--seconds", "0.5", "--space", "16MiB"]
+    text = CliRunner().invoke(calibrate, arguments, catch_exceptions=False).output
+    assert "head size = access time of --data x rate of writes to --ssd\n" in text
+    assert re.search(r"= [0-9.e-]+ ms x [0-9.]+ MB/s \(blocks of \w+\) = [0-9.e-]+ MB\n", text)
+    assert re.search(r"served with --head-size (64|128|256|512)KiB|--head-size \d+MiB", text)
+    assert text.count("<- proposed") == 1
 
 
 def test_sizes_of_a_store_that_is_served(on_disk: Path) -> None:
