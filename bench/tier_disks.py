@@ -40,6 +40,15 @@ SIZES = {4 * KIB: 64, 64 * KIB: 64, 512 * KIB: 128, HEAD: 32, 8 * MIB: 8, 64 * M
 QUICK_SIZES = (4 * KIB, HEAD, 8 * MIB)
 
 
+AGAIN = "again"
+NAMES = {
+    SSD: "all on the SSD",
+    HDD: "all on the hard disk",
+    CACHE: "all on the hard disk behind the page cache, which has none of it when it is read",
+    AGAIN: "all on the hard disk behind the page cache, which has all of it",
+}
+
+
 class Unavailable(Exception):
     """This host cannot do it; the text says why."""
 
@@ -212,8 +221,7 @@ def size_rows(
 def timed(
     each: Place, kind: str, folder: Path, count: int, pieces: Sequence[tuple[int, int]]
 ) -> tuple[float, float, float]:
-    """MB/s of writing new objects, of reading them, and of reading them again where the page cache has them
-    (else 0)."""
+    """MB/s of new objects written, then read, then read again where the page cache has them (else 0)."""
     objects = each.make(count)
     time.sleep(THROTTLE_S)  # each begins with as much to spare
     written = each.write(objects, pieces)
@@ -223,12 +231,3 @@ def timed(
     read = each.read(objects, pieces)
     again = each.read(objects, pieces) if kind == CACHE else 0.0
     return written / 1e6, read / 1e6, again / 1e6
-
-
-AGAIN = "again"
-NAMES = {
-    SSD: "all on the SSD",
-    HDD: "all on the hard disk",
-    CACHE: "all on the hard disk behind the page cache, which has none of it when it is read",
-    AGAIN: "all on the hard disk behind the page cache, which has all of it",
-}
