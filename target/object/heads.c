@@ -53,8 +53,8 @@ bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64
 {
 	uint64_t total, available, limit, used;
 
-	if (osd_data_capacity(objects->tier.head, &total, &available) != OSD_OK)
-		return false;
+	if (osd_data_capacity(objects->tier.head, &total, &available) != OSD_OK || total == 0)
+		return false; /* it fails, or is absent */
 	limit = total / 100 * percent;
 	used = total - OSD_MIN(available, total);
 	return used <= limit && more <= limit - used;

@@ -22,6 +22,8 @@
 #define SCAN_RECORDS  1024u /* looked at in one scan */
 #define SCAN_HEADS    64u   /* moved before the next one */
 #define LEAST_GAP     UINT64_C(1000000)
+#define MOST_GAP      UINT64_C(60000000)   /* while moves fail */
+#define SSD_FAILURES  16u		   /* then no more heads are brought to it in this pass */
 #define LEAST_CHARGED (UINT64_C(64) << 10) /* by the rate: a move costs commits and syncs, too */
 #define BUSY_STEPS    100
 #define BUSY_USEC     UINT64_C(1000)
@@ -114,10 +116,28 @@ struct pass {
 	struct osd_objects *objects;
 	uint64_t misplaced; /* of what was found, still are */
 	uint64_t scan_usec;
-	bool ssd_full;
+	bool ssd_full;	       /* or it fails */
+	unsigned ssd_failures; /* of heads on their way to it */
 	uint64_t failures;
 	enum osd_status failed; /* the last one */
 };
+
+/* Not of what comes right by itself. */
+static bool is_failure(enum osd_status status)
+{
+	switch (status) {
+	case OSD_OK:
+	case OSD_E_EXISTS:
+	case OSD_E_NO_OBJECT:
+	case OSD_E_NO_PARTITION:
+	case OSD_E_NO_SPACE:
+	case OSD_E_BUSY:
+	case OSD_E_TASK_ABORTED:
+		return false;
+	default:
+		return true;
+	}
+}
 
 static enum osd_status move_one(struct pass *pass, struct osd_object *object,
 				const struct osd_record *record)
@@ -136,6 +156,8 @@ static enum osd_status move_one(struct pass *pass, struct osd_object *object,
 		return OSD_E_NO_SPACE;
 	}
 	status = osd_head_move(object, goal, &pace, &bytes);
+	if (is_failure(status) && goal == OSD_HEAD_ON_HEAD && ++pass->ssd_failures == SSD_FAILURES)
+		pass->ssd_full = true;
 	if (status == OSD_OK)
 		step(objects, bytes < LEAST_CHARGED ? LEAST_CHARGED - bytes : 0);
 	return status == OSD_E_EXISTS ? OSD_OK : status;
@@ -154,7 +176,7 @@ static void look_after(struct pass *pass, const struct osd_place *place,
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return;
 	pass->misplaced++;
-	if (status != OSD_E_NO_SPACE && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED) {
+	if (is_failure(status)) {
 		pass->failures++;
 		pass->failed = status;
 	}
@@ -229,11 +251,23 @@ static bool is_reaped(struct osd_objects *objects)
 	return reaped;
 }
 
+/* What is known after a pass. */
+static void note_pass(struct osd_objects *objects, const struct pass *pass, bool whole)
+{
+	struct osd_heads *heads = &objects->heads;
+	bool draining = atomic_load(&heads->draining);
+
+	atomic_store(&heads->passed_over, pass->misplaced);
+	if (!whole || pass->misplaced > 0 || (draining && !is_reaped(objects)))
+		atomic_store(&heads->wanted, true);
+	else if (draining && !atomic_load(&heads->wanted))
+		atomic_store(&heads->drained, true);
+}
+
 void *osd_mover_main(void *arg)
 {
 	struct osd_objects *objects = arg;
-	struct osd_heads *heads = &objects->heads;
-	uint64_t gap = LEAST_GAP, failures = 0;
+	uint64_t gap = LEAST_GAP, failing_gap = LEAST_GAP, failures = 0;
 
 	while (osd_mover_wait(objects, gap)) {
 		struct pass pass = {.objects = objects};
@@ -243,19 +277,15 @@ void *osd_mover_main(void *arg)
 		if (!is_wanted(objects))
 			continue;
 		/* Before it looks: what comes up meanwhile is for the next one. */
-		atomic_store(&heads->wanted, false);
+		atomic_store(&objects->heads.wanted, false);
 		whole = run_pass(&pass);
-		if (!whole || pass.misplaced > 0 ||
-		    (atomic_load(&heads->draining) && !is_reaped(objects)))
-			atomic_store(&heads->wanted, true);
-		else if (atomic_load(&heads->draining) && !atomic_load(&heads->wanted))
-			atomic_store(&heads->drained, true);
-		atomic_store(&heads->passed_over, pass.misplaced);
+		note_pass(objects, &pass, whole);
 		if (pass.failures > 0 && pass.failures != failures)
 			osd_warning("%" PRIu64 " heads could not be moved; the last one: %s",
 				    pass.failures, osd_status_info(pass.failed)->meaning);
 		failures = pass.failures;
-		gap = OSD_MAX(LEAST_GAP, 10 * pass.scan_usec);
+		failing_gap = failures ? OSD_MIN(2 * failing_gap, MOST_GAP) : LEAST_GAP;
+		gap = OSD_MAX(failing_gap, 10 * pass.scan_usec);
 	}
 	return NULL;
 }
