@@ -9,7 +9,6 @@
 #include "security/keys.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +116,6 @@ static void replace(struct osd_keyring *keyring, uint64_t partition_id, struct h
 		holder->next = *bucket_of(keyring, partition_id);
 		*bucket_of(keyring, partition_id) = holder;
 	}
-	atomic_fetch_add(&keyring->changes, 1);
 	pthread_rwlock_unlock(&keyring->lock);
 	free_holder(keyring, old);
 }
@@ -283,11 +281,6 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 	pthread_rwlock_unlock(&keyring->lock);
 }
 
-uint64_t osd_keyring_changes(const struct osd_keyring *keyring)
-{
-	return atomic_load(&keyring->changes) + 1;
-}
-
 struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring)
 {
 	return keyring->exchanges;
@@ -318,7 +311,6 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 	holder = find(keyring, partition_id);
 	if (holder)
 		holder->frozen = ret_policy->frozen;
-	atomic_fetch_add(&keyring->changes, 1);
 	pthread_rwlock_unlock(&keyring->lock);
 	return OSD_OK;
 }

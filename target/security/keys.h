@@ -38,10 +38,6 @@ void osd_keyring_close(struct osd_keyring *keyring); /* NULL is fine */
 void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 			uint64_t partition_id, unsigned version, struct osd_secret *ret_secret);
 
-/* Counts what may have changed an answer of osd_keyring_secret, from 1: for who keeps what follows from
- * keys.  A key that has changed is counted before its change is answered. */
-uint64_t osd_keyring_changes(const struct osd_keyring *keyring);
-
 /* Exchanges of new master keys (security/exchange.h); the keyring's. */
 struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
 

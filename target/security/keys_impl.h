@@ -18,7 +18,6 @@ struct osd_keyring {
 	struct osd_policies *policies;
 	struct osd_exchanges *exchanges;
 	uint8_t *seal; /* secret memory; NULL: none yet */
-	_Atomic uint64_t changes; /* osd_keyring_changes() - 1 */
 	pthread_mutex_t loading;
 	pthread_rwlock_t lock;
 	struct holder *buckets[OSD_KEY_BUCKETS]; /* under lock */
