@@ -322,6 +322,21 @@ static enum osd_status check_gets(struct osd_request *request, const struct allo
 	return status;
 }
 
+/* COMPARE AND SWAP and FETCH AND ADD touch an attribute that no list names. */
+static enum osd_status check_counter(struct osd_request *request, const struct allowed *allowed)
+{
+	uint16_t action = request->decoded.service_action;
+	struct osd_attr counter = {.page = OSD_PAGE_COUNTERS};
+
+	if (action == OSD_SA_COMPARE_AND_SWAP)
+		counter.number = OSD_COUNTER_SWAP;
+	else if (action == OSD_SA_FETCH_AND_ADD)
+		counter.number = OSD_COUNTER_ADD;
+	else
+		return OSD_OK;
+	return check_one(request, allowed, &counter, request->def->permissions);
+}
+
 enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd_request *request,
 					 bool nowait)
 {
@@ -329,16 +344,18 @@ enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd
 	struct allowed allowed = {0};
 	enum osd_status status = OSD_OK;
 
-	if (is_open(request) || !params)
+	if (is_open(request))
 		return OSD_OK;
 	if (request->security.proof.grant.capability.allowed_attributes_access) {
 		if (nowait)
 			return OSD_E_RETRY;
 		status = load_allowed(objects, request, &allowed);
 	}
-	if (status == OSD_OK && params->sets)
+	if (status == OSD_OK)
+		status = check_counter(request, &allowed);
+	if (status == OSD_OK && params && params->sets)
 		status = check_sets(request, &allowed);
-	if (status == OSD_OK && params->gets)
+	if (status == OSD_OK && params && params->gets)
 		status = check_gets(request, &allowed);
 	free(allowed.pairs);
 	return status;

@@ -247,8 +247,11 @@ static void place_data_in_integrity(struct osd_request *request)
 	uint8_t *information;
 	struct osd_mac mac;
 
-	/* There is a place: osd_integrity_check_offset. */
-	osd_offset_decode(request->decoded.data_in_icv_offset, &at);
+	/* Else what was sent is nothing that the CDB explains: osd_integrity_check_offset. */
+	if (!osd_offset_decode(request->decoded.data_in_icv_offset, &at) ||
+	    request->data_in_capacity < OSD_DATA_IN_INTEGRITY ||
+	    at > request->data_in_capacity - OSD_DATA_IN_INTEGRITY)
+		return;
 	information = request->data_in + at;
 	if (at > request->data_in_length)
 		memset(request->data_in + request->data_in_length, 0,

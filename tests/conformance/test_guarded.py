@@ -290,6 +290,9 @@ def test_allowed_attributes(unit: Guarded) -> None:
             unit.is_good(answer)
         else:
             unit.is_refused(answer, FIELD, 136, attribute=(page, number))
+    counting = w.Request(OURS["FA"], unit.pid, oid, 8, data=bytes(8), data_in=8)
+    answer = unit.send_proved(counting, unit.proof(counting).but(fields=limit))
+    unit.is_refused(answer, FIELD, 136)
     setting = w.Request(0x888F, unit.pid, oid, sets=((0x1_0000, 2, b"x"),))
     unit.is_refused(unit.send_proved(setting, unit.proof(setting).but(fields=limit)), FIELD, 136)
 
