@@ -105,7 +105,7 @@ CONDITIONS = [
     *_group(
         "security, jobs, format",
         ("no capability", "capability format 0: 24/00 at 80 (methods above NOSEC)"),
-        ("forged", "a request integrity check value that is wrong: 24/00 at 184"),
+        ("forged", "a request integrity check value that is wrong: 24/00 at 80"),
         ("expired", "a capability past its time: 24/00 at 84"),
         ("stale nonce", "a nonce out of its window: 24/07; repeated: 24/06"),
         ("no permission", "a capability without the permission: 24/00 at 129"),

@@ -105,7 +105,6 @@ class LogicalUnit:
 
     Args: transport: of pyosd.  residuals: the transport reports what did not fit, too.
         choose: where random ids come from.  destructive: FORMAT OSD is allowed.
-        working_key: for capabilities, where the target checks them.
     """
 
     def __init__(
@@ -115,7 +114,6 @@ class LogicalUnit:
         residuals: bool = True,
         choose: random.Random | None = None,
         destructive: bool = False,
-        working_key: bytes | None = None,
     ) -> None:
         self.transport = transport
         self.residuals = residuals
@@ -129,7 +127,6 @@ class LogicalUnit:
         self._next_oid = 0x4000_0000
         self.pid = self._second = self._former = 0
         self.security_method = 0
-        self.working_key = working_key
 
     # ---- sending ----
 

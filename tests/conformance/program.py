@@ -89,7 +89,6 @@ def our_target() -> Iterator[str]:
 @click.option("--destructive", is_flag=True, help="Allow FORMAT OSD: ERASES THE LOGICAL UNIT.")
 @click.option("--only", multiple=True, metavar="WORD", help="Only tests whose name has the word.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds one command may take.")
-@click.option("--working-key", metavar="HEX", help="For targets that check capabilities.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -104,7 +103,6 @@ def main(
     destructive: bool,
     only: tuple[str, ...],
     timeout: float,
-    working_key: str | None,
     output: Path,
     quiet: bool,
 ) -> None:
@@ -114,7 +112,6 @@ def main(
     lists is required, and the matrix in docs/conformance.md is written anew.
     """
     ours = url is None
-    key = bytes.fromhex(working_key) if working_key else None
     needed = required(require) | (documented() if ours else set())
     try:
         with (
@@ -122,7 +119,7 @@ def main(
             pyosd.connect(place, timeout=timeout) as session,
         ):
             click.echo(f"conformance of {urlsplit(place).path.strip('/')}", err=True)
-            t = LogicalUnit(session.transport, destructive=destructive or ours, working_key=key)
+            t = LogicalUnit(session.transport, destructive=destructive or ours)
             report = Runner(t, require=needed, told=tell).run(chosen(only))
     except (OSDError, Failed, ValueError) as error:
         click.echo(f"the target cannot be tested: {error}", err=True)
