@@ -288,7 +288,7 @@ class _Attempts:
             return (yield from self._unproven(error, grants))
         if code == _REPEATED:
             return self._repeated()
-        if self._kept_nonce and code == _TIME:
+        if self._kept_nonce and code == _TIME and not only_reads(self._request):
             raise IntegrityError(error.sense_key, error.asc, error.ascq, _ACTED, sense=error.sense)
         self._nonce, self._kept_nonce = b"", False
         if code == _FROZEN or pointer in (_KEY_VERSION, _EXPIRES, _TAG):
@@ -344,6 +344,8 @@ class _Attempts:
             return [each.credential for each in found] != [each.credential for each in grants]
 
         again: bool = yield renew
+        if again:  # which may have taken a while: the target may be another process by now
+            self._tried.discard("token")
         return again
 
     def _repeated(self) -> bool:

@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS intents (target TEXT NOT NULL REFERENCES targets(name
     PRIMARY KEY (target, level, partition_id, version));
 CREATE TABLE IF NOT EXISTS tags (target TEXT NOT NULL REFERENCES targets(name) ON DELETE CASCADE,
     partition_id TEXT NOT NULL, object_id TEXT NOT NULL, tag BIGINT NOT NULL,
-    PRIMARY KEY (target, partition_id, object_id));
+    highest BIGINT NOT NULL, PRIMARY KEY (target, partition_id, object_id));
 CREATE TABLE IF NOT EXISTS audit (seq BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, who TEXT NOT NULL,
     what TEXT NOT NULL, detail TEXT NOT NULL, hash {bytes} NOT NULL);
 """

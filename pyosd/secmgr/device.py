@@ -74,6 +74,10 @@ class Device(Protocol):
         """Set the policy access tag of an object."""
         ...
 
+    def tag(self, obj: ObjectRef, object_type: ObjectType, credential: Credential) -> int:
+        """Read it; 0: it has none."""
+        ...
+
     def close(self) -> None:
         """End the session."""
         ...
@@ -168,6 +172,12 @@ class IscsiDevice:
         value = tag.to_bytes(4, "big")
         with self._under(credential) as target:
             target.set_attributes(obj, [pyosd.AttributeValue(page, POLICY_TAG, value)])
+
+    def tag(self, obj: ObjectRef, object_type: ObjectType, credential: Credential) -> int:
+        """Read the policy access tag of an object."""
+        page = OBJECT_POLICY.get(object_type, PARTITION_POLICY)
+        with self._under(credential) as target:
+            return int.from_bytes(target.get_attribute(obj, page, POLICY_TAG), "big")
 
     def close(self) -> None:
         """Log out."""

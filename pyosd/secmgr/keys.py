@@ -30,6 +30,7 @@ from pyosd.secmgr.errors import Refusal, SecmgrError
 from pyosd.secmgr.files import read_private
 from pyosd.secmgr.keystore import Key, KeyStore, Level, Slot
 from pyosd.secmgr.keywork import KeyWork
+from pyosd.secmgr.limits import Buckets
 from pyosd.secmgr.rules import DEFAULT_LIFETIME_S
 from pyosd.secmgr.sealing import Sealer
 from pyosd.secmgr.store import TargetRecord
@@ -42,7 +43,8 @@ SELF = "secmgr"
 """Who does what nobody asked for, in the log."""
 WAIT_S = 15.0  # for somebody else who works on the same target
 TICK_S = 5.0
-VERIFY_EVERY_S = 1.0  # of one partition, however often clients say that they were refused
+VERIFY_RATE, VERIFY_BURST = 1.0, 20.0  # in vain, for one user who says to be refused
+NONCE_REFUSALS = {(0x24, 6), (0x24, 7)}  # whether the command acted is not known
 GROUP = 14
 
 Connect = Callable[[TargetRecord, str], Device]
@@ -103,7 +105,7 @@ class KeyManager:
         self._changing: set[str] = (
             set()
         )  # under _lock; targets whose credentials are about to be void
-        self._verified: dict[tuple[str, int], float] = {}  # under _lock
+        self._verified = Buckets(VERIFY_RATE, VERIFY_BURST)
         self._trouble: dict[str, str] = {}  # under _lock
         self._lock = threading.Lock()
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
@@ -155,17 +157,23 @@ class KeyManager:
                 self._signers[record.name, slot.partition_id] = signer
         return signer
 
-    def refused(self, target: str, partition_id: int) -> None:
-        """A client says that the target did not take our credential: look whether it has our key."""
-        now = time.monotonic()
-        with self._lock:
-            if now - self._verified.get((target, partition_id), -VERIFY_EVERY_S) < VERIFY_EVERY_S:
-                return
-            self._verified[target, partition_id] = now
+    def refused(self, target: str, partition_id: int, user: str = SELF) -> None:
+        """A user says that the target did not take our credential: look whether it has our key."""
+        if self._verified.empty(user):
+            return
         with self._work(target, SELF) as work:
-            mended = not work.verify(partition_id)
-        if mended:
+            in_vain = work.verify(partition_id)
+        if in_vain:
+            self._verified.take(user)
+        else:
             LOG.warning("%s had lost its keys of partition %#x: set anew", target, partition_id)
+
+    def look_at_tag(self, target: str, obj: ObjectRef, object_type: ObjectType) -> None:
+        """Which policy access tag the object has: it may have been removed and made again."""
+        with self._work(target, SELF) as work:
+            tag = work.tag(obj, object_type)
+            with self._database.transaction() as tx:
+                store.set_tag(tx, target, obj, tag)
 
     # ---- what administrators ask for ----
 
@@ -279,7 +287,7 @@ class KeyManager:
         """
         with self._work(target, who) as work:
             with self._database.transaction() as tx:
-                tag = (store.tag_of(tx, target, obj) or 0) % 0xFFFF_FFFF + 1
+                tag = store.next_tag(tx, target, obj)
                 # First, so that whatever is given from now on is for the new one.
                 store.set_tag(tx, target, obj, tag)
                 self._audit.append(tx, who, "acl.revoke", target=target, object=str(obj), tag=tag)
@@ -414,7 +422,9 @@ class KeyManager:
         except errors.NotFound as error:
             raise Refusal("absent", str(error)) from None
         except errors.OSDError as error:
-            raise Refusal("conflict", f"{record.name}: {error}") from None
+            unknown = (error.asc, error.ascq) in NONCE_REFUSALS
+            code = "target-unreachable" if unknown else "conflict"
+            raise Refusal(code, f"{record.name}: {error}") from None
         finally:
             if device is not None:
                 device.close()

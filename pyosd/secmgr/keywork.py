@@ -339,6 +339,13 @@ class KeyWork:
         credential = self._sign(key.pair, key.slot.version, obj, object_type, SET_POLICY)
         self._device.set_tag(obj, object_type, tag, credential)
 
+    def tag(self, obj: ObjectRef, object_type: ObjectType) -> int:
+        """The policy access tag that an object has."""
+        key = self._current(obj.partition_id)
+        wanted = Permission.GET_ATTR
+        credential = self._sign(key.pair, key.slot.version, obj, object_type, wanted)
+        return self._device.tag(obj, object_type, credential)
+
     # ---- the master key ----
 
     def set_master(self, group: int) -> None:

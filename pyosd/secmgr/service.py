@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyosd.credentials import Credential, SecurityMethod
@@ -264,13 +264,28 @@ class Service:
             request.obj, request.object_type, request.permissions
         )
         if wanted.refused:
-            self.keys.refused(request.target, partition)
+            self.keys.refused(request.target, partition, caller.user)
+            if grant.tag and self._tag_changed(request):
+                return self._one(caller, replace(wanted, refused=False))
         signer = self.keys.signer(request.target, partition)
         expires_ms = min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000)
         credential = signer.granted(
             *(grant, request.obj, request.object_type, caller.user, wanted.range, expires_ms)
         )
         return credential, grant, signer.system_id
+
+    def _tag_changed(self, request: Request) -> bool:
+        """Whether the object has another tag than we thought; only of those that we have given one."""
+
+        def known() -> int | None:
+            with self.database.transaction() as tx:
+                return store.tag_of(tx, request.target, request.obj)
+
+        before = known()
+        if before is None:
+            return False
+        self.keys.look_at_tag(request.target, request.obj, request.object_type)
+        return known() != before
 
     def _check(self, caller: Caller, params: Params) -> Json:
         """Would it be given?  Of oneself, or by an administrator of anybody."""

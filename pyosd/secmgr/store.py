@@ -372,18 +372,29 @@ def remove_target(tx: Transaction, name: str) -> None:
 
 
 def tag_of(tx: Transaction, name: str, obj: ObjectRef) -> int | None:
-    """The tag we gave an object; None: none that we know."""
+    """The tag an object has; None: none that we know."""
+    return _tags(tx, name, obj)[0] or None
+
+
+def next_tag(tx: Transaction, name: str, obj: ObjectRef) -> int:
+    """One that it never had, as far as we know."""
+    return _tags(tx, name, obj)[1] % 0xFFFF_FFFF + 1
+
+
+def _tags(tx: Transaction, name: str, obj: ObjectRef) -> tuple[int, int]:
+    """The present one, 0: none, and the highest there was."""
     rows = tx.run(
-        "SELECT tag FROM tags WHERE target = ? AND partition_id = ? AND object_id = ?",
+        "SELECT tag, highest FROM tags WHERE target = ? AND partition_id = ? AND object_id = ?",
         *(name, hex_id(obj.partition_id), hex_id(obj.object_id)),
     )
-    return int(rows[0][0]) if rows else None
+    return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
 
 def set_tag(tx: Transaction, name: str, obj: ObjectRef, tag: int) -> None:
     """Remember it."""
     tx.run(
-        "INSERT INTO tags VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (target, partition_id, object_id) DO UPDATE SET tag = excluded.tag",
-        *(name, hex_id(obj.partition_id), hex_id(obj.object_id), tag),
+        "INSERT INTO tags VALUES (?, ?, ?, ?, ?) ON CONFLICT (target, partition_id, object_id) "
+        "DO UPDATE SET tag = excluded.tag, highest = excluded.highest",
+        *(name, hex_id(obj.partition_id), hex_id(obj.object_id)),
+        *(tag, max(tag, _tags(tx, name, obj)[1])),
     )

@@ -184,5 +184,10 @@ class Session:
         self.model.tags[obj] = tag
         self.model.step()
 
+    def tag(self, obj: ObjectRef, object_type: ObjectType, credential: Credential) -> int:
+        self.model.step()
+        self.model.check_working(obj.partition_id, credential, Permission.GET_ATTR)
+        return self.model.tags.get(obj, 0)
+
     def close(self) -> None:
         pass

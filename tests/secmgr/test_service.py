@@ -153,6 +153,10 @@ def test_a_tag_narrows_and_a_bump_revokes(served: Served, alice: Client) -> None
     assert from_json(alice.call("credentials", **READ_X)).capability.policy_access_tag == 1
     assert admin.call("acl.revoke", target=TARGET, object=str(OBJECT))["tag"] == 2
     assert from_json(alice.call("credentials", **READ_X)).capability.policy_access_tag == 2
+    served.world.model.tags.clear()  # removed, and made again
+    again = from_json(alice.call("credentials", **READ_X, refused=True))
+    assert again.capability.policy_access_tag == 0
+    assert admin.call("acl.revoke", target=TARGET, object=str(OBJECT))["tag"] == 3
     every = {"target": TARGET, "object": f"{PARTITION:#x}/*", "permissions": ["WRITE"]}
     admin.call("acl.add", user="alice", **every, tag=7)
     write = {"target": TARGET, "object": f"{PARTITION:#x}/0x10007", "permissions": ["WRITE"]}
