@@ -17,11 +17,11 @@ static bool data_in_header(struct iscsi_session *s, const uint8_t *bhs, uint32_t
 	uint32_t offset = bhs_word(bhs, BHS_BUFFER_OFFSET);
 
 	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_SCSI_COMMAND, "Data-In for an unknown task");
-	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->data_in_sn, "Data-In out of sequence");
+	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->sn, "Data-In out of sequence");
 	/* DataPDUInOrder and DataSequenceInOrder are always Yes: no holes. */
 	ISCSI_REQUIRE(s, offset == task->data_in_received, "Data-In at an unexpected offset");
 	ISCSI_REQUIRE(s, length <= task->data_in_capacity - offset, "more Data-In than asked for");
-	task->data_in_sn++;
+	task->sn++;
 	s->rx.task = task;
 	s->rx.dest = length ? task->data_in + offset : NULL;
 	return true;
@@ -139,14 +139,14 @@ static bool ready_to_transfer(struct iscsi_session *s, const uint8_t *bhs)
 	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_SCSI_COMMAND, "R2T for an unknown task");
 	/* MaxOutstandingR2T is 1; but it may come while unsolicited data are on their way. */
 	ISCSI_REQUIRE(s, !task->held.remaining, "R2T while another is being served");
-	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->r2t_sn, "R2T out of sequence");
+	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->sn, "R2T out of sequence");
 	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_WORD20) != ISCSI_NO_TAG, "R2T without a transfer tag");
 	ISCSI_REQUIRE(s, length && length <= s->params.max_burst,
 		      "R2T for nothing or more than a burst");
 	ISCSI_REQUIRE(s, offset == task->data_out_requested, "R2T at an unexpected offset");
 	ISCSI_REQUIRE(s, length <= task->data_out_length - offset, "R2T for more than there is");
 	take_sequence_numbers(s, bhs, false);
-	task->r2t_sn++;
+	task->sn++;
 	task->data_out_requested += length;
 	task->held = (struct iscsi_burst){
 		.offset = offset,

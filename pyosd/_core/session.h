@@ -72,9 +72,9 @@ struct iscsi_task {
 	uint32_t data_in_capacity;
 
 	/* Progress of the transfers. */
-	uint32_t data_in_received, data_in_sn;
+	uint32_t data_in_received;
 	uint32_t data_out_requested; /* bytes sent unasked or asked for so far */
-	uint32_t r2t_sn;
+	uint32_t sn; /* of the next Data-In or R2T: one sequence (RFC 7143 4.2.2.4) */
 	struct iscsi_burst burst;
 	struct iscsi_burst held; /* asked for while burst was under way */
 

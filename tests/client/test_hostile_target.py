@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -296,6 +297,27 @@ def test_unsolicited_data_without_immediate_data() -> None:
     with FakeTarget(script, honest_login=False) as fake, open_target(fake) as target:
         assert target.execute(WRITE_10, b"x" * 16384).status == 0
     assert len(got) == 16384
+
+
+def test_requests_for_data_of_a_bidirectional_command() -> None:
+    """They and Data-In are numbered in one sequence (RFC 7143 4.2.2.4)."""
+    data, answer = bytes(range(256)) * 128, b"\xa5" * ROOM
+    taken = bytearray()
+    numbers = count()
+
+    def act(peer: Peer, pdu: Pdu) -> None:
+        taken.extend(pdu.data)
+        at, left = len(taken), min(len(data) - len(taken), 16384)
+        if left and pdu.bhs[1] & 0x80:  # the end of a burst
+            header = peer.header(0x31, 0x80, pdu.tag, w20=7, w36=next(numbers), w40=at, w44=left)
+            peer.send(header)
+        elif not left:
+            peer.data_in(pdu.tag, answer, flags=0x80, sn=next(numbers))
+            peer.status(pdu.tag)
+
+    with FakeTarget(answering(act)) as fake, open_target(fake) as target:
+        response = target.transport.execute(Command(b"\x7f" + bytes(15), data, ROOM))
+        assert bytes(response.data_in) == answer and bytes(taken) == data
 
 
 def test_bidirectional_command_as_it_stands_on_the_wire() -> None:
