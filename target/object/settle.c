@@ -43,7 +43,8 @@ static enum osd_status settle_times(struct osd_object *object, bool durable)
 
 	atomic_store(&object->times_dirty, false);
 	status = osd_object_change_record(object, durable, change_times, object, NULL);
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
+	/* No lock is held: the object may just be getting files of another generation. */
+	if (status != OSD_OK && !atomic_load(&object->removed))
 		atomic_store(&object->times_dirty, true);
 	return status;
 }
