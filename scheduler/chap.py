@@ -114,7 +114,7 @@ def add_account(place: str, account: Chap, user: tuple[int, int] | None) -> int:
         ours are the same.
     Returns: tgtd's error number, 0: done.  Raises: OSError: it is not there, or does not answer.
     """
-    params = f"user={account.user},password={account.secret}".encode()
+    params = f"user={account.user},password={account.secret}\0".encode()  # tgtd reads a C string
     length = _REQUEST.size + len(params)
     head = _REQUEST.pack(_MODE_ACCOUNT, _OP_NEW, b"iscsi", length, -1, 0, 0)
     with socket.socket(socket.AF_UNIX) as sock:

@@ -556,6 +556,9 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 	struct osd_policy root;
 	enum osd_status status = osd_keyring_policy(engine->keyring, 0, false, &root);
 
+	if (status != OSD_OK)
+		snprintf(message, 256, "cannot read the store's security methods: %s",
+			 osd_status_info(status)->meaning);
 	if (status != OSD_OK || !config->secure ||
 	    (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
 		return status;

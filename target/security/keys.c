@@ -355,7 +355,7 @@ static bool load(void *arg, const struct osd_key_name *name, const struct osd_ke
 	return loading->status == OSD_OK;
 }
 
-static enum osd_status load_all(struct osd_keyring *keyring)
+static enum osd_status load_all(struct osd_keyring *keyring, char message[256])
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	struct loading loading = {keyring, OSD_OK};
@@ -364,7 +364,13 @@ static enum osd_status load_all(struct osd_keyring *keyring)
 
 	if (status == OSD_OK)
 		status = osd_key_record_each(txn, load, &loading);
-	return status == OSD_OK ? loading.status : status;
+	if (status != OSD_OK)
+		return status;
+	if (loading.status == OSD_E_MEDIUM)
+		snprintf(message, 256,
+			 "the store's secret keys do not open with its file 'seal' "
+			 "(mode 0600): restore the file");
+	return loading.status;
 }
 
 static struct osd_keyring *new_keyring(struct osd_objects *objects)
@@ -397,16 +403,13 @@ enum osd_status osd_keyring_open(struct osd_objects *objects, const char *master
 	if (keyring)
 		status = osd_keyring_ready_seal(keyring, false);
 	if (status == OSD_OK || status == OSD_E_NO_OBJECT)
-		status = load_all(keyring);
-	if (status == OSD_E_MEDIUM)
-		snprintf(message, 256,
-			 "the store's secret keys do not open with its file 'seal' "
-			 "(mode 0600): restore the file");
+		status = load_all(keyring, message);
 	if (status == OSD_OK)
 		status = osd_keyring_take_up(keyring, master_key_file, message);
 	if (status != OSD_OK) {
 		if (!*message)
-			snprintf(message, 256, "cannot load the store's secret keys");
+			snprintf(message, 256, "cannot load the store's secret keys: %s",
+				 osd_status_info(status)->meaning);
 		osd_keyring_close(keyring);
 		return status;
 	}

@@ -171,6 +171,7 @@ def test_page_form_of_no_page(osd: Commands, obj: ObjectRef, page: int) -> None:
     check(osd.reply(request), CDB_FIELD.at(52))
 
 
+KEYS = -1  # which of the root's key identifiers are there
 FORMS: dict[int, list[tuple[int | None, int]]] = {
     R + 2: [(1, 8), (0x1_0001, 8), (0x1_0002, 8), (0x1_0081, 4), (0x2_0002, 8)],
     P + 2: [(1, 8), (0x1_0001, 8), (0x1_0002, 8), (0x1_0081, 4)],
@@ -178,7 +179,7 @@ FORMS: dict[int, list[tuple[int | None, int]]] = {
     P + 3: [(n, 6) for n in (1,)],
     C + 3: [(n, 6) for n in (1,)],
     R + 5: [
-        *((0x1, 1), (0x6, 1), (0x7, 2), (0x2, 6), (0x3, 6), (None, 1 + 14)),
+        *((0x1, 1), (0x6, 1), (0x7, 2), (0x2, 6), (0x3, 6), (KEYS, 1), (0x7FFD, 7), (None, 7)),
         *((0x8000_0000 + each, 1) for each in range(32)),
         *((None, 1), (0xA, 2)),
     ],
@@ -203,6 +204,15 @@ FORMS: dict[int, list[tuple[int | None, int]]] = {
 """Fields of the page forms as far as they do not move: number (None: zeros), bytes."""
 
 
+def field(osd: Commands, where: ObjectRef, page: int, number: int | None, width: int) -> bytes:
+    """What the form has to have there."""
+    if number is None:
+        return bytes(width)
+    if number == KEYS:
+        return b"\2" if osd.get_attribute(where, page, 0x7FFD) else b"\0"
+    return osd.get_attribute(where, page, number).ljust(width, b"\0")
+
+
 @pytest.mark.parametrize("number", FORMS, ids=lambda number: f"{number:08X}")
 def test_fields_of_the_form(osd: Commands, objects: Objects, number: int) -> None:
     where = objects[number & 0xF000_0000]
@@ -220,7 +230,7 @@ def test_fields_of_the_form(osd: Commands, objects: Objects, number: int) -> Non
     body = osd.get_page(where, number).body
     at = 0
     for attribute, width in FORMS[number]:
-        wanted = bytes(width) if attribute is None else osd.get_attribute(where, number, attribute)
+        wanted = field(osd, where, number, attribute, width)
         assert body[at : at + width] == wanted, f"at {at} of {number:08X}h"
         at += width
 
