@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* store_page.c -- page B000_0002h of the root: figures of the database, for those who watch a target
- * over time.  Counted since the target started, or as they are now; nothing here is stored. */
+/* store_page.c -- page B000_0002h of the root: figures of the database and of memory, for those who watch
+ * a target over time.  Counted since the target started, or as they are now; nothing here is stored. */
+#include <malloc.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -19,8 +20,16 @@ enum {
 	LOCKS,
 	LOCKED,
 	TRANSACTIONS,
+	HEAP, /* bytes of the process's heap that are in use */
 	FIGURES_END
 };
+
+static uint64_t heap_bytes(void)
+{
+	struct mallinfo2 heap = mallinfo2();
+
+	return heap.uordblks + heap.hblkhd;
+}
 
 static uint64_t figure(const struct osd_kv_stats *stats, uint32_t number)
 {
@@ -39,6 +48,8 @@ static uint64_t figure(const struct osd_kv_stats *stats, uint32_t number)
 		return stats->locks;
 	case LOCKED:
 		return stats->locked_objects;
+	case HEAP:
+		return heap_bytes();
 	default:
 		return stats->transactions;
 	}

@@ -14,9 +14,9 @@ from tests.soak.run import SHORT_S, Outcome, warm_up_of
 from tests.soak.samples import Sample
 
 SCHEMA = "iosd.soak/1"
-BYTES = ("rss", "pss", "bytes")
+BYTES = ("rss", "pss", "heap", "bytes")
 PLOTTED = (
-    ("memory, MiB (PSS)", ("tgtd.pss", "sandboxd.pss", "zygote.pss"), 1 << 20),
+    ("memory, MiB (PSS)", ("tgtd.pss", "tgtd.heap", "sandboxd.pss", "zygote.pss"), 1 << 20),
     ("descriptors", ("tgtd.descriptors", "sandboxd.descriptors", "zygote.descriptors"), 1),
     ("threads", ("tgtd.threads", "sandboxd.threads", "zygote.threads"), 1),
     ("cgroups", ("sandboxd.cgroups",), 1),
@@ -25,6 +25,8 @@ PLOTTED = (
 )
 TABLES = 11
 """Of the database, the directory of tables included."""
+HIGH = 1.02
+"""As much as what was highest before is no new high."""
 FLAT, GROWS, NOTHING_SAID = 0, 1, 3
 """Exit codes: all is flat; something grows or went wrong; too short to say of some."""
 
@@ -35,14 +37,22 @@ def verdict(outcome: Outcome, slope: Slope) -> Verdict:
     A short run warms up still: growth there says nothing (what is open at rest does).  In a long one
     an interval that contains 0 is flat, however wide.  Pages that leak are resident and nobody
     else's, so a leak of memory grows in RSS and in PSS: RSS alone moves with pages of files, PSS
-    alone with who else has them.  Cursors keep their lockers for the next use: so many as were open
-    at once, at most one in each table for each thread.
+    alone with who else has them; and where the heap in use is known, in that: what was free again
+    leaves holes, which stay.  Cursors keep their lockers for the next use: so many as were open
+    at once, at most one in each table for each thread.  iosd-sandboxd keeps what slots need for the
+    next use, too, and is often killed: of its own there may be no more in the second half than in the
+    first.
     """
     found = slope.verdict
     short = outcome.seconds < SHORT_S
     name, _, what = slope.name.rpartition(".")
     if found is Verdict.GROWS and what in ("rss", "pss"):
         found = with_other(outcome, slope, f"{name}.{'pss' if what == 'rss' else 'rss'}")
+    if found is Verdict.GROWS and what in ("rss", "pss"):
+        found = with_other(outcome, slope, f"{name}.heap")
+    if found is Verdict.GROWS and name == "sandboxd":
+        high = has_new_high(outcome, f"{name}.{'rss' if what == 'pss' else what}")
+        found = found if high else Verdict.FLAT
     if found is Verdict.GROWS and slope.name == "database.lockers":
         found = Verdict.FLAT if lockers_are_bounded(outcome) else found
     if found is Verdict.GROWS and short:
@@ -53,13 +63,21 @@ def verdict(outcome: Outcome, slope: Slope) -> Verdict:
 
 
 def with_other(outcome: Outcome, slope: Slope, name: str) -> Verdict:
-    """Of a growing RSS with PSS, or the reverse: growth if that grows too, none if that does not grow
-    so much, by its whole interval."""
+    """Of a growing RSS with PSS, the reverse, or either with the heap: growth if that grows too or is not
+    known, none if that does not grow so much, by its whole interval."""
     other = next((each for each in outcome.slopes if each.name == name), None)
     if other is None or other.verdict is Verdict.GROWS:
         return Verdict.GROWS
     less = other.high * other.mean < slope.low * slope.mean
     return Verdict.FLAT if less and other.points else Verdict.UNKNOWN
+
+
+def has_new_high(outcome: Outcome, name: str) -> bool:
+    """Whether there was more of it in the second half than ever in the first."""
+    found = [(each.at, each.figures[name]) for each in outcome.samples if name in each.figures]
+    middle = (outcome.warm_up + outcome.seconds) / 2
+    before = max((value for at, value in found if at < middle), default=0.0)
+    return max((value for at, value in found if at >= middle), default=0.0) > before * HIGH
 
 
 def lockers_are_bounded(outcome: Outcome) -> bool:

@@ -19,7 +19,13 @@ from pyosd.types import ROOT, AttributeId
 from tests.processes import parents
 from tests.serving import Serving
 
-STORE_FIGURES = {5: "lockers", 6: "locks", 7: "locked", 8: "transactions"}
+STORE_FIGURES = {
+    5: "database.lockers",
+    6: "database.locks",
+    7: "database.locked",
+    8: "database.transactions",
+    9: "tgtd.heap",
+}
 """Numbers of root page B000_0002h."""
 PROCESSES = ("tgtd", "sandboxd", "zygote")
 PER_PROCESS = ("rss", "pss", "descriptors", "threads")
@@ -118,7 +124,7 @@ class Sampler:
         self.add(sample, "store.files", files)
         self.add(sample, "store.logs", logs)
         self.add(sample, "store.bytes", space)
-        for name, value in self.database().items():
+        for name, value in self.told().items():
             self.add(sample, name, value, pids["tgtd"] or 0)
         return sample
 
@@ -127,8 +133,8 @@ class Sampler:
         sample.figures[name] = float(value)
         sample.lives[name] = life
 
-    def database(self) -> dict[str, float]:
-        """Locks and the like as the target tells; nothing while it is being restarted."""
+    def told(self) -> dict[str, float]:
+        """Locks, heap and the like as the target tells; nothing while it is being restarted."""
         wanted = [AttributeId(Page.STORE_ROOT, number) for number in STORE_FIGURES]
         try:
             if self.session is None:
@@ -136,4 +142,4 @@ class Sampler:
             values = self.session.get_attributes(ROOT, wanted)
         except pyosd.Unreachable:
             return {}
-        return {f"database.{STORE_FIGURES[each.number]}": each.uint for each in values}
+        return {STORE_FIGURES[each.number]: each.uint for each in values}

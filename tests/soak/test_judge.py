@@ -108,12 +108,13 @@ def test_exit_codes() -> None:
     assert isinstance(open_still.kills, Counter)
 
 
-def memory(rss: float, pss: float) -> Outcome:
-    """Two hours; growth in percent an hour."""
+def memory(rss: float, pss: float, heap: float | None = None) -> Outcome:
+    """Two hours; growth in percent an hour; heap None: not known."""
     found = Outcome(1, 2 * HOUR, 0.0)
     for at in range(0, int(2 * HOUR), 5):
         hours = at / HOUR
         figures = {"x.rss": 100 + rss * hours, "x.pss": 50 + pss / 2 * hours}
+        figures |= {} if heap is None else {"x.heap": 20 + heap / 5 * hours}
         found.samples.append(Sample(at, figures, dict.fromkeys(figures, 1)))
     found.slopes = judge(found.samples, 0)
     return found
@@ -123,6 +124,26 @@ def test_memory_leaks_in_both_figures_or_not_at_all() -> None:
     assert report.code(memory(5, 5)) == report.GROWS
     assert report.code(memory(5, 0)) == report.FLAT
     assert report.code(memory(0, 5)) == report.FLAT
+    assert report.code(memory(5, 5, 5)) == report.GROWS
+    assert report.code(memory(5, 5, 0)) == report.FLAT
+
+
+def test_what_is_kept_for_the_next_use() -> None:
+    """It may become more while it has been as much before."""
+
+    def run(highs: tuple[float, float]) -> Outcome:
+        found = Outcome(1, 2 * HOUR, 0.0)
+        for at in range(0, int(2 * HOUR), 5):
+            high = highs[at >= HOUR]
+            now = high if at % 1000 < 100 + 700 * at / (2 * HOUR) else 19.0
+            figures = {"sandboxd.cgroups": now}
+            found.samples.append(Sample(at, figures, dict.fromkeys(figures, 1)))
+        found.slopes = judge(found.samples, 0)
+        return found
+
+    assert run((21, 21)).slopes[0].verdict is Verdict.GROWS
+    assert report.code(run((21, 21))) == report.FLAT
+    assert report.code(run((21, 23))) == report.GROWS
 
 
 def test_lockers_are_bounded_by_cursors() -> None:
