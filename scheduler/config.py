@@ -146,7 +146,9 @@ class Config:
     def flags(self) -> dict[str, Any]:
         """What `osd target serve` takes where no flag says otherwise."""
         found = {key.name: self.target[key.name].value for key in TARGET_KEYS}
-        found |= {flag_of(key.name): self.heads[key.name].value for key in HEADS_KEYS}
+        for key in HEADS_KEYS:
+            said = self.heads[key.name]
+            found[flag_of(key.name)] = None if said.origin == "default" else said.value
         return {name: value for name, value in found.items() if value is not None}
 
     @property

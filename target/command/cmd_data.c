@@ -57,14 +57,15 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 
 /* Which half of the object its device has not done, by the first byte asked for that lies there; the
  * head's last byte where a write behind the head wanted it whole. */
-static enum osd_status tell_half(struct osd_request *request, const struct osd_object *object,
+static enum osd_status tell_half(struct osd_request *request, struct osd_object *object,
 				 uint64_t start, enum osd_status status)
 {
 	bool tail = status == OSD_E_TAIL_FAILED;
-	uint64_t border = osd_object_head_bytes(object);
+	uint64_t border;
 
 	if (!tail && status != OSD_E_HEAD_FAILED && status != OSD_E_HEAD_ABSENT)
 		return status;
+	border = osd_object_head_bytes(object);
 	request->fault.has_information = true;
 	request->fault.information = tail ? OSD_MAX(start, border) : OSD_MIN(start, border - 1);
 	return status;

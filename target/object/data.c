@@ -209,9 +209,14 @@ enum osd_status osd_object_read_pieces(struct osd_object *object, const struct o
 	return status;
 }
 
-uint64_t osd_object_head_bytes(const struct osd_object *object)
+uint64_t osd_object_head_bytes(struct osd_object *object)
 {
-	return object->file.head_bytes;
+	uint64_t bytes;
+
+	pthread_rwlock_rdlock(&object->file.replaced);
+	bytes = object->file.head_bytes;
+	pthread_rwlock_unlock(&object->file.replaced);
+	return bytes;
 }
 
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length)

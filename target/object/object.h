@@ -379,7 +379,7 @@ struct osd_change_with {
 enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
 				       const struct osd_change_with *with);
 /* Bytes from here on lie behind the object's head; UINT64_MAX: none do. */
-uint64_t osd_object_head_bytes(const struct osd_object *object);
+uint64_t osd_object_head_bytes(struct osd_object *object);
 enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_length);
 enum osd_map_type {
 	OSD_MAP_ALL = 0x0000, /* asked for only */
