@@ -75,7 +75,8 @@ the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a s
 2000_0001h to 2000_0003h are a job's (jobs.md), 5000_0001h says which pages the value index covers,
 B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
 B000_0002h of the root has figures of the database, be64 each: 1 commits, 2 aborts, 3 deadlocks,
-4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now.
+4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now; and
+9 bytes of the process's heap that are in use.
 
 Where the store has an SSD (tiers.md) user objects have page 2000_0004h, about their heads:
 
