@@ -59,12 +59,21 @@ uint64_t osd_sandbox_cpu_usec(const struct osd_sandbox *sandbox)
 	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
+/* Whose rights have ended does not go on looking at what it has mapped for as long as it asked for. */
+static uint64_t grace_of(const struct osd_sandbox *sandbox)
+{
+	bool revoked = sandbox->job && sandbox->job->end_reason == OSD_REASON_REVOKED;
+
+	return revoked ? OSD_MIN(sandbox->grace_usec, osd_exec_limits[OSD_LIMIT_GRACE].standard)
+		       : sandbox->grace_usec;
+}
+
 /* Asks the script to end, and sets the time by which it must have. */
 static void begin_end(struct osd_sandbox *sandbox, uint64_t now)
 {
 	if (sandbox->kill_usec != OSD_NEVER || sandbox->kill_sent)
 		return;
-	sandbox->kill_usec = now + sandbox->grace_usec;
+	sandbox->kill_usec = now + grace_of(sandbox);
 	atomic_store(&sandbox->shm->control_word, OSD_CONTROL_END);
 	osd_shm_post(&sandbox->shm->control);
 }
