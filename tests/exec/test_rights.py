@@ -227,28 +227,21 @@ def follow(keyed: Keyed, job: Job) -> Any:
 
 
 def test_tag_of_a_mapped_object(keyed: Keyed) -> None:
-    """Of an object that it holds a descriptor of; the time to clean up it asked for is not given."""
+    """Of an object that the job holds a descriptor of."""
     keyed.set_tag(ref(keyed.pid), 7)
     keyed.set_tag(keyed.obj, 7)
     script = f"""
         view = osd.userobject(osd.zone.partition_id, {keyed.obj.object_id}).data.map()
         assert bytes(view[1:4]) == b"123"
         {COMPUTES.splitlines()[0]}
-        try:
-            while True: len(view)
-        except BaseException:
-            import time
-            time.sleep(2)
-            print(bytes(view[:4]), flush=True)
+        while True: len(view)
     """
     try:
         source = Tagged(keyed.keys.working, keyed.system_id, audit=ALICE, tag=7)
         with keyed.connect(source) as target:
-            job = running(submit(target, keyed, script, grace=5.0))
+            job = running(submit(target, keyed, script))
             keyed.set_tag(keyed.obj, 9)
             ended(follow(keyed, job), JobState.FAILED, 601)
-        with keyed.connect() as target:
-            assert target.job(job.id).output() == b""
     finally:
         keyed.set_tag(ref(keyed.pid), 0)
         keyed.set_tag(keyed.obj, 0)
