@@ -151,7 +151,8 @@ class LiveMap(core.Map):  # type: ignore[name-defined,misc]
     def changed(self) -> bool:
         """Whether somebody has written since, or is writing."""
         self.shared.check()
-        return self.shared.words[COUNTER] != self.counter
+        now = self.shared.words[COUNTER]
+        return now != self.counter or now % 2 == 1
 
 
 class SandboxTransport:

@@ -80,8 +80,9 @@ static enum osd_status find_pool(struct osd_exec *exec,
 	return status;
 }
 
-static bool fill_limits(struct osd_job_record *record, const struct osd_exec_params *params,
-			const struct osd_pool *pool)
+/* The pool and what it allows, which an administrator may be changing. */
+static bool fill_pool(struct osd_job_record *record, const struct osd_exec_params *params,
+		      const struct osd_pool *pool)
 {
 	bool settled;
 
@@ -95,6 +96,7 @@ static bool fill_limits(struct osd_job_record *record, const struct osd_exec_par
 		.io_bytes = params->io_bytes,
 	};
 	pthread_mutex_lock(&pool->exec->lock);
+	memcpy(record->pool, pool->config.name, sizeof(record->pool));
 	settled = osd_pool_settle_limits(&pool->config, &record->limits);
 	pthread_mutex_unlock(&pool->exec->lock);
 	return settled;
@@ -211,14 +213,13 @@ static enum osd_status fill_record(struct acceptance *acceptance)
 	}
 	if (record->key_length)
 		memcpy(record->key, params->key.bytes, record->key_length);
-	memcpy(record->pool, acceptance->pool->config.name, sizeof(record->pool));
 	copy_text(record->name, sizeof(record->name), &params->name);
 	copy_text(record->principal, sizeof(record->principal),
 		  &(struct osd_exec_text){(const uint8_t *)submission->principal,
 					  (uint32_t)strlen(submission->principal)});
 	fill_tags(acceptance, params);
 	fill_digests(record, submission);
-	return fill_limits(record, params, acceptance->pool) ? OSD_OK : OSD_E_CDB_FIELD;
+	return fill_pool(record, params, acceptance->pool) ? OSD_OK : OSD_E_CDB_FIELD;
 }
 
 /* ---- the accepting transaction --------------------------------------------------------------- */
