@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
 ROUNDS = 2000  # calls in one sample
@@ -92,9 +93,14 @@ def _object_layer(folder: Path, count: int) -> dict[str, float]:
     return {name: ns * 1e-9 for name, ns in json.loads(output).items()}
 
 
-def rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:
+def rows(plan: Plan) -> Iterator[Row]:
     """rpc_hop_*; script_create, script_remove, script_set6, script_get6, and each against iOSD."""
-    yield from hop_rows(samples)
+    yield from hop_rows(plan.pairs)
+    with bench_target() as target:
+        yield from _call_rows(target, plan.pairs, 50 if plan.quick else 500)
+
+
+def _call_rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:
     with pyosd.connect(target.url) as osd:
         partition_id = osd.create_partition()
         _from_script(osd, partition_id, count)
@@ -109,4 +115,6 @@ def rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:
         yield row_of_pairs(f"script_{name}", pairs, at_most(1), method + bare)
         pairs = [(script[name], published / 2) for script, _ in both]
         paper = f"half of what the iOSD paper reports, {published * 1e6:.0f} us"
-        yield row_of_pairs(f"script_{name}_iosd", pairs, at_most(1), method + paper)
+        yield row_of_pairs(
+            f"script_{name}_iosd", pairs, at_most(1), method + paper, paper=published
+        )

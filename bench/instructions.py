@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
 from pyosd import requests
 from pyosd.attributes import Page
@@ -80,7 +81,7 @@ def _collected(act: Act, count: int) -> int:
         return int(found[1])
 
 
-def rows() -> Iterator[Row]:
+def rows(_plan: Plan) -> Iterator[Row]:
     """instructions_read_4k, instructions_poll, instructions_exec_accept."""
     for row_id, (act, reference) in CASES.items():
         if not shutil.which("valgrind"):

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_least, at_most, row_of_pairs
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 from pyosd import requests
 from pyosd.attributes import Page
 from pyosd.cdb import encode
@@ -92,16 +93,22 @@ def _rate_row(osd: pyosd.Target, zone: ObjectRef, row_id: str, aim: float, secon
     return row_of_pairs(row_id, pairs, at_least(1), method, unit="jobs/s")
 
 
-def rows_of_reuse(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
-    """exec_noop_reuse, jobs_per_s_reuse; the target serves with --reuse trusted."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """tur, exec_noop_*, poll_one, poll_hundred, jobs_per_s_*."""
+    with bench_target() as target:
+        yield from _rows_of_pristine(target, plan.count, plan.rate_seconds)
+    with bench_target("--reuse", "trusted") as target:
+        yield from _rows_of_reuse(target, plan.count, plan.rate_seconds)
+
+
+def _rows_of_reuse(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
     with pyosd.connect(target.url) as osd:
         zone = osd.partition(osd.create_partition())
         yield _noop_row(osd, zone, "exec_noop_reuse", 3, count)[0]
         yield _rate_row(osd, zone, "jobs_per_s_reuse", 5000, seconds)
 
 
-def rows(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
-    """tur, exec_noop_pristine, poll_one, poll_hundred, jobs_per_s_pristine."""
+def _rows_of_pristine(target: BenchTarget, count: int, seconds: float) -> Iterator[Row]:
     method = _method(count)
     with pyosd.connect(target.url) as osd:
         with pyosd.connect(target.disk_url) as disk:

@@ -12,21 +12,20 @@ NFS servers of the time mostly saw: attributes, look-ups, reads.
 from __future__ import annotations
 
 import collections
-import json
 import math
 import os
 import random
 import statistics
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from pathlib import Path
 
 import pyosd
-from bench.stats import REPORTED, Row, missing, row_of_pairs
+from bench.plan import Plan
+from bench.stats import REPORTED, Curve, Point, Row, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import requests
 from pyosd.attributes import Page
@@ -34,7 +33,6 @@ from pyosd.cdb import AttributeLists, Request, encode
 from pyosd.transport import Command, Pending
 from pyosd.types import AttributeId, AttributeValue, ref
 
-SCHEMA = "iosd.bench.nfs/1"
 ROW_IDS = ("nfs_target_cpu", "nfs_worker_master")
 INITIATORS = 2
 OUTSTANDING = 16
@@ -226,42 +224,23 @@ def _run(target: BenchTarget, commands: int, others: set[int]) -> list[Sample]:
     return samples
 
 
-def _write(samples: list[Sample], folder: Path) -> None:
-    series = [asdict(sample) for sample in samples]
-    (folder / "nfs.json").write_text(json.dumps({"schema": SCHEMA, "samples": series}) + "\n")
-    try:
-        _plot(samples, folder)
-    except ImportError:
-        print("bench: no plots: matplotlib is not installed", file=sys.stderr)
+def _curves(samples: list[Sample]) -> Iterator[Curve]:
+    def line(share: Callable[[Sample], float]) -> list[Point]:
+        return [Point(sample.at, 100 * share(sample)) for sample in samples]
 
-
-def _plot(samples: list[Sample], folder: Path) -> None:
-    """Raises: ImportError: no matplotlib."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot
-
-    at = [sample.at for sample in samples]
-    lines = {
-        "nfs_target_cpu.png": {"target": [100 * sample.used for sample in samples]},
-        "nfs_threads_cpu.png": {
-            "master": [100 * sample.master / sample.took for sample in samples],
-            "worker": [100 * sample.workers / sample.took for sample in samples],
-        },
+    labels = ("time, s", "share of one processor, %")
+    target = {"target": line(lambda sample: sample.used)}
+    yield Curve("nfs_target_cpu", "NFS calls: the target (figure 7)", *labels, target)
+    threads = {
+        "tgtd's thread": line(lambda sample: sample.master / sample.took),
+        "worker": line(lambda sample: sample.workers / sample.took),
     }
-    for name, parts in lines.items():
-        figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-        for label, values in parts.items():
-            axes.plot(at, values, label=label)
-        axes.set(xlabel="time, s", ylabel="share of one processor, %", ylim=(0, 100))
-        axes.legend()
-        figure.savefig(folder / name, dpi=100)
-        pyplot.close(figure)
+    yield Curve("nfs_threads_cpu", "NFS calls: threads (figure 8)", *labels, threads)
 
 
-def rows(samples: int, folder: Path) -> Iterator[Row]:
-    """nfs_target_cpu, nfs_worker_master; into folder nfs.json, and plots where matplotlib is installed."""
+def rows(plan: Plan) -> Iterator[Row | Curve]:
+    """nfs_target_cpu, nfs_worker_master; as curves figures 7 and 8."""
+    samples = 10 if plan.quick else 100
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         for row_id in ROW_IDS:
@@ -270,7 +249,7 @@ def rows(samples: int, folder: Path) -> Iterator[Row]:
     options = ("--workers", "1", "--no-sandboxes")
     with bench_target(*options, prefix=("taskset", "-c", str(cpus[0]))) as target:
         found = _run(target, samples * SAMPLE_EVERY, set(cpus[1:]))
-    _write(found, folder)
+    yield from _curves(found)
     method = (
         f"{len(found)} samples of {SAMPLE_EVERY} commands from {INITIATORS} initiators, target on one "
         f"processor with one worker, {SAMPLE_EVERY / statistics.median(s.took for s in found):.0f} "

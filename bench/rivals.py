@@ -23,8 +23,9 @@ from typing import Any
 
 import pyosd
 from bench.jobs import OUTSTANDING, jobs_per_s, paced_pairs
+from bench.plan import Plan
 from bench.stats import REPORTED, Row, missing, row_of_pairs
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 from pyosd.types import ObjectRef
 
 WORKERS = 2
@@ -106,8 +107,14 @@ def _compared(
         yield row_of_pairs(f"{prefix}_{name}_rate", rates, REPORTED, method, unit="/s")
 
 
-def rows(target: BenchTarget, kind: str, count: int, seconds: float) -> Iterator[Row]:
-    """exec_vs_processpool_*, exec_vs_dask_*; kind: "exec", or "reuse" where the target does."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """exec_vs_processpool_*, exec_vs_dask_*, and reuse_vs_... of the same."""
+    for kind, options in (("exec", ()), ("reuse", ("--reuse", "trusted"))):
+        with bench_target(*options) as target:
+            yield from _rows(target, kind, plan.count // 5, 5 * plan.seconds)
+
+
+def _rows(target: BenchTarget, kind: str, count: int, seconds: float) -> Iterator[Row]:
     path = target.folder / "rival"
     path.write_bytes(b"\x5a" * DATA_BYTES)
     with pyosd.connect(target.url) as osd:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_most, missing, percentile, row_of_pairs, row_of_tail
 from bench.target import SOURCE, BenchTarget, bench_target
 from pyosd.job_status import JobState
@@ -220,8 +221,15 @@ def _hostile_row(osd: pyosd.Target, zone: ObjectRef, seconds: float, pairs: int)
     return row_of_pairs("read_p99_hostile", samples, at_most(1.5), method)
 
 
-def rows(target: BenchTarget, kills: int, seconds: float, pairs: int) -> Iterator[Row]:
-    """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile; the target has 5 slots."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile, sandbox_memory_numpy."""
+    kills, seconds, pairs = (10, 0.5, 2) if plan.quick else (100, 3.0, 7)
+    with bench_target("--slots", str(len(HOSTILE))) as target:
+        yield from _rows(target, kills, seconds, pairs)
+    yield numpy_row()
+
+
+def _rows(target: BenchTarget, kills: int, seconds: float, pairs: int) -> Iterator[Row]:
     yield _memory_row(target, "sandbox_memory", IDLE_BYTES)
     with pyosd.connect(target.url) as osd:
         zone = osd.partition(osd.create_partition())

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import get_context
-from pathlib import Path
 from time import perf_counter
 
 import pyosd
-from bench.stats import REPORTED, Row, at_least, percentile, row_of_pairs
+from bench.plan import Plan
+from bench.stats import REPORTED, Curve, Point, Row, at_least, percentile, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd import aio, requests
 from pyosd.attributes import Page
@@ -31,7 +29,6 @@ from pyosd.cdb import AttributeLists, encode
 from pyosd.transport import Command, Pending
 from pyosd.types import AttributeId, ObjectRef, ref
 
-SCHEMA = "iosd.bench.saturation/1"
 LOADS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 OUTSTANDING = 16
 KINDS = ("commands", "jobs")
@@ -215,42 +212,28 @@ def _rows(found: dict[str, list[Step]], method: str) -> Iterator[Row]:
         )
 
 
-def _plot(found: dict[str, list[Step]], path: Path) -> None:
-    """Raises: ImportError: no matplotlib."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained", sharex=True)
-    for column, kind in enumerate(KINDS):
-        for name, steps in found.items():
-            outcomes = [getattr(step, kind) for step in steps]
-            loads = [step.load for step in steps]
-            label = f"{name} the manager"
-            axes[0][column].plot(loads, [o.answered for o in outcomes], "o-", label=label)
-            p99 = [o.p99 * 1e3 if o.p99 else float("nan") for o in outcomes]
-            axes[1][column].plot(loads, p99, "o-", label=label)
-        axes[0][column].set(title=kind, ylabel="answered a second", ylim=(0, None))
-        axes[1][column].set(xlabel="load", ylabel="99th percentile, ms", yscale="log")
-        axes[0][column].legend()
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
+def _curves(found: dict[str, list[Step]]) -> Iterator[Curve]:
+    for kind in KINDS:
+        outcomes = {
+            f"{name} the manager": [(step.load, getattr(step, kind)) for step in steps]
+            for name, steps in found.items()
+        }
+        answered = {
+            name: [Point(load, each.answered) for load, each in line]
+            for name, line in outcomes.items()
+        }
+        yield Curve(f"saturation_{kind}", f"{kind} past saturation", "load", "1/s", answered)
+        tails = {
+            name: [Point(load, 1e3 * each.p99) for load, each in line if each.p99]
+            for name, line in outcomes.items()
+        }
+        title = f"99th percentile of {kind} past saturation"
+        yield Curve(f"saturation_{kind}_p99", title, "load", "ms", tails, log_y=True)
 
 
-def _write(found: dict[str, list[Step]], full: dict[str, float], folder: Path) -> None:
-    steps = {name: [asdict(step) for step in steps] for name, steps in found.items()}
-    report = {"schema": SCHEMA, "alone": full, **steps}
-    (folder / "saturation.json").write_text(json.dumps(report) + "\n")
-    try:
-        _plot(found, folder / "saturation.png")
-    except ImportError:
-        print("bench: no plot: matplotlib is not installed", file=sys.stderr)
-
-
-def rows(seconds: float, folder: Path) -> Iterator[Row]:
-    """saturation_commands, saturation_jobs and their p99; into folder saturation.json, and a plot where
-    matplotlib is installed."""
+def rows(plan: Plan) -> Iterator[Row | Curve]:
+    """saturation_commands, saturation_jobs and their p99; the same as curves over load."""
+    seconds = 0.5 if plan.quick else 5.0
     with contextlib.ExitStack() as stack:
         targets = {
             "with": stack.enter_context(bench_target(manager=True)),
@@ -260,7 +243,7 @@ def rows(seconds: float, folder: Path) -> Iterator[Row]:
         found: dict[str, list[Step]] = {name: [] for name in targets}
         for name, step in _steps(places, full, seconds):
             found[name].append(step)
-    _write(found, full, folder)
+    yield from _curves(found)
     method = (
         f"load 1 is {full['commands'] / 2:.0f} commands/s and {full['jobs'] / 2:.0f} jobs/s, "
         f"{len(LOADS)} loads, {seconds:g} s each"

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 from pyosd import Criterion, requests
 from pyosd.attributes import Page
 from pyosd.errors import OSDError
@@ -73,8 +74,16 @@ def timed(call: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def rows(target: BenchTarget, objects: int, pairs: int) -> Iterator[Row]:
-    """create_scale, list_scale, query_scale, count_scale, remove_scale."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """create_scale, list_scale, query_scale, count_scale, remove_scale, restart."""
+    with bench_target() as target:
+        yield from _rows(target, 20_000 if plan.quick else 1_000_000, plan.count // 5)
+    part, repeats = (20, 2) if plan.quick else (1, 5)
+    with bench_target("--reuse", "trusted") as target:
+        yield restart_row(target, 100_000 // part, 10_000 // part, repeats)
+
+
+def _rows(target: BenchTarget, objects: int, pairs: int) -> Iterator[Row]:
     with pyosd.connect(target.url) as osd:
         small, large = Population(osd, GROUP), Population(osd, objects)
         wait_for_index(osd, large.pid)

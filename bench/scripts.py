@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_least, compare
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 from pyosd.types import ObjectRef
 
 BYTES = 64 << 20
@@ -63,8 +64,13 @@ def _plain(path: Path, opening: str, loop: str) -> float:
     return float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 
-def rows(target: BenchTarget, pairs: int) -> Iterator[Row]:
-    """script_read_1m, script_map, script_compute_block."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """script_read_1m, script_map, script_compute."""
+    with bench_target() as target:
+        yield from _rows(target, plan.pairs)
+
+
+def _rows(target: BenchTarget, pairs: int) -> Iterator[Row]:
     path = target.folder / "local"
     block = (b"\x5a" * 63 + b"\n") * (1 << 14)
     with path.open("wb") as file:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyosd
 from bench.link import CLIENT, RATE, SERVER, inside, link, unavailable
+from bench.plan import Plan
 from bench.stats import REPORTED, Aim, Row, at_most, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd.credentials import SecurityMethod
@@ -134,8 +135,9 @@ def _rows_of(
             )
 
 
-def rows(pairs: int, count: int) -> Iterator[Row]:
-    """The rows security_COMMAND_METHOD, and ..._1gbit.  count: commands of one sample."""
+def rows(plan: Plan) -> Iterator[Row]:
+    """The rows security_COMMAND_METHOD, and ..._1gbit."""
+    pairs, count = plan.pairs, 10 if plan.quick else 100  # commands of one sample
     how = f"median of {count} commands one at a time, a session each, in turn with NOSEC"
     with bench_target("--no-sandboxes", disk=False) as served:
         found = samples(served.url, _master(served), pairs, count)

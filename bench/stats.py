@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Statistics of the benchmarks: interleaved pairs, medians, bootstrap intervals, result rows.
+"""Statistics of the benchmarks: interleaved pairs, medians, bootstrap intervals, result rows, curves.
 
 Method (docs/benchmarks.md): ours and the baseline are measured in turn, A B A B ..., in one run;
 each pair gives a ratio; the figure is the median ratio with a 95 % bootstrap interval; `met` when
@@ -8,20 +8,11 @@ the interval reaches the aim.  Never a single time.
 
 from __future__ import annotations
 
-import json
+import bisect
 import math
-import os
-import platform
-import random
 import statistics
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
-
-SCHEMA = "iosd.bench/1"
-MET = {True: "yes", False: "NO", None: "-"}
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,10 @@ def at_least(bound: float) -> Aim:
 
 @dataclass(frozen=True)
 class Row:
-    """One result, as design.md section 5 names its fields."""
+    """One result, as design.md section 5 names its fields.
+
+    paper: what the paper reports of the same, in the row's unit.  group: filled by the runner.
+    """
 
     id: str
     ours: float | None
@@ -73,13 +67,67 @@ class Row:
     unit: str = "s"
     reason: str = ""
     simulated: bool = False  # by a model of devices, not by devices
+    paper: float | None = None
+    group: str = ""
 
 
-def bootstrap(ratios: Sequence[float], rounds: int = 2000) -> tuple[float, float]:
-    """95 % bootstrap interval of the median; the seed is fixed so that a report repeats."""
-    rng = random.Random(1)
-    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(rounds))
-    return medians[int(0.025 * rounds)], medians[int(0.975 * rounds) - 1]
+@dataclass(frozen=True)
+class Point:
+    """A place of a curve; low, high: 95 % interval of y, where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A plot: a line for each name in series, and as dashes what a paper reports of the same.
+
+    x_label, y_label: with the unit.  log_x, log_y: axes by powers.
+    """
+
+    id: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, Sequence[Point]]
+    log_x: bool = False
+    log_y: bool = False
+    paper: Mapping[str, Sequence[Point]] = field(default_factory=dict)
+    group: str = ""
+
+
+def point(x: float, samples: Sequence[float]) -> Point:
+    """The median of the samples, with its interval."""
+    return Point(x, statistics.median(samples), *bootstrap(samples))
+
+
+def _at_least_of(trials: int, chance: float, wanted: int) -> float:
+    """Probability of at least so many of the trials."""
+    if chance >= 1:
+        return 1.0
+    hit, miss, whole = math.log(chance), math.log1p(-chance), math.lgamma(trials + 1)
+    return math.fsum(
+        math.exp(
+            whole - math.lgamma(n + 1) - math.lgamma(trials - n + 1) + n * hit + (trials - n) * miss
+        )
+        for n in range(wanted, trials + 1)
+    )
+
+
+def _end(ordered: Sequence[float], rank: int, part: float) -> float:
+    """Of all resamples, that part have their rank-th smallest value here or below."""
+    n = len(ordered)
+    at = bisect.bisect_left(range(1, n), part, key=lambda k: _at_least_of(n, k / n, rank))
+    return ordered[at]
+
+
+def bootstrap(values: Sequence[float]) -> tuple[float, float]:
+    """95 % bootstrap interval of the median: that of resampling without end, so that a report repeats."""
+    ordered, n = sorted(values), len(values)
+    return _end(ordered, (n + 1) // 2, 0.025), _end(ordered, n // 2 + 1, 0.975)
 
 
 def compare(
@@ -91,6 +139,7 @@ def compare(
     *,
     pairs: int = 7,
     unit: str = "s",
+    paper: float | None = None,
 ) -> Row:
     """Measure both in turn, one warm-up pair first, and make the row.
 
@@ -98,7 +147,7 @@ def compare(
     """
     ours(), baseline()
     samples = [(ours(), baseline()) for _ in range(pairs)]
-    return row_of_pairs(row_id, samples, aim, method, unit=unit)
+    return row_of_pairs(row_id, samples, aim, method, unit=unit, paper=paper)
 
 
 def row_of_pairs(
@@ -109,10 +158,12 @@ def row_of_pairs(
     *,
     unit: str = "s",
     speedup: bool = False,
+    paper: float | None = None,
 ) -> Row:
     """Make the row of pairs (ours, baseline) that were measured interleaved.
 
     Args: speedup: the ratio is baseline / ours, as of times whose aim is "that many times faster".
+        paper: what the paper reports, in the unit.
     """
     ratios = [b / a if speedup else a / b for a, b in samples]
     interval = bootstrap(ratios)
@@ -127,6 +178,7 @@ def row_of_pairs(
         len(samples),
         method,
         unit,
+        paper=paper,
     )
 
 
@@ -138,9 +190,8 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 def row_of_tail(row_id: str, times: Sequence[float], bound: float, method: str) -> Row:
     """The 99th percentile of times against a bound in seconds, with its own bootstrap interval."""
-    rng = random.Random(1)
-    rounds = sorted(percentile(rng.choices(times, k=len(times)), 0.99) / bound for _ in range(2000))
-    interval = rounds[49], rounds[1949]
+    ordered, rank = sorted(times), math.ceil(0.99 * len(times))
+    interval = _end(ordered, rank, 0.025) / bound, _end(ordered, rank, 0.975) / bound
     found, aim = percentile(times, 0.99), at_most(1)
     return Row(
         row_id,
@@ -158,56 +209,3 @@ def row_of_tail(row_id: str, times: Sequence[float], bound: float, method: str) 
 def missing(row_id: str, aim: Aim, reason: str) -> Row:
     """A row that could not be measured here, saying why."""
     return Row(row_id, None, None, None, None, str(aim), None, 0, "not measured", "", reason)
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
-    model = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        "unknown",
-    )
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "python": sys.version.split()[0],
-        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-    }
-
-
-def write_report(rows: Sequence[Row], path: Path, **more: Any) -> None:
-    """Write the JSON of design.md section 5, and what else belongs to it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = [asdict(row) for row in rows]
-    report = {"schema": SCHEMA, "machine": machine(), **more, "rows": found}
-    path.write_text(json.dumps(report, indent=2) + "\n")
-
-
-def format_table(rows: Sequence[Row]) -> str:
-    """The rows for a terminal: id, ours, baseline, ratio with interval, aim, met."""
-    width = max([22, *(len(row.id) + 2 for row in rows)])
-    head = f"{'row':<{width}}{'ours':>12}{'baseline':>12}{'ratio':>8}  {'95 %':<16}{'aim':<9}met"
-    lines = [head, "-" * len(head)]
-    for row in rows:
-        if row.ratio is None or row.interval is None:
-            lines.append(f"{row.id:<{width}}{'not measured: ' + row.reason}")
-            continue
-        interval = f"{row.interval[0]:.2f}..{row.interval[1]:.2f}"
-        lines.append(
-            f"{row.id:<{width}}{quantity(row.ours, row.unit):>12}{quantity(row.baseline, row.unit):>12}"
-            f"{row.ratio:>8.2f}  {interval:<16}{row.aim:<9}{MET[row.met]}"
-        )
-    return "\n".join(lines)
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """A figure with its unit, scaled for reading."""
-    if value is None:
-        return "-"
-    if unit == "s":
-        return f"{value * 1e6:.1f} us" if value < 0.01 else f"{value:.3f} s"
-    return f"{value:,.0f} {unit}"

@@ -18,15 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import tier_disks
-from bench.stats import (
-    REPORTED,
-    Aim,
-    Row,
-    at_least,
-    format_table,
-    row_of_pairs,
-    write_report,
-)
+from bench.plan import Plan as BenchPlan
+from bench.saved import write_rows
+from bench.stats import REPORTED, Aim, Row, at_least, row_of_pairs
+from bench.table import format_table
 from bench.tier_places import CACHE, HDD, SSD, TIERS, Place, pieces_of, simulated_places
 from bench.tier_plots import Found, Samples, draw
 from pyosd.cdb import Options
@@ -355,9 +350,13 @@ def all_rows(plan: Plan, found: Found) -> Iterator[Row]:
     yield from tier_disks.rows(plan is QUICK)
 
 
-def rows(quick: bool) -> Iterator[Row]:
+def rows(usual: BenchPlan) -> Iterator[Row]:
     """tier_small, tier_first_byte, tier_tail_*, tier_create_*: for bench/results/latest.json."""
-    plan = QUICK if quick else replace(FULL, sizes=tuple(n for n in SIZES if 4 * KIB <= n <= HEAD))
+    plan = (
+        QUICK
+        if usual.quick
+        else replace(FULL, sizes=tuple(n for n in SIZES if 4 * KIB <= n <= HEAD))
+    )
     curves: dict[str, dict[int, Samples]] = {}
     with simulated_places() as places:
         for size in plan.sizes:
@@ -382,7 +381,7 @@ def main() -> None:
     for row in all_rows(plan, data):
         measured.append(row)
         print(f"{row.id} measured", file=sys.stderr)
-    write_report(measured, options.output, simulated=True, curves=data.curves, steps=data.steps)
+    write_rows(measured, options.output, simulated=True, curves=data.curves, steps=data.steps)
     print(format_table(measured))
     draw(data, options.output.parent)
     print(f"took {time.monotonic() - start:.0f} s", file=sys.stderr)

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import pyosd
+from bench.plan import Plan
 from bench.stats import Row, at_least, compare
-from bench.target import BenchTarget
+from bench.target import BenchTarget, bench_target
 from pyosd import requests
 from pyosd.cdb import encode
 from pyosd.transport import Command, Pending, Transport
@@ -59,8 +60,13 @@ def _offsets(size: int) -> Iterator[int]:
     return iter(range(0, SPAN, max(size, SPAN // 64)))
 
 
-def rows(target: BenchTarget, seconds: float, pairs: int) -> Iterator[Row]:
+def rows(plan: Plan) -> Iterator[Row]:
     """The rows read_4k_qd1 ... write_1m_qd8."""
+    with bench_target() as target:
+        yield from _rows(target, plan.seconds, plan.pairs)
+
+
+def _rows(target: BenchTarget, seconds: float, pairs: int) -> Iterator[Row]:
     with pyosd.connect(target.url) as osd, pyosd.connect(target.disk_url) as disk:
         partition = osd.create_partition()
         obj = osd.create(partition)

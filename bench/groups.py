@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The groups that `make bench` measures, in this order: a new experiment is a module and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench import (
+    calls,
+    instructions,
+    jobs,
+    near_data,
+    nfs,
+    rivals,
+    sandboxes,
+    saturation,
+    scale,
+    scripts,
+    security,
+    tiers,
+    wire,
+)
+from bench.plan import Plan
+from bench.stats import Curve, Row
+
+Measure = Callable[[Plan], Iterator[Row | Curve]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is measured together, on targets of its own, which take half a second to start."""
+
+    name: str
+    title: str
+    rows: Measure
+
+
+def _all(*parts: Measure) -> Measure:
+    """One after the other."""
+
+    def rows(plan: Plan) -> Iterator[Row | Curve]:
+        for part in parts:
+            yield from part(plan)
+
+    return rows
+
+
+GROUPS = (
+    Group("wire", "READ and WRITE", wire.rows),
+    Group("jobs", "Jobs and polls", jobs.rows),
+    Group("calls", "Calls of scripts", calls.rows),
+    Group("scripts", "Data in scripts", scripts.rows),
+    Group("sandboxes", "What sandboxes cost others", sandboxes.rows),
+    Group("security", "Security methods", security.rows),
+    Group("peers", "What others use for the same", rivals.rows),
+    Group("scale", "A million objects", scale.rows),
+    Group("near-data", "Near the data, or fetch", near_data.rows),
+    Group("tiers", "Two tiers, on simulated disks", tiers.rows),
+    Group("manager", "The resource manager", _all(nfs.rows, saturation.rows)),
+    Group("instructions", "Instructions of a command", instructions.rows),
+)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rows every report has, with their aims (docs/benchmarks.md): one that was not measured says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.stats import Aim, Row, at_least, at_most, missing
+
+REQUIRED: dict[str, dict[str, Aim]] = {
+    "wire": {
+        f"{direction}_{size}_qd{depth}": at_least(1)
+        for direction in ("read", "write")
+        for size in ("4k", "64k", "1m")
+        for depth in (1, 8)
+    },
+    "jobs": {
+        "exec_noop_pristine": at_most(5),
+        "exec_noop_reuse": at_most(3),
+        "jobs_per_s_pristine": at_least(1),
+        "jobs_per_s_reuse": at_least(1),
+        "poll_one": at_most(1.2),
+        "poll_hundred": at_most(3),
+    },
+    "calls": {
+        "rpc_hop_same_core": at_most(1.25),
+        "rpc_hop_two_cores": at_most(1.25),
+        "rpc_hop_spinning": at_most(1),
+        "script_create": at_most(1),
+        "script_remove": at_most(1),
+        "script_set6": at_most(1),
+        "script_get6": at_most(1),
+    },
+    "scripts": {
+        "script_read_1m": at_least(0.95),
+        "script_map": at_least(0.95),
+        "script_compute": at_least(0.97),
+    },
+    "sandboxes": {
+        "sandbox_memory": at_most(1),
+        "sandbox_memory_numpy": at_most(1),
+        "kill_p99": at_most(1),
+        "kill_p99_large": at_most(1),
+        "read_p99_hostile": at_most(1.5),
+    },
+    "scale": {"create_scale": at_most(1.2), "restart": at_most(1)},
+    "near-data": {"near_data_log": at_least(1.5)},
+    "tiers": {"tier_small": at_least(0.95)},
+}
+"""Of each group, the aim of each row."""
+
+
+def not_measured(group: str, found: set[str], reason: str) -> list[Row]:
+    """Rows of the group that are required and not among those found."""
+    wanted = REQUIRED.get(group, {})
+    return [
+        replace(missing(row_id, aim, reason), group=group)
+        for row_id, aim in wanted.items()
+        if row_id not in found
+    ]
