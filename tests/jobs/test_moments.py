@@ -123,9 +123,9 @@ def outcome(
 ) -> list[object]:
     """The result of a script that runs while the object is written."""
     names = {"pid": obj.partition_id, "oid": obj.object_id, "head": HEAD, "size": SIZE}
-    names["until"] = until
+    text = code.format(**names, until=until, rounds=12)
     with Writer(target, obj, pause):
-        job = jobs.submit(target.commands, code.format(**names, rounds=12), zone=target.partition)
+        job = jobs.submit(target.commands, text, zone=target.partition)
         found = job.result(DEADLINE_S)
     assert isinstance(found, list)
     return found
