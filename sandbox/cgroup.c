@@ -162,6 +162,10 @@ static int weigh_down(const struct osd_hierarchy *h)
 		return -errno;
 	error = h->unified ? write_text(directory, "cpu.weight", CPU_WEIGHT)
 			   : write_text(directory, "cpu.shares", CPU_SHARES);
+	/* Who wakes up beside an idle group need not wait for its turn to end, and finds its processors
+	 * free.  Kernels before 5.15 have no such thing: there the weight has to do. */
+	if (!error)
+		write_text(directory, "cpu.idle", "1");
 	close(directory);
 	return error;
 }

@@ -99,14 +99,16 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
 
 
 def test_weight(serving: Serving) -> None:
-    """Where there are control groups, all sandboxes together weigh less than one ordinary process."""
+    """Where there are control groups, all sandboxes together are idle, or the least there is."""
     own = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
-    weights = [
-        int(file.read_text()) / usual
-        for name, usual in (("cpu.shares", 1024), ("cpu.weight", 100))
-        for file in GROUPS.glob(f"**/{own}/{name}")
-    ]
-    assert weights in ([2 / 1024], [1 / 100]) or serving.isolation != "full"
+
+    def read(name: str) -> list[int]:
+        return [int(file.read_text()) for file in GROUPS.glob(f"**/{own}/{name}")]
+
+    idle, shares, weight = read("cpu.idle"), read("cpu.shares"), read("cpu.weight")
+    if serving.isolation == "full":
+        assert len(shares + weight) == 1
+        assert idle == [1] or (not idle and (shares == [2] or weight == [1]))
 
 
 def test_flood_of_lines(serving: Serving, submit: Callable[..., Job]) -> None:
