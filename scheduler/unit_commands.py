@@ -14,7 +14,7 @@ from scheduler.__main__ import main as run_manager
 from scheduler.attach import Places, write_pools
 from scheduler.attach import attach as attach_target
 from scheduler.attach import detach as detach_target
-from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, serve, target_config
+from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, serve, target_config
 from scheduler.config import DEFAULT_FILE
 from scheduler.parts import TargetConfig, manager_options, sandboxd_command
 from scheduler.schema import ConfigError
@@ -28,6 +28,8 @@ POOLS_FILE = Path("/run/iosd-attach/pools")
 CONTROL_SOCKET = Path("/run/iosd-target/control")
 MANAGER_RUN = Path("/run/iosd")
 MANAGER_PLACE = Path("/run/iosd/manager-iosd.json")
+SANDBOXD_GROUP = Path("/sys/fs/cgroup/system.slice/iosd-sandboxd.service")
+NOT_WANTED = 1  # to systemd's ExecCondition=: leave it, that is no failure
 NOTIFY = "NOTIFY_SOCKET"
 
 CONFIG = click.option(
@@ -162,11 +164,32 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
     show_default=True,
     help="File that says where it is.",
 )
-def manager(config: Path | None, control: Path, folder: Path, announce: Path) -> None:
+@click.option(
+    "--cgroup",
+    type=click.Path(path_type=Path),
+    default=SANDBOXD_GROUP,
+    show_default=True,
+    help="Of the sandboxes; where it tells its pressure (cgroup v2) the manager shows it.",
+)
+@click.option(
+    "--wanted",
+    is_flag=True,
+    help="Only tell whether the configuration wants one: exit code 0, or 1.",
+)
+def manager(
+    config: Path | None, control: Path, folder: Path, announce: Path, cgroup: Path, wanted: bool
+) -> None:
     """Run iosd-manager for the target of the configuration."""
-    name = configured(config).name
-    options = manager_options({name: control}, read_config(config).manager, folder)
+    settings = configured(config)
+    if settings.manager is None:
+        click.echo("osd: the configuration wants no manager: [manager] enabled = false", err=True)
+        sys.exit(NOT_WANTED if wanted else EXIT_CONFIG)
+    if wanted:
+        return
+    options = manager_options({settings.name: control}, settings.manager, folder)
     options += ["--announce", str(announce)]
+    if (cgroup / "cpu.pressure").exists():
+        options += ["--cgroup", str(cgroup)]
     if config is not None:
         options += ["--config", str(config)]
     run_manager.main(options, prog_name="iosd-manager")

@@ -113,6 +113,7 @@ def running(unit: Unit, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(path)
         Path(path).chmod(0o666)
+        unit.run("ExecCondition")
         unit.run("ExecStartPre")
         process = subprocess.Popen(
             unit.command(unit.one("ExecStart")),
