@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import scheduler.__main__ as service
 from scheduler import unit_commands
 
 Run = Callable[..., Result]
@@ -23,7 +24,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         assert prog_name == "iosd-manager"
         found.append(words)
 
-    monkeypatch.setattr(unit_commands.run_manager, "main", main)
+    monkeypatch.setattr(service.main, "main", main)
     return found
 
 
