@@ -19,6 +19,7 @@ from bench import (
     scripts,
     security,
     tiers,
+    umn,
     wire,
 )
 from bench.plan import Plan
@@ -58,5 +59,6 @@ GROUPS = (
     Group("near-data", "Near the data, or fetch", near_data.rows),
     Group("tiers", "Two tiers, on simulated disks", tiers.rows),
     Group("manager", "The resource manager", _all(nfs.rows, saturation.rows)),
+    Group("umn", "What the UMN paper measured", umn.rows),
     Group("instructions", "Instructions of a command", instructions.rows),
 )

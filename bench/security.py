@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -41,8 +41,8 @@ AIMED = ("read_64k", "write_64k")
 Timed = dict[str, float]
 
 
-def _median(calls: list[Callable[[], object]]) -> float:
-    """Seconds of the one in the middle."""
+def median_of(calls: list[Callable[[], object]]) -> float:
+    """Seconds that the call in the middle takes."""
     times = []
     for call in calls:
         start = time.perf_counter()
@@ -51,7 +51,7 @@ def _median(calls: list[Callable[[], object]]) -> float:
     return statistics.median(times)
 
 
-def _once(target: Target, obj: ObjectRef, count: int) -> Timed:
+def once(target: Target, obj: ObjectRef, count: int) -> Timed:
     """Seconds a command takes, each kind sent count times, one at a time."""
     pid = obj.partition_id
     large, small = bytes(LARGE), bytes(SMALL)
@@ -61,8 +61,8 @@ def _once(target: Target, obj: ObjectRef, count: int) -> Timed:
     found: Timed = {}
     made: list[ObjectRef] = []
     partitions = [pid + 1 + at for at in range(max(1, count // 8))]
-    found["create"] = _median([lambda: made.append(target.create(pid))] * count)
-    found["remove"] = _median([lambda: target.remove(made.pop())] * count)
+    found["create"] = median_of([lambda: made.append(target.create(pid))] * count)
+    found["remove"] = median_of([lambda: target.remove(made.pop())] * count)
     for name, call in {
         "list": lambda: target.list_objects(pid),
         "list_root": target.list_partitions,
@@ -74,9 +74,9 @@ def _once(target: Target, obj: ObjectRef, count: int) -> Timed:
         "write_64k": lambda: target.write(obj, 0, large),
         "read_64k": lambda: target.read(obj, 0, LARGE, into=buffer),
     }.items():
-        found[name] = _median([call] * count)
-    found["create_partition"] = _median([partial(target.create_partition, p) for p in partitions])
-    found["remove_partition"] = _median([partial(target.remove_partition, p) for p in partitions])
+        found[name] = median_of([call] * count)
+    found["create_partition"] = median_of([partial(target.create_partition, p) for p in partitions])
+    found["remove_partition"] = median_of([partial(target.remove_partition, p) for p in partitions])
     return found
 
 
@@ -84,8 +84,12 @@ def _aim(name: str, method: SecurityMethod) -> Aim:
     return AIMS[method] if name in AIMED else REPORTED
 
 
-def samples(url: str, master: Path, pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
-    """Each command's time under each method, so often in turn.  The target's keys are set anew."""
+@contextmanager
+def sessions(url: str, master: Path) -> Iterator[tuple[ObjectRef, dict[SecurityMethod, Target]]]:
+    """An object of LARGE bytes among others, and a session under each method.
+
+    The target's keys are set anew.
+    """
     with ExitStack() as kept:
         plain = kept.enter_context(pyosd.connect(url))
         pid = plain.create_partition()
@@ -98,10 +102,16 @@ def samples(url: str, master: Path, pairs: int, count: int) -> list[dict[Securit
         for method in METHODS:
             session = pyosd.connect(url, credentials=keys.source(method))
             everyone[method] = kept.enter_context(session)
+        yield obj, everyone
+
+
+def samples(url: str, master: Path, pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
+    """Each command's time under each method, so often in turn."""
+    with sessions(url, master) as (obj, everyone):
         for target in everyone.values():
-            _once(target, obj, max(1, count // 8))
+            once(target, obj, max(1, count // 8))
         return [
-            {method: _once(target, obj, count) for method, target in everyone.items()}
+            {method: once(target, obj, count) for method, target in everyone.items()}
             for _ in range(pairs)
         ]
 
@@ -112,13 +122,14 @@ def _over_link(pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
         where = {"portal": f"{SERVER}:0", "prefix": inside(server)}
         with bench_target(*arguments, disk=False, **where) as served:  # type: ignore[arg-type]
             command = [*inside(client), sys.executable, "-m", "bench.security", served.url]
-            command += [str(_master(served)), str(pairs), str(count)]
+            command += [str(master_of(served)), str(pairs), str(count)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     found = json.loads(done.stdout)
     return [{SecurityMethod[name]: timed for name, timed in each.items()} for each in found]
 
 
-def _master(served: BenchTarget) -> Path:
+def master_of(served: BenchTarget) -> Path:
+    """The file of the target's master key."""
     return served.folder / "store" / "master.key"
 
 
@@ -140,7 +151,7 @@ def rows(plan: Plan) -> Iterator[Row]:
     pairs, count = plan.pairs, 10 if plan.quick else 100  # commands of one sample
     how = f"median of {count} commands one at a time, a session each, in turn with NOSEC"
     with bench_target("--no-sandboxes", disk=False) as served:
-        found = samples(served.url, _master(served), pairs, count)
+        found = samples(served.url, master_of(served), pairs, count)
     yield from _rows_of(found, found[0][SecurityMethod.NOSEC], "", how)
     if why := unavailable():
         for name in AIMED:

@@ -69,8 +69,8 @@ def bench_target(
         command += ["--log-level", "warning", *arguments]
         command += [] if manager else ["--no-manager"]
         process = subprocess.Popen(command, cwd=SOURCE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
                 raise SystemExit(f"bench: the target did not start (exit {process.wait()})")
@@ -82,3 +82,4 @@ def bench_target(
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(START_S)
+            process.stdout.close()

@@ -45,7 +45,7 @@ def _throughput(transport: Transport, commands: list[Command], depth: int, secon
     return done * size / (time.perf_counter() - start) / (1 << 20)
 
 
-def _disk_cdb(opcode: int, offset: int, size: int) -> bytes:
+def disk_cdb(opcode: int, offset: int, size: int) -> bytes:
     """READ(10) 28h or WRITE(10) 2Ah."""
     return (
         bytes((opcode, 0))
@@ -101,8 +101,8 @@ def _commands(direction: str, size: int, obj: ObjectRef) -> tuple[list[Command],
     for offset in _offsets(size):
         if direction == "read":
             ours.append(encode(requests.read(obj, offset, size, buffer=buffer))[0])
-            disk.append(Command(_disk_cdb(0x28, offset, size), b"", size, buffer))
+            disk.append(Command(disk_cdb(0x28, offset, size), b"", size, buffer))
         else:
             ours.append(encode(requests.write(obj, offset, data))[0])
-            disk.append(Command(_disk_cdb(0x2A, offset, size), data))
+            disk.append(Command(disk_cdb(0x2A, offset, size), data))
     return ours, disk

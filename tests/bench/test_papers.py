@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the benches after other papers yield: ids, units, what the papers report.  No time is asserted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench import umn
+from bench.plan import QUICK
+from bench.stats import Curve, Row
+
+PLAN = replace(QUICK, pairs=1, seconds=0.001)
+
+
+def measured(row: Row) -> bool:
+    """Whether it has figures, and an interval around the ratio."""
+    assert row.ratio is not None, row.reason
+    assert row.interval is not None
+    return row.interval[0] <= row.ratio <= row.interval[1]
+
+
+def test_umn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(umn, "FILE_BYTES", max(umn.QUOTED.values()))
+    found = list(umn.rows(PLAN))
+    rows = {each.id: each for each in found if isinstance(each, Row)}
+    assert all(map(measured, rows.values()))
+    latencies = {row_id: row for row_id, row in rows.items() if row.unit == "s"}
+    assert len(latencies) == 2 * len(umn.TABLE_3)
+    assert latencies["umn_remove_capkey"].paper == 8387e-6
+    transfers = {f"umn_{kind}_{size}" for kind in umn.KINDS for size in umn.QUOTED}
+    assert set(rows) - set(latencies) == transfers
+    speeds, ratios = (each for each in found if isinstance(each, Curve))
+    assert set(ratios.series) == set(umn.KINDS)
+    assert set(speeds.series) == {
+        f"{side}, {kind}" for side in ("object", "disk") for kind in umn.KINDS
+    }
+    for line in (*speeds.series.values(), *ratios.series.values()):
+        assert [point.x for point in line] == list(umn.QUOTED.values())
