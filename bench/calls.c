@@ -2,9 +2,9 @@
 /* calls.c -- what a script's calls are measured against: the same operations of the object layer,
  * without a script, a proxy and a process between (design section 5, script_create and kin).
  *
- * bench_calls DIRECTORY COUNT: makes a store in the empty DIRECTORY, then prints one line of JSON,
- * median nanoseconds of each: create, set6, get6, remove.  Every operation is one transaction, as a
- * proxy makes it. */
+ * bench_calls DIRECTORY COUNT [ATTRIBUTES [BYTES]]: makes a store in the empty DIRECTORY, then prints
+ * one line of JSON, median nanoseconds of each: create, set6, get6, remove; with ATTRIBUTES attributes
+ * of BYTES bytes in place of 6 of 8.  Every operation is one transaction, as a proxy makes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,16 @@
 
 #include "object/object.h"
 
-#define PAGE	   0x10000u /* of application attributes */
-#define ATTRIBUTES 6
-#define COUNT_MAX  100000
+#define PAGE	       0x10000u /* of application attributes */
+#define COUNT_MAX      100000
+#define ATTRIBUTES_MAX 64 /* that a script sets or gets by one call */
+#define BYTES_MAX      64
 
 struct step {
 	uint64_t partition_id;
 	struct osd_object_id id;
+	uint32_t attributes;
+	size_t bytes;
 };
 
 static uint64_t now_ns(void)
@@ -38,21 +41,21 @@ static enum osd_status create(struct osd_txn *txn, struct step *step)
 
 static enum osd_status set6(struct osd_txn *txn, struct step *step)
 {
-	static const uint8_t value[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	static const uint8_t value[BYTES_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
 	enum osd_status status = OSD_OK;
 
-	for (uint32_t i = 1; i <= ATTRIBUTES && status == OSD_OK; i++)
-		status = osd_attr_set(txn, step->id, PAGE, i, value, sizeof(value));
+	for (uint32_t i = 1; i <= step->attributes && status == OSD_OK; i++)
+		status = osd_attr_set(txn, step->id, PAGE, i, value, step->bytes);
 	return status;
 }
 
 static enum osd_status get6(struct osd_txn *txn, struct step *step)
 {
-	uint8_t value[64];
+	uint8_t value[BYTES_MAX];
 	size_t length;
 	enum osd_status status = OSD_OK;
 
-	for (uint32_t i = 1; i <= ATTRIBUTES && status == OSD_OK; i++)
+	for (uint32_t i = 1; i <= step->attributes && status == OSD_OK; i++)
 		status = osd_attr_get(txn, step->id, PAGE, i, value, sizeof(value), &length);
 	return status;
 }
@@ -99,14 +102,12 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The four in turn on one object after the other, as the script does it. */
-static enum osd_status measure(struct osd_objects *objects, uint64_t partition_id, size_t count,
+static enum osd_status measure(struct osd_objects *objects, struct step step, size_t count,
 			       uint64_t *times)
 {
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; i < count && status == OSD_OK; i++) {
-		struct step step = {partition_id, {partition_id, 0}};
-
 		for (size_t which = 0; which < OPERATIONS && status == OSD_OK; which++) {
 			uint64_t start = now_ns();
 
@@ -143,18 +144,29 @@ static enum osd_status make_partition(struct osd_objects *objects, uint64_t *ret
 	return status;
 }
 
+/* Argument i, or what it is without; 0: no number from 1 to max. */
+static unsigned long number(int argc, char **argv, int i, unsigned long without, unsigned long max)
+{
+	unsigned long found = i < argc ? strtoul(argv[i], NULL, 10) : without;
+
+	return found <= max ? found : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct osd_objects_config config = {.create = true};
 	struct osd_objects *objects;
-	uint64_t partition_id, *times;
+	struct step step = {0};
+	uint64_t *times;
 	char message[256] = "";
 	enum osd_status status;
 	size_t count;
 
-	count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
-	if (count == 0 || count > COUNT_MAX) {
-		fprintf(stderr, "usage: bench_calls DIRECTORY COUNT\n");
+	count = number(argc, argv, 2, 0, COUNT_MAX);
+	step.attributes = (uint32_t)number(argc, argv, 3, 6, ATTRIBUTES_MAX);
+	step.bytes = number(argc, argv, 4, 8, BYTES_MAX);
+	if (count == 0 || step.attributes == 0 || step.bytes == 0) {
+		fprintf(stderr, "usage: bench_calls DIRECTORY COUNT [ATTRIBUTES [BYTES]]\n");
 		return 2;
 	}
 	config.directory = argv[1];
@@ -165,9 +177,10 @@ int main(int argc, char **argv)
 		free(times);
 		return 1;
 	}
-	status = make_partition(objects, &partition_id);
+	status = make_partition(objects, &step.partition_id);
+	step.id.partition_id = step.partition_id;
 	if (status == OSD_OK)
-		status = measure(objects, partition_id, count, times);
+		status = measure(objects, step, count, times);
 	if (status == OSD_OK)
 		print(times, count);
 	else
