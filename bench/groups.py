@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from bench import (
     calls,
     instructions,
+    iosd_calls,
+    iosd_io,
+    iosd_log,
     jobs,
     near_data,
     nfs,
@@ -52,6 +55,7 @@ GROUPS = (
     Group("jobs", "Jobs and polls", jobs.rows),
     Group("calls", "Calls of scripts", calls.rows),
     Group("scripts", "Data in scripts", scripts.rows),
+    Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),
     Group("sandboxes", "What sandboxes cost others", sandboxes.rows),
     Group("security", "Security methods", security.rows),
     Group("peers", "What others use for the same", rivals.rows),
