@@ -24,7 +24,8 @@ from bench.plan import Plan
 from bench.stats import REPORTED, Aim, Row, at_most, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
 from pyosd.credentials import SecurityMethod
-from pyosd.provision import MasterKey, Provisioner
+from pyosd.master_key import MasterKey
+from pyosd.provision import Provisioner
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 

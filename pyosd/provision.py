@@ -7,14 +7,11 @@ object.  A security manager (pyosd.secmgr) keeps keys, changes them and knows wh
 
 from __future__ import annotations
 
-import os
 import secrets
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyosd.commands import Commands
 from pyosd.credentials import (
-    SYSTEM_ID_LENGTH,
     Algorithm,
     Capability,
     Credential,
@@ -23,46 +20,18 @@ from pyosd.credentials import (
     Permission,
     SecurityMethod,
     mac,
-    read_secret,
 )
+from pyosd.master_key import MasterKey
 from pyosd.types import ObjectRef, ObjectType, ref
 
-__all__ = ["MasterKey", "Provisioner"]
+__all__ = ["Provisioner"]
 
-_TITLE = "iosd master key 1"
 _SEED, _IDENTIFIER = 20, 7
 
 
 class _Pair(NamedTuple):
     authentication: bytes
     generation: bytes
-
-
-@dataclass(frozen=True)
-class MasterKey:
-    """A master key and whose it is."""
-
-    authentication: bytes = field(repr=False)
-    generation: bytes = field(repr=False)
-    system_id: bytes
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> MasterKey:
-        """That of the file a new target makes.  Raises: OSError; ValueError: it is not such a file."""
-        title, *lines = read_secret(path).splitlines()
-        said = dict(line.split(" ", 1) for line in lines if " " in line)
-        try:
-            key = cls(
-                bytes.fromhex(said["authentication"]),
-                bytes.fromhex(said["generation"]),
-                bytes.fromhex(said["system-id"]),
-            )
-        except (KeyError, ValueError):  # what is wrong may be the secret: say nothing
-            raise ValueError(f"{os.fspath(path)} is no master key") from None
-        lengths = len(key.authentication), len(key.generation), len(key.system_id)
-        if title != _TITLE or lengths != (32, 32, SYSTEM_ID_LENGTH):
-            raise ValueError(f"{os.fspath(path)} is no master key")
-        return key
 
 
 class Provisioner:

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyosd.credentials import Algorithm, SecurityMethod
+from pyosd.master_key import MasterKey
 from pyosd.secmgr import store
 from pyosd.secmgr.audit import Head
 from pyosd.secmgr.errors import Refusal
-from pyosd.secmgr.keys import MasterFile, new_target
+from pyosd.secmgr.keys import new_target
 from pyosd.secmgr.keystore import Key, Level
 from pyosd.secmgr.params import Params, wrong
 from pyosd.secmgr.pki import USER_DAYS
@@ -314,7 +315,7 @@ class Keys:
     def import_(self, caller: Caller, params: Params) -> Json:
         """Take a target by its master key, and unless told otherwise replace that."""
         try:
-            master = MasterFile.parse(params.text("master"))
+            master = MasterKey.parse(params.text("master"))
         except ValueError as error:
             raise wrong(f"no master key file: {error}") from None
         rotate_s = params.number("rotate_s", 0, 0, 366 * 86400)

@@ -15,19 +15,18 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from pyosd import errors
 from pyosd.credentials import Algorithm, SecurityMethod
+from pyosd.master_key import MasterKey
 from pyosd.secmgr import store
 from pyosd.secmgr.audit import Audit
 from pyosd.secmgr.capabilities import Signer
 from pyosd.secmgr.database import Database
-from pyosd.secmgr.derive import KEY_LENGTH, KeyPair
+from pyosd.secmgr.derive import KeyPair
 from pyosd.secmgr.device import VERSIONS, Device
-from pyosd.secmgr.errors import Refusal, SecmgrError
-from pyosd.secmgr.files import read_private
+from pyosd.secmgr.errors import Refusal
 from pyosd.secmgr.keystore import Key, KeyStore, Level, Slot
 from pyosd.secmgr.keywork import KeyWork
 from pyosd.secmgr.limits import Buckets
@@ -38,7 +37,6 @@ from pyosd.types import ObjectRef, ObjectType
 
 LOG = logging.getLogger("iosd.secmgr.keys")
 
-MASTER_FIRST_LINE = "iosd master key 1"
 SELF = "secmgr"
 """Who does what nobody asked for, in the log."""
 WAIT_S = 15.0  # for somebody else who works on the same target
@@ -49,38 +47,6 @@ GROUP = 14
 
 Connect = Callable[[TargetRecord, str], Device]
 """Opens a session.  Args: the target, its login opened ("user%secret", or nothing)."""
-
-
-@dataclass(frozen=True)
-class MasterFile:
-    """What a target's master key file says."""
-
-    pair: KeyPair
-    system_id: bytes
-
-    @classmethod
-    def parse(cls, text: str) -> MasterFile:
-        """Raises: ValueError."""
-        lines = text.splitlines()
-        if not lines or lines[0] != MASTER_FIRST_LINE:
-            raise ValueError(f"it does not begin with '{MASTER_FIRST_LINE}'")
-        fields = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
-        try:
-            parts = [bytes.fromhex(fields[name]) for name in ("authentication", "generation")]
-            system_id = bytes.fromhex(fields["system-id"])
-        except (KeyError, ValueError):
-            raise ValueError("it lacks a key or the system id") from None
-        if {len(part) for part in parts} != {KEY_LENGTH} or len(system_id) != 20:
-            raise ValueError("a key has 64 hexadecimal digits, a system id 40")
-        return cls(KeyPair(*parts), system_id)
-
-    @classmethod
-    def read(cls, path: Path) -> MasterFile:
-        """Raises: SecmgrError."""
-        try:
-            return cls.parse(read_private(path))
-        except ValueError as error:
-            raise SecmgrError(f"{path} is no master key file: {error}") from None
 
 
 class KeyManager:
@@ -177,21 +143,21 @@ class KeyManager:
 
     # ---- what administrators ask for ----
 
-    def add(self, who: str, record: TargetRecord, master: MasterFile, login: str = "") -> None:
+    def add(self, who: str, record: TargetRecord, master: MasterKey, login: str = "") -> None:
         """Take a target with its master key; what we knew of its keys before is forgotten.
 
         Raises: Refusal: the target has another master key; nothing is changed then.
         """
-        name = record.name
+        name, pair = record.name, KeyPair(master.authentication, master.generation)
         sealed = self._sealer.seal(login.encode(), f"login {name}") if login else b""
         record = replace(record, system_id=master.system_id, login=sealed, made_ms=self._now_ms())
         with self._target_lock(name):
             with self._session(record, who) as work:
-                work.check_master(master.pair, GROUP)
+                work.check_master(pair, GROUP)
             with self._database.transaction() as tx:
                 store.put_target(tx, record)
                 slot = Slot(name, Level.MASTER)
-                self._keys.put(tx, slot, bytes(7), master.pair, self._now_ms())
+                self._keys.put(tx, slot, bytes(7), pair, self._now_ms())
                 self._keys.done(tx, slot)
                 self._audit.append(tx, who, "key.import", target=name, url=record.url)
         self._forget_signers(name)

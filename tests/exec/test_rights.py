@@ -18,7 +18,8 @@ from pyosd.credentials import READ_ONLY, Credential, KeySource, Permission, Secu
 from pyosd.errors import PermissionDenied
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
-from pyosd.provision import MasterKey, Provisioner
+from pyosd.master_key import MasterKey
+from pyosd.provision import Provisioner
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.exec.conftest import WAIT_S, ended
 from tests.serving import Serving, arguments, shared

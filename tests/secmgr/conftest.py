@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from pyosd.master_key import MasterKey
 from pyosd.secmgr import pki, store, web
 from pyosd.secmgr import setup as folders
 from pyosd.secmgr.client import Client
 from pyosd.secmgr.database import SqliteDatabase
 from pyosd.secmgr.device import Device
-from pyosd.secmgr.keys import KeyManager, MasterFile, new_target
+from pyosd.secmgr.keys import KeyManager, new_target
 from pyosd.secmgr.service import Caller, Service
 from pyosd.secmgr.setup import Opened
 from pyosd.secmgr.store import TargetRecord
@@ -84,7 +85,7 @@ class World:
 
     def add_target(self) -> None:
         """Only put it into the store: its keys are those it had."""
-        master = MasterFile.parse(self.model.master_file())
+        master = MasterKey.parse(self.model.master_file())
         self.keys.add("root", new_target(TARGET, "iscsi://127.0.0.1/model/1"), master)
 
     def add_user(self, name: str) -> Caller:

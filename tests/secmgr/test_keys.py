@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pyosd.credentials import Credential, Permission
+from pyosd.master_key import MasterKey
 from pyosd.secmgr.derive import GROUPS, Exchange, KeyPair, from_secret, from_seed, prime
 from pyosd.secmgr.errors import Refusal
-from pyosd.secmgr.keys import KeyManager, MasterFile, new_target
+from pyosd.secmgr.keys import KeyManager, new_target
 from pyosd.secmgr.keystore import Level
 from pyosd.types import ObjectType, ref
 from tests.secmgr.conftest import PARTITION, TARGET, World
@@ -282,7 +283,7 @@ def test_another_master_key_must_be_imported(world: World) -> None:
 
 
 def test_a_wrong_master_key_replaces_nothing(world: World) -> None:
-    old = MasterFile.parse(world.model.master_file())
+    old = MasterKey.parse(world.model.master_file())
     taken_over(world)
     with pytest.raises(Refusal, match="another master key"):
         world.keys.add("root", new_target(TARGET, "iscsi://127.0.0.1/model/1"), old)

@@ -11,7 +11,8 @@ import pytest
 import pyosd
 from pyosd.attributes import LOGICAL_LENGTH, Page
 from pyosd.credentials import SecurityMethod
-from pyosd.provision import MasterKey, Provisioner
+from pyosd.master_key import MasterKey
+from pyosd.provision import Provisioner
 from pyosd.types import AttributeValue, ObjectRef
 from tests.serving import Serving, missing, shared
 

@@ -31,8 +31,9 @@ from pyosd.credentials import (
     StaticSource,
 )
 from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
+from pyosd.master_key import MasterKey
 from pyosd.membership import join
-from pyosd.provision import MasterKey, Provisioner
+from pyosd.provision import Provisioner
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.harness import SOURCE
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
