@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyosd._signing import Aside, Exchange, Signer
-from pyosd.cdb import NO_LAYOUT, AttributeLists, Request, encode
+from pyosd.cdb import NO_LAYOUT, AttributeLists, Encoded, Request, encode
 from pyosd.credentials import Credential, CredentialSource
 from pyosd.errors import OSDError
 from pyosd.reply import PendingReply, Reply, decode_reply
@@ -71,6 +71,16 @@ class Caller:
         Raises: as the head of this file says.
         """
         reply = self.reply(request, timeout, credential)
+        if reply.error:
+            raise reply.error
+        return reply
+
+    def call_again(self, encoded: Encoded) -> Reply:
+        """call() of a request that was encoded before; where requests are signed, each is anew."""
+        if self.signer.source:
+            return self.call(encoded.request)
+        request, command, layout = encoded
+        reply = decode_reply(request, layout, self._transport.execute(command))
         if reply.error:
             raise reply.error
         return reply

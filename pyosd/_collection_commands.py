@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from functools import lru_cache
 
 from pyosd import requests
 from pyosd._caller import Caller, lists_of
 from pyosd.attributes import ALL, CURRENT_OBJECT_ID, Page
-from pyosd.cdb import LIST_HEADER_LENGTH, AttributeLists, Request
+from pyosd.cdb import LIST_HEADER_LENGTH, AttributeLists, Encoded, Request
 from pyosd.errors import ProtocolError
 from pyosd.list_data import QUERY_HEADER_MAX, decode_list, decode_query_result
 from pyosd.osd._query import Condition, Criterion, Query
@@ -30,6 +31,12 @@ __all__ = ["CollectionCommands", "queries_of", "query_dialogue"]
 
 _IDS_PER_LIST = 8192
 _QUERY_IDS_MAX = 7 << 20  # 56 MiB of ids: what one transfer carries
+
+
+@lru_cache(maxsize=64)  # who watches jobs asks for the same again and again
+def _get_members(collection: ObjectRef, ids: tuple[AttributeId, ...], room: int) -> Encoded:
+    lists = AttributeLists(ids, (), room)
+    return Encoded.of(requests.get_member_attributes(collection, attributes=lists))
 
 
 class CollectionCommands(Caller):
@@ -147,20 +154,13 @@ class CollectionCommands(Caller):
         is
         repeated with what the target said it needs.
         """
-        ids = tuple(wanted)
-        request = requests.get_member_attributes(
-            collection, attributes=AttributeLists(ids, (), allocation_length)
-        )
-        retrieved = self.call(request).retrieved
-        room = allocation_length
+        ids, room = tuple(wanted), allocation_length
+        retrieved = self.call_again(_get_members(collection, ids, room)).retrieved
         while not retrieved.complete:
             if retrieved.needed <= room:
                 raise ProtocolError("the target left out attributes that there was room for")
             room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
-            request = requests.get_member_attributes(
-                collection, attributes=AttributeLists(ids, (), room)
-            )
-            retrieved = self.call(request).retrieved
+            retrieved = self.call_again(_get_members(collection, ids, room)).retrieved
         return retrieved.members
 
     def set_member_attributes(

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-from pyosd.types import Buffer, MutableBuffer
+from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectAttributes
 
 TASKS_MAX: int
 """Requests one session can have under way; submit() raises BlockingIOError beyond."""
 
 class ProtocolViolation(ConnectionError): ...
+
+def decode_entries(
+    data: Buffer, value_type: type[AttributeValue], /
+) -> tuple[AttributeValue, ...]: ...
+def decode_groups(
+    data: Buffer, member_type: type[ObjectAttributes], value_type: type[AttributeValue], /
+) -> tuple[ObjectAttributes, ...]: ...
 
 class Session:
     def __new__(cls, fd: int, max_recv_segment: int, /) -> Session: ...

@@ -9,13 +9,13 @@ Source: OSD-2 attribute lists (osd2-wire section 5); pages 2000_000xh and B000_0
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache, partial
-from itertools import repeat
+from functools import lru_cache
 
-from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectId
+from pyosd import _core
+from pyosd.types import AttributeId, AttributeValue, ObjectAttributes
 
 LIST_GET = 0x1
 LIST_SET = 0x9
@@ -25,14 +25,6 @@ ALL = 0xFFFF_FFFF
 """As a page: all pages; as a number: all attributes of the page (get only)."""
 VALUE_MAX = 0xFFFE
 """Longest attribute value, bytes."""
-_ENTRY = struct.Struct(">II6xH")  # head of an entry: page, number, length of the value
-_GROUP = struct.Struct(">QB5xH")  # head of a group: object id, object type, length of its entries
-_make_value: Callable[[tuple[int, int, bytes]], AttributeValue] = partial(
-    tuple.__new__, AttributeValue
-)
-_make_member: Callable[[tuple[ObjectId, int, tuple[AttributeValue, ...]]], ObjectAttributes] = (
-    partial(tuple.__new__, ObjectAttributes)
-)
 
 
 class Page(IntEnum):
@@ -233,62 +225,14 @@ class Retrieved:
         return next((each for each in self.attributes if each.id == wanted), None)
 
 
-def decode_entries(data: bytes | memoryview) -> Iterator[AttributeValue]:
+def decode_entries(data: bytes | memoryview) -> tuple[AttributeValue, ...]:
     """The whole entries of list type 9 in data; an entry that is cut is left out.  Never raises."""
-    at, end = 0, len(data)
-    while at + 16 <= end:
-        page, number, length = _ENTRY.unpack_from(data, at)
-        at += 16
-        if at + length > end:
-            return
-        yield AttributeValue(page, number, bytes(data[at : at + length]))
-        at += length + -length % 8
+    return _core.decode_entries(data, AttributeValue)
 
 
-def decode_members(data: bytes | memoryview) -> Iterator[ObjectAttributes]:
+def decode_members(data: bytes | memoryview) -> tuple[ObjectAttributes, ...]:
     """The whole groups of list type Eh (and id blocks of a LIST with attributes).  Never raises."""
-    alike = _decode_alike(data)
-    return _decode_groups(bytes(data)) if alike is None else alike
-
-
-def _decode_groups(data: bytes) -> Iterator[ObjectAttributes]:
-    at, end = 0, len(data)
-    while at + 16 <= end:
-        object_id, object_type, length = _GROUP.unpack_from(data, at)
-        at += 16
-        if at + length > end:
-            return
-        entries = tuple(decode_entries(data[at : at + length]))
-        yield ObjectAttributes(ObjectId(object_id), object_type, entries)
-        at += length
-
-
-@lru_cache(maxsize=64)
-def _group_of(lengths: tuple[int, ...]) -> struct.Struct:
-    """A group whose values have these lengths: id, the rest of its head, each entry's head and value."""
-    return struct.Struct(">Q8s" + "".join(f"16s{each}s{-each % 8}x" for each in lengths))
-
-
-def _decode_alike(data: bytes | memoryview) -> Iterator[ObjectAttributes] | None:
-    """Groups that all have the heads of the first, as in the answers to polls: taken apart column by
-    column, which costs a third of going entry by entry.  None: they differ, or one is cut.
-    """
-    if len(data) < 16:
-        return None
-    _, object_type, length = _GROUP.unpack_from(data)
-    first = tuple(decode_entries(data[16 : 16 + length]))
-    shape = _group_of(tuple(len(each.value) for each in first))
-    if shape.size != 16 + length or len(data) % shape.size:
-        return None
-    ids, heads, *columns = zip(*shape.iter_unpack(data), strict=True)
-    if any(column.count(column[0]) != len(ids) for column in (heads, *columns[::2])):
-        return None
-    values = (
-        map(_make_value, zip(repeat(each.page), repeat(each.number), column, strict=False))
-        for each, column in zip(first, columns[1::2], strict=True)
-    )
-    rows = zip(*values, strict=True) if first else repeat(())
-    return map(_make_member, zip(ids, repeat(object_type), rows, strict=False))
+    return _core.decode_groups(data, ObjectAttributes, AttributeValue)
 
 
 def decode_retrieved(data: bytes | memoryview) -> Retrieved:
@@ -299,8 +243,8 @@ def decode_retrieved(data: bytes | memoryview) -> Retrieved:
     body = data[8 : 8 + length]
     complete = len(body) == length
     if kind == LIST_MULTI_OBJECT:
-        return Retrieved((), tuple(decode_members(body)), 8 + length, complete)
-    return Retrieved(tuple(decode_entries(bytes(body))), (), 8 + length, complete)
+        return Retrieved((), decode_members(body), 8 + length, complete)
+    return Retrieved(decode_entries(body), (), 8 + length, complete)
 
 
 @dataclass(frozen=True)

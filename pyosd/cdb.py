@@ -414,6 +414,19 @@ def encode(request: Request) -> tuple[Command, Layout]:
     return Command(cdb, data, length, request.data_in_buffer, only_reads(request)), layout
 
 
+class Encoded(NamedTuple):
+    """A request with what encode() made of it: for those who send the same again and again."""
+
+    request: Request
+    command: Command
+    layout: Layout
+
+    @classmethod
+    def of(cls, request: Request) -> Encoded:
+        """Encode it.  Raises: as encode()."""
+        return cls(request, *encode(request))
+
+
 @dataclass(frozen=True)
 class DataIn:
     """Data-In taken apart: command data, and the attributes in the format asked for."""

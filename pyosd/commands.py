@@ -33,10 +33,8 @@ from pyosd.cdb import (
     DEFAULT_OPTIONS,
     AttributeLists,
     AttributePage,
-    Layout,
+    Encoded,
     Options,
-    Request,
-    encode,
 )
 from pyosd.errors import ProtocolError
 from pyosd.exec_params import ExecParams
@@ -331,7 +329,7 @@ class Commands(CollectionCommands, SpecialCommands):
         if self.signer.source:
             return poll_of(self.get_attributes(job, JOB_POLL_IDS))
         request, command, layout = _poll_command(job)
-        response = self.transport.execute(command)
+        response = self._transport.execute(command)
         if response.status or response.sense:
             error = decode_reply(request, layout, response).error
             if error:
@@ -369,10 +367,9 @@ class Commands(CollectionCommands, SpecialCommands):
 
 
 @lru_cache(maxsize=1024)  # a job is asked for again and again
-def _poll_command(job: ObjectRef) -> tuple[Request, Command, Layout]:
+def _poll_command(job: ObjectRef) -> Encoded:
     page = AttributePage(Page.JOB_STATUS, POLL_ROOM)
-    request = requests.get_attributes(job, attributes=page)
-    return request, *encode(request)
+    return Encoded.of(requests.get_attributes(job, attributes=page))
 
 
 def _page_object_id(form: PageForm | None) -> int:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
+from functools import partial
 from typing import NamedTuple
 
 from pyosd.attributes import Page
@@ -156,6 +157,7 @@ class JobPoll(NamedTuple):
 
 
 _POLL = struct.Struct(">4xIHBBIQHHHIIQQ")  # the page's header too: its number, and bytes behind it
+_make_poll: Callable[[list[int]], JobPoll] = partial(tuple.__new__, JobPoll)
 
 
 def decode_poll(page: memoryview) -> JobPoll | None:
@@ -163,7 +165,7 @@ def decode_poll(page: memoryview) -> JobPoll | None:
     if len(page) < _POLL.size:
         return None
     length, *fields = _POLL.unpack_from(page)
-    return JobPoll._make(fields) if length >= _POLL.size - 8 else None
+    return _make_poll(fields) if length >= _POLL.size - 8 else None
 
 
 JOB_POLL_IDS = tuple(

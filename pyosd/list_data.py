@@ -33,7 +33,7 @@ def decode_list(data: bytes | memoryview) -> ListResult:
     body = data[LIST_HEADER_LENGTH : 8 + additional]
     continuation, changed = ObjectId(continuation_id), bool(last & _LIST_CHANGED)
     if last >> 2 in _FORMATS_WITH_ATTRIBUTES:
-        members = tuple(decode_members(body))
+        members = decode_members(body)
         ids = tuple(each.object_id for each in members)
         return ListResult(ids, continuation, identifier, len(ids), changed, members)
     whole = len(body) // 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* module.c -- the module object pyosd._core: its state, its one class, its one exception. */
+/* module.c -- the module object pyosd._core: its state, class, exception and functions. */
 #include "core.h"
 #include "session.h"
 
@@ -45,14 +45,32 @@ static PyModuleDef_Slot core_slots[] = {
 	{0, NULL},
 };
 
-PyDoc_STRVAR(core_doc,
-	     "The iSCSI initiator: a state machine over a socket, without threads or timers.");
+PyDoc_STRVAR(
+	decode_entries_doc,
+	"decode_entries(data, value_type)\n--\n\n"
+	"The whole entries of list type 9 in data: a tuple of value_type(page, number, value).");
+
+PyDoc_STRVAR(decode_groups_doc,
+	     "decode_groups(data, member_type, value_type)\n--\n\n"
+	     "The whole groups of list type Eh in data: a tuple of member_type(object_id, type, "
+	     "entries).\n\nWhat a group says like the one before is the same object.");
+
+static PyMethodDef core_methods[] = {
+	{"decode_entries", core_decode_entries, METH_VARARGS, decode_entries_doc},
+	{"decode_groups", core_decode_groups, METH_VARARGS, decode_groups_doc},
+	{0},
+};
+
+PyDoc_STRVAR(
+	core_doc,
+	"The iSCSI initiator: a state machine over a socket, without threads or timers; and the "
+	"lists of attributes it brings.");
 
 static struct PyModuleDef core_module = {
-	PyModuleDef_HEAD_INIT, .m_name = "pyosd._core",
-	.m_doc = core_doc,     .m_size = sizeof(struct core_state),
-	.m_slots = core_slots, .m_traverse = core_traverse,
-	.m_clear = core_clear,
+	PyModuleDef_HEAD_INIT,	     .m_name = "pyosd._core",
+	.m_doc = core_doc,	     .m_size = sizeof(struct core_state),
+	.m_methods = core_methods,   .m_slots = core_slots,
+	.m_traverse = core_traverse, .m_clear = core_clear,
 };
 
 PyMODINIT_FUNC PyInit__core(void);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The answers to polls: groups taken apart column by column say the same as entry by entry."""
+"""The answers to polls, taken apart by the core: what is cut, what differs, what is said twice."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ import random
 import struct
 
 import pytest
+from hypothesis import given, strategies
 
-from pyosd.attributes import LIST_MULTI_OBJECT, decode_members, decode_retrieved, encode_entry
+from pyosd import _core
+from pyosd.attributes import (
+    LIST_MULTI_OBJECT,
+    decode_entries,
+    decode_members,
+    decode_retrieved,
+    encode_entry,
+)
 from pyosd.types import AttributeValue, ObjectAttributes, ObjectId
 
 Entries = tuple[AttributeValue, ...]
@@ -87,3 +95,35 @@ def test_reserved_bytes_do_not_matter() -> None:
     noise = bytearray(ALIKE)
     noise[9] = noise[16 + 9] = 0xFF
     assert list(decode_members(memoryview(noise))) == MEMBERS
+
+
+def test_what_is_said_twice_is_one_object() -> None:
+    alike = [group(each, (status(3, b"\x10"), status(4, b"\0\2"))) for each in (1, 2)]
+    other = group(3, (status(3, b"\x10"), status(4, b"\0\3")))
+    first, second, third = decode_members(b"".join([*alike, other]))
+    assert second.attributes is first.attributes
+    assert third.attributes[0] is first.attributes[0]
+    assert third.attributes[1] == status(4, b"\0\3")
+
+
+@given(strategies.binary(max_size=120))
+def test_entries_as_the_standard_has_them(data: bytes) -> None:
+    """Against entry after entry by hand."""
+    found, at = [], 0
+    while len(data) - at >= 16:
+        page, number, length = struct.unpack_from(">II6xH", data, at)
+        if length > len(data) - at - 16:
+            break
+        found.append(AttributeValue(page, number, data[at + 16 : at + 16 + length]))
+        at += 16 + length + -length % 8
+    assert decode_entries(data) == tuple(found)
+    assert all(type(each) is AttributeValue for each in decode_entries(data))
+
+
+def test_only_named_tuples() -> None:
+    for call in (
+        lambda: _core.decode_entries(ALIKE, int),  # type: ignore[arg-type]
+        lambda: _core.decode_groups(ALIKE, ObjectAttributes, dict),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError):
+            call()

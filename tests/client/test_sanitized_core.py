@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The initiator's core under AddressSanitizer and UBSan, against the hostile target."""
+"""The core under AddressSanitizer and UBSan: against the hostile target, and lists of attributes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def main(folder: Path) -> int:
     )
     command = [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / ".pytest.ini")]
     command += ["--rootdir", str(folder), "-o", f"pythonpath={folder}", "-p", "no:cacheprovider"]
-    command += ["tests/client/test_hostile_target.py"]
+    command += ["tests/client/test_hostile_target.py", "tests/client/test_decode_members.py"]
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
 
 
