@@ -267,6 +267,7 @@ struct osd_objects {
 	struct osd_partition *partitions[OSD_PARTITION_BUCKETS]; /* under partitions_lock */
 	struct osd_root_record root;				 /* under partitions_lock */
 	_Atomic uint32_t epoch;					 /* the root record's */
+	_Atomic uint8_t isolation;				 /* the same */
 	_Atomic uint64_t root_times[OSD_T_COUNT];
 	_Atomic bool root_times_dirty;
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;

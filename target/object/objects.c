@@ -408,11 +408,8 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 
 uint8_t osd_objects_isolation(struct osd_objects *objects)
 {
-	uint8_t isolation;
+	uint8_t isolation = atomic_load(&objects->isolation);
 
-	pthread_rwlock_rdlock(&objects->partitions_lock);
-	isolation = objects->root.isolation;
-	pthread_rwlock_unlock(&objects->partitions_lock);
 	return isolation ? isolation : OSD_ISOLATION_RANGE;
 }
 

@@ -230,6 +230,7 @@ static void run_root_changed(struct osd_txn *txn, struct osd_effect *effect, boo
 		pthread_rwlock_wrlock(&txn->objects->partitions_lock);
 		txn->objects->root = *root;
 		atomic_store(&txn->objects->epoch, root->epoch);
+		atomic_store(&txn->objects->isolation, root->isolation);
 		pthread_rwlock_unlock(&txn->objects->partitions_lock);
 	}
 	free(root);

@@ -86,6 +86,7 @@ static enum osd_status begin_run(struct osd_objects *objects)
 	else
 		osd_own_abort(kv);
 	atomic_store(&objects->epoch, objects->root.epoch);
+	atomic_store(&objects->isolation, objects->root.isolation);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&objects->root_times[i], objects->root.common.times[i]);
 	return status;
