@@ -1,42 +1,77 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Instructions of the target for one command: a figure that a busy machine does not change, to see what
-a change costs.  Counted by callgrind (Debian: valgrind) over the harness; the references were counted
-on Debian 12 with this tree's own flags.
+"""Instructions of the target for one command of each hot path, against those of this release: a figure
+that a busy machine does not change.
+
+`python -m bench.instructions` prints them; with --renew they become the references, which
+bench/instructions.json holds and tests/bench/test_instructions.py guards.
 """
 
 from __future__ import annotations
 
+import argparse
+import ctypes
+import json
+import os
+import platform
 import re
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from bench import callgrind
+from bench.callgrind import Case, Profile
 from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
 from pyosd import requests
 from pyosd.attributes import Page
-from pyosd.cdb import AttributePage
+from pyosd.cdb import AttributeLists, AttributePage
 from pyosd.commands import Commands
+from pyosd.errors import TargetBusy
 from pyosd.exec_params import ExecFlag, ExecParams
 from pyosd.job_status import POLL_ROOM
-from pyosd.types import ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.harness_transport import HarnessTransport
+from tests.jobs.conftest import Target
 
-HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harness"
-AIM = 1.1
-FEW, MANY = 20, 120  # how often the command is sent; the difference counts
-READ_BYTES = 4096
+TREE = Path(__file__).resolve().parents[1] / "build" / "target"
+HARNESS = TREE / "osd_harness"
+REFERENCES = Path(__file__).with_name("instructions.json")
+BYTES = b"\xa5" * 4096
+VALUE = AttributeValue(0xA, 1, b"\xa5" * 8)
+LEAST = 5  # instructions of a function that the references name
 
-Act = Callable[[Commands], Callable[[], object]]
+
+def _object(osd: Commands) -> ObjectRef:
+    obj = osd.create(osd.create_partition())
+    osd.write(obj, 0, BYTES)
+    osd.set_attributes(obj, [VALUE])
+    return obj
 
 
 def _read(osd: Commands) -> Callable[[], object]:
-    obj = osd.create(osd.create_partition())
-    osd.write(obj, 0, b"\xa5" * READ_BYTES)
-    request = requests.read(obj, 0, READ_BYTES)
-    return lambda: osd.call(request)
+    return partial(osd.call, requests.read(_object(osd), 0, len(BYTES)))
+
+
+def _write(osd: Commands) -> Callable[[], object]:
+    return partial(osd.call, requests.write(_object(osd), 0, BYTES))
+
+
+def _get(osd: Commands) -> Callable[[], object]:
+    lists = AttributeLists(get=(AttributeId(VALUE.page, VALUE.number),))
+    return partial(osd.call, requests.get_attributes(_object(osd), attributes=lists))
+
+
+def _set(osd: Commands) -> Callable[[], object]:
+    lists = AttributeLists(set=(VALUE,))
+    return partial(osd.call, requests.set_attributes(_object(osd), attributes=lists))
+
+
+def _create(osd: Commands) -> Callable[[], object]:
+    return partial(osd.create, osd.create_partition())
 
 
 def _poll(osd: Commands) -> Callable[[], object]:
@@ -44,53 +79,166 @@ def _poll(osd: Commands) -> Callable[[], object]:
     job = osd.exec_code(zone, b"pass", ExecParams(flags=ExecFlag.HOLD)).job
     assert job is not None
     page = AttributePage(Page.JOB_STATUS, POLL_ROOM)
-    request = requests.get_attributes(job, attributes=page)
-    return lambda: osd.call(request)
+    return partial(osd.call, requests.get_attributes(job, attributes=page))
 
 
 def _accept(osd: Commands) -> Callable[[], object]:
+    return partial(osd.exec_code, ref(osd.create_partition()), b"pass")
+
+
+def _noop(osd: Commands) -> Callable[[], object]:
     zone = ref(osd.create_partition())
-    return lambda: osd.exec_code(zone, b"pass")
+
+    def once() -> None:
+        while True:  # under callgrind sandboxes may take their time
+            try:
+                osd.exec_code(zone, b"pass", synchronous=True)
+                return
+            except TargetBusy:
+                time.sleep(0.01)
+
+    return once
 
 
-CASES: dict[str, tuple[Act, int]] = {
-    "instructions_read_4k": (_read, 4_600),
-    "instructions_poll": (_poll, 5_200),
-    "instructions_exec_accept": (_accept, 170_000),
+COMMANDS: Mapping[str, Case] = {
+    "instructions_read_4k": _read,
+    "instructions_write_4k": _write,
+    "instructions_get_attribute": _get,
+    "instructions_set_attribute": _set,
+    "instructions_create": _create,
+    "instructions_poll": _poll,
+    "instructions_exec_accept": _accept,
 }
+JOBS: Mapping[str, Case] = {"instructions_exec_noop": _noop}
+TOLERANCES = dict.fromkeys(COMMANDS, 0.03) | dict.fromkeys(JOBS, 0.08)
+"""How far a count may lie above its reference: three times what runs differ by, and more."""
 
 
-def _collected(act: Act, count: int) -> int:
-    """Instructions from the start of a harness to its end, with so many commands between."""
-    with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name, tempfile.TemporaryFile() as log:
+# ---- counting ------------------------------------------------------------------------------------
+
+
+def count_commands() -> dict[str, Profile]:
+    """Of COMMANDS, over the harness alone."""
+    with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
         (folder / "store").mkdir()
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'out'}"]
-        command += [str(HARNESS), f"dir={folder / 'store'};cache=16MiB;workers=1"]
-        transport = HarnessTransport(command, log)
+        argv = [*callgrind.argv(folder / "out"), str(HARNESS)]
+        options = f"dir={folder / 'store'};cache=16MiB;workers=1"
+        with HarnessTransport([*argv, options], subprocess.DEVNULL) as transport:
+            return callgrind.count(Commands(transport), COMMANDS, folder / "out")
+
+
+def count_jobs() -> dict[str, Profile]:
+    """Of JOBS, with an iosd-sandboxd beside the harness; needs root."""
+    with (
+        tempfile.TemporaryDirectory(prefix="iosd-bench-") as name,
+        Path(os.devnull).open("wb") as log,
+    ):
+        folder = Path(name)
+        program = [*callgrind.argv(folder / "out"), str(HARNESS)]
+        target = Target(folder, ";workers=1", program=program, stderr=log)
         try:
-            once = act(Commands(transport))
-            for _ in range(count):
-                once()
+            return callgrind.count(target.commands, JOBS, folder / "out")
         finally:
-            transport.close()
-        log.seek(0)
-        found = re.search(rb"Collected : (\d+)", log.read())
-        if not found:
-            raise RuntimeError("callgrind counted nothing")
-        return int(found[1])
+            target.stop()
+
+
+# ---- references ----------------------------------------------------------------------------------
+
+
+def _build() -> str:
+    """Compiler and settings of the harness."""
+    found = re.findall(rb"(?:GCC: |clang version )[^\0]*", HARNESS.read_bytes())
+    cache = dict(
+        line.split("=", 1)
+        for line in (TREE / "CMakeCache.txt").read_text().splitlines()
+        if "=" in line
+    )
+    settings = ("CMAKE_BUILD_TYPE:STRING", "CMAKE_C_FLAGS:STRING", "IOSD_SANITIZE:STRING")
+    names = sorted({re.sub(r"[^\d]* \(.*?\)|-.*", "", text.decode()) for text in found})
+    return " ".join([*names, *(cache.get(setting, "") for setting in settings)]).strip()
+
+
+def made_of() -> dict[str, str]:
+    """What counts depend on besides the source.  Patches of a distribution do not tell."""
+    database = ctypes.CDLL("libdb-5.3.so")
+    database.db_version.restype = ctypes.c_char_p
+    version = database.db_version(None, None, None).decode()
+    return {
+        "machine": platform.machine(),
+        "build": _build(),
+        "libc": os.confstr("CS_GNU_LIBC_VERSION") or "",
+        "database": version.partition(":")[0],
+    }
+
+
+def references() -> dict[str, Any]:
+    """The file: "made_of", and "cases" with "instructions" and "functions" of each."""
+    found: dict[str, Any] = json.loads(REFERENCES.read_text())
+    return found
+
+
+def unavailable() -> str:
+    """Why nothing can be compared here; "": it can."""
+    if why := callgrind.unavailable():
+        return why
+    theirs, ours = references()["made_of"], made_of()
+    differ = [
+        f"{name}: {ours[name]}, not {theirs[name]}" for name in ours if ours[name] != theirs[name]
+    ]
+    return "the references were counted with another " + "; ".join(differ) if differ else ""
+
+
+def grown(profile: Profile, reference: Mapping[str, Any], most: int = 5) -> list[str]:
+    """The functions that take the most instructions more than in the reference."""
+    before: Mapping[str, float] = reference["functions"]
+    more = {name: cost - before.get(name, 0) for name, cost in profile.functions.items()}
+    first = sorted(more, key=lambda name: -more[name])[:most]
+    return [f"{name} {before.get(name, 0):,.0f} + {more[name]:,.0f}" for name in first]
+
+
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def rows(_plan: Plan) -> Iterator[Row]:
-    """instructions_read_4k, instructions_poll, instructions_exec_accept."""
-    for row_id, (act, reference) in CASES.items():
-        if not shutil.which("valgrind"):
-            yield missing(row_id, at_most(AIM), "valgrind is not installed")
-            continue
-        try:
-            count = (_collected(act, MANY) - _collected(act, FEW)) / (MANY - FEW)
-        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            yield missing(row_id, at_most(AIM), str(error))
-            continue
-        method = f"callgrind over {MANY} commands less {FEW}; baseline: this release's count"
-        yield row_of_pairs(row_id, [(count, reference)], at_most(AIM), method, unit="instr")
+    """A row for each of COMMANDS and JOBS."""
+    why = unavailable()
+    known = {} if why else references()["cases"]
+    for cases, counted in ((COMMANDS, count_commands), (JOBS, count_jobs)):
+        if not why and cases is JOBS and os.geteuid() != 0:
+            why = "sandboxes need root"
+        found = {} if why else counted()
+        for name in cases:
+            aim = at_most(1 + TOLERANCES[name])
+            if why:
+                yield missing(name, aim, why)
+                continue
+            pair = (found[name].instructions, known[name]["instructions"])
+            method = (
+                f"callgrind, mean of {callgrind.TIMES} commands; baseline: this release's count"
+            )
+            yield row_of_pairs(name, [pair], aim, method, unit="instr")
+
+
+def main() -> None:
+    """Count, print, and with --renew write the references."""
+    parser = argparse.ArgumentParser(prog="bench.instructions", description=__doc__)
+    parser.add_argument("--renew", action="store_true", help=f"write {REFERENCES.name}")
+    options = parser.parse_args()
+    found = count_commands() | count_jobs()
+    for name, profile in found.items():
+        print(f"{name:<30}{profile.instructions:>10,.0f}")
+    if options.renew:
+        cases = {
+            name: {
+                "instructions": round(profile.instructions),
+                "functions": {n: round(c) for n, c in profile.functions.items() if c >= LEAST},
+            }
+            for name, profile in found.items()
+        }
+        text = json.dumps({"made_of": made_of(), "cases": cases}, indent=1)
+        REFERENCES.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
