@@ -142,12 +142,12 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
 		return osd_integrity_data_out(request, NULL, NULL);
-	params = calloc(1, sizeof(*params));
+	params = malloc(sizeof(*params)); /* calloc() passes by what the thread has just freed */
 	if (!params)
 		return OSD_E_NO_MEMORY;
-	params->format = request->decoded.attributes.format;
-	params->sets = osd_cdb_sets(&request->decoded);
-	params->gets = osd_cdb_gets(&request->decoded);
+	*params = (struct osd_attr_params){.format = request->decoded.attributes.format,
+					   .sets = osd_cdb_sets(&request->decoded),
+					   .gets = osd_cdb_gets(&request->decoded)};
 	status = load(request, params);
 	if (status != OSD_OK) {
 		osd_attributes_free(params);
