@@ -17,6 +17,9 @@ DEMO_ARGS ?=
 URL     ?=
 CONFORMANCE_ARGS ?=
 BENCH_ARGS ?=
+COMPARE_ARGS ?=
+OLD     ?=
+NEW     ?= bench/results/latest.json
 
 venv   := .venv
 bin    := $(venv)/bin
@@ -31,7 +34,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-tiers install uninstall deb deb-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -115,8 +118,11 @@ thrash: build   ## SECONDS=60 of every fault there is, under clients whose answe
 soak: build $(plots) ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
 	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
-bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json
+bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json, and report.html
 	@$(bin)/python -m bench $(BENCH_ARGS)
+
+bench-compare:  ## OLD=FILE NEW=FILE, reports of make bench: what changed beyond noise; COMPARE_ARGS=--fail
+	@$(bin)/python -m bench.compare $(COMPARE_ARGS) $(OLD) $(NEW)
 
 bench-tiers: build $(rivals) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
 	@$(bin)/python -m bench.tiers $(BENCH_ARGS)

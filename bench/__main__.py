@@ -8,15 +8,21 @@ from pathlib import Path
 
 from bench.groups import GROUPS
 from bench.plan import FULL, QUICK, USUAL
+from bench.report import DOCUMENT, RESULTS, fill, write_page
 from bench.runner import run_group
 from bench.saved import Report
 from bench.table import format_report
 
-RESULTS = Path(__file__).with_name("results") / "latest.json"
+
+def whole(report: Report) -> bool:
+    """Whether it has every group, none of them measured in haste."""
+    sizes = {group.name: took.size for group in GROUPS if (took := report.groups.get(group.name))}
+    return len(sizes) == len(GROUPS) and "quick" not in sizes.values()
 
 
 def main() -> int:
-    """Measure, write the report after each group, print the table; 1: a group failed."""
+    """Measure, write the report after each group, then the page, the document if it is a whole run, and
+    the table; 1: a group failed."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="fewer samples: does it run at all?")
@@ -32,6 +38,9 @@ def main() -> int:
     for group in chosen:
         run_group(group, plan, report)
         report.write(options.output)
+    write_page(report, options.output)
+    if options.output == RESULTS and whole(report):
+        fill(DOCUMENT, report)
     print(format_report(report))
     return int(any(report.groups[group.name].error for group in chosen))
 

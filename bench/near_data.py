@@ -35,7 +35,7 @@ def _row(pairs: int) -> Row:
     with tempfile.TemporaryDirectory(prefix="iosd-log-") as name, link() as (server, client):
         log = Path(name) / "log"
         generate.write_log(log)
-        arguments = ["--unsafe-portal", "--allow", CLIENT]
+        arguments = ["--unsafe-portal", "--allow", CLIENT, "--security", "nosec"]
         prefix = inside(server)
         with bench_target(*arguments, portal=f"{SERVER}:0", prefix=prefix) as target:
             command = [*inside(client), sys.executable, "-m", "bench.near_data"]

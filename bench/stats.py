@@ -70,6 +70,16 @@ class Row:
     paper: float | None = None
     group: str = ""
 
+    @property
+    def bound(self) -> float | None:
+        """Of the aim; None: there is none."""
+        return None if self.aim == str(REPORTED) else float(self.aim.split()[1])
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether a higher ratio is: as the aim says, or else the unit."""
+        return self.unit.endswith("/s") if self.bound is None else self.aim.startswith(">=")
+
 
 @dataclass(frozen=True)
 class Point:
