@@ -12,14 +12,18 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "fork_pages.h"
 #include "manage.h"
 #include "osdcore_module.h"
 #include "proxy_client.h"
 
-#define TRACEBACK_MAX (60u << 10) /* what the payload page keeps (design D13) */
-#define LINE_MAX_     512u
+#define TRACEBACK_MAX	(60u << 10) /* what the payload page keeps (design D13) */
+#define LINE_MAX_	512u
+#define EXIT_NOT_FORKED 125
 
-static PyObject *host_run, *host_clean; /* osd._host.run, osd._hygiene.clean; owned for good */
+/* osd._host.run, osd._hygiene.clean, osd._forks.forked; owned for good */
+static PyObject *host_run, *host_clean, *host_forked;
+static int forks_with_all; /* somebody wants the interpreter's own preparations for a fork */
 
 struct finish {
 	uint64_t exit_code;
@@ -107,6 +111,8 @@ static const char load_package[] =
 	"    spec = importlib.util.spec_from_file_location('osd', directory + '/__init__.py',\n"
 	"        submodule_search_locations=[directory])\n"
 	"    module = sys.modules['osd'] = importlib.util.module_from_spec(spec)\n"
+	"    import osd._forks\n"
+	"    osd._forks.watch()\n"
 	"    spec.loader.exec_module(module)\n"
 	"    import osd._warm\n"
 	"    return osd._warm.prepare\n";
@@ -125,17 +131,19 @@ static PyObject *load_osd(const char *directory)
 	return prepare;
 }
 
-/* prepare(pool, folder, set, preload, statm) of _warm.py gives run, clean and the set's bytes. */
+/* prepare(pool, folder, set, preload, statm) of _warm.py gives run, clean, forked, whether all
+ * preparations for forks are needed, and the set's bytes. */
 static bool warm_up(PyObject *prepare, const struct osd_host_packages *packages,
 		    uint64_t *ret_set_bytes)
 {
 	PyObject *all = PyObject_CallFunction(prepare, "ssssi", packages->pool, packages->folder,
-					      packages->set ? packages->set : "",
-					      packages->preload, packages->statm_fd);
+					      packages->set ? packages->set : "", packages->preload,
+					      packages->statm_fd);
 	unsigned long long bytes;
 
 	/* with the reference to them */
-	if (!all || !PyArg_ParseTuple(all, "OOK", &host_run, &host_clean, &bytes))
+	if (!all || !PyArg_ParseTuple(all, "OOOpK", &host_run, &host_clean, &host_forked,
+				      &forks_with_all, &bytes))
 		return false;
 	*ret_set_bytes = bytes;
 	return true;
@@ -150,6 +158,7 @@ bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_
 		snprintf(text, size, "register the module _osdcore");
 		return false;
 	}
+	osd_fork_pages_prepare();
 	if (!start_interpreter(text, size))
 		return false;
 	prepare = load_osd(packages->osd);
@@ -157,21 +166,26 @@ bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_
 		return failed(text, size, "cannot load the package osd");
 	if (!warm_up(prepare, packages, ret_set_bytes))
 		return failed(text, size, "cannot prepare sandboxes");
+	osd_fork_pages_settle();
 	return true;
 }
 
+/* With one thread the child's interpreter is as good as the parent's (_forks.py). */
 pid_t osd_host_fork(void)
 {
 	pid_t pid;
 	int error;
 
-	PyOS_BeforeFork();
+	if (forks_with_all)
+		PyOS_BeforeFork();
 	pid = fork();
 	error = errno;
-	if (pid == 0)
-		PyOS_AfterFork_Child(); /* among others: reseeds random */
-	else
+	if (forks_with_all && pid == 0)
+		PyOS_AfterFork_Child();
+	else if (forks_with_all)
 		PyOS_AfterFork_Parent();
+	if (pid == 0 && !PyObject_CallNoArgs(host_forked))
+		_exit(EXIT_NOT_FORKED); /* it would share its random numbers with others */
 	return pid < 0 ? -error : pid;
 }
 

@@ -74,7 +74,7 @@ class PackageSet:
         except PackageSetError as error:
             raise self._named(error) from error
         self.manifest = {}
-        reseed_after_fork()
+        note_seeds()
         return names
 
 
@@ -141,12 +141,11 @@ def import_all(names: list[str], extensions: list[str]) -> None:
         raise PackageSetError("a module started a thread: no sandbox could be forked safely")
 
 
-def reseed_after_fork() -> None:
-    """As the interpreter does with `random`: sandboxes must not share a sequence."""
+def note_seeds() -> None:
+    """As with `random`: sandboxes must not share a sequence."""
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:
         seeds.append(numbers.seed)
-        os.register_at_fork(after_in_child=numbers.seed)
 
 
 def reseed() -> None:

@@ -7,12 +7,15 @@ package set is (_packages.py).
 
 from __future__ import annotations
 
+import _random
 import gc
 import os
+import random
+from functools import partial
 from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING
 
-from . import _host, _hygiene, _packages
+from . import _forks, _host, _hygiene, _packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +29,10 @@ PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 def prepare(
     pool: str, folder: str, wanted: str, preload: str, statm: int
-) -> tuple[Callable[..., _host.Report], Callable[[], bool], int]:
-    """Warm this interpreter up; give what runs a job, what cleans up after it, and how many bytes of
-    data the set's modules have, which are not the job's.
+) -> tuple[Callable[..., _host.Report], Callable[[], bool], Callable[[], None], bool, int]:
+    """Warm this interpreter up; give what runs a job, what cleans up after it, what is to be called in
+    a sandbox after the fork, whether the interpreter's own preparations for forks are needed, and how
+    many bytes of data the set's modules have, which are not the job's.
 
     Args: pool: whose sandboxes these will be.  folder, wanted: its package set and that one's id;
     wanted "": it has none.  preload: modules of it to import, separated by commas; "": as it says.
@@ -42,12 +46,16 @@ def prepare(
     before = data_bytes(statm)
     names = found.load([name for name in preload.split(",") if name]) if found else []
     loaded = data_bytes(statm)
+    _forks.unwatch()
+    _forks.in_child += [partial(_random.Random.seed, random._inst), *_packages.seeds]  # type: ignore[attr-defined]
     explain_late_extensions(pool, names)
     _host.rehearse()
     _hygiene.remember()
     gc.collect()
     gc.freeze()
-    return _host.run, _hygiene.clean, max(0, loaded - before)
+    _host.rehearse()  # again: what came between has put other types into the caches
+    set_bytes = max(0, loaded - before)
+    return _host.run, _hygiene.clean, _forks.forked, _forks.wants_all(), set_bytes
 
 
 def data_bytes(statm: int) -> int:

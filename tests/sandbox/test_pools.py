@@ -18,6 +18,12 @@ from tests.package_sets import make
 from tests.processes import long_lived
 
 GREETING = {"greeting.py": "def greet():\n    return 'hello from the set'\n"}
+FORKS = """
+import os
+WORD = 'bye'
+forked = []
+os.register_at_fork(before=lambda: forked.append('before'), after_in_child=lambda: forked.append('after'))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,7 @@ def daemon(sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dae
     """One whose pools serve."""
     pools = {
         "one": make("one", sets, GREETING, "greeting"),
-        "two": make("two", sets, {"farewell/__init__.py": "WORD = 'bye'\n"}),
+        "two": make("two", sets, {"farewell/__init__.py": FORKS}, "farewell"),
         "late": with_late_extension(sets),
     }
     running = Daemon(tmp_path_factory.mktemp("pools"), *options(**pools))
@@ -82,6 +88,16 @@ def test_each_pool_has_its_own_set(daemon: Daemon) -> None:
     assert "No module named 'greeting'" in line(daemon, greet)
     with pytest.raises(PermissionError, match="no such pool"):
         daemon.spawn(pool="three")
+
+
+def test_a_module_is_told_of_the_fork(daemon: Daemon) -> None:
+    assert (
+        line(daemon, "import farewell; print(farewell.forked[-2:])", "two") == "['before', 'after']"
+    )
+    numbers = "import random; print(random.random())"
+    assert len({line(daemon, numbers, pool) for pool in ("one", "two") for _ in range(3)}) == 6
+    real = "import os, posix; print(os.register_at_fork is posix.register_at_fork)"
+    assert {line(daemon, real, pool) for pool in ("one", "two")} == {"True"}
 
 
 ATTEMPTS = """
