@@ -38,7 +38,7 @@ def _register(**hooks: Hook) -> None:
 
 def watch() -> None:
     """From now on note who wants to be called; before anything that might is imported."""
-    os.register_at_fork = _register
+    os.register_at_fork = _register  # type: ignore[assignment]
 
 
 def unwatch() -> None:

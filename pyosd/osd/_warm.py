@@ -47,7 +47,7 @@ def prepare(
     names = found.load([name for name in preload.split(",") if name]) if found else []
     loaded = data_bytes(statm)
     _forks.unwatch()
-    _forks.in_child += [partial(_random.Random.seed, random._inst), *_packages.seeds]  # type: ignore[attr-defined]
+    _forks.in_child += [partial(_random.Random.seed, random._inst), *_packages.seeds]
     explain_late_extensions(pool, names)
     _host.rehearse()
     _hygiene.remember()
