@@ -16,6 +16,7 @@ from bench import (
     near_data,
     nfs,
     rivals,
+    runde,
     sandboxes,
     saturation,
     scale,
@@ -64,5 +65,6 @@ GROUPS = (
     Group("tiers", "Two tiers, on simulated disks", tiers.rows),
     Group("manager", "The resource manager", _all(nfs.rows, saturation.rows)),
     Group("umn", "What the UMN paper measured", umn.rows),
+    Group("runde", "What Runde's thesis measured", runde.rows),
     Group("instructions", "Instructions of a command", instructions.rows),
 )

@@ -113,15 +113,20 @@ def _memory_row(target: BenchTarget, row_id: str, bound: int) -> Row:
     return row_of_pairs(row_id, pairs, aim, method, unit="KiB")
 
 
+def package_set(name: str, requirement: str, *preload: str) -> None:
+    """Have the set below SETS, made by pip when there is none.  Raises: PackagesError."""
+    try:
+        packages.find(name, SETS)
+    except packages.PackagesError:
+        packages.build(name, [requirement], sets=SETS, preload=preload)
+
+
 def numpy_row() -> Row:
     """sandbox_memory_numpy, with a target of its own, whose only idle sandboxes have numpy."""
     try:
-        packages.find("numpy", SETS)
-    except packages.PackagesError:
-        try:
-            packages.build("numpy", ["numpy"], sets=SETS)
-        except packages.PackagesError as error:
-            return missing("sandbox_memory_numpy", at_most(1), str(error))
+        package_set("numpy", "numpy")
+    except packages.PackagesError as error:
+        return missing("sandbox_memory_numpy", at_most(1), str(error))
     with bench_target(*NUMPY_POOL) as target:
         with pyosd.connect(target.url) as osd:
             deadline = time.monotonic() + SETTLE_S

@@ -27,13 +27,14 @@ TRAFFIC = "traffic.json"  # what the script's own session moved, for what was no
 
 @dataclass(frozen=True)
 class Task:
-    """A script, its arguments, the zone it may touch and the objects it reads."""
+    """A script, its arguments, the zone it may touch, the objects it reads, and the pool it runs in."""
 
     name: str
     script: Path
     zone: ObjectRef
     arguments: tuple[str, ...] = ()
     objects: tuple[ObjectRef, ...] = ()
+    pool: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ def near_the_data(url: str, task: Task, progress: Progress) -> Outcome:
     with pyosd.connect(url) as target:
         start = time.perf_counter()
         job = target.exec(
-            task.script, zone=task.zone, args=list(task.arguments), name=task.script.name
+            task.script,
+            zone=task.zone,
+            args=list(task.arguments),
+            name=task.script.name,
+            pool=task.pool,
         )
         while not (status := job.status()).done:
             progress(status.progress or 0.0, status.message)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import umn
+from bench import runde, runde_link, umn
 from bench.plan import QUICK
 from bench.stats import Curve, Row
 
@@ -38,3 +38,16 @@ def test_umn(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for line in (*speeds.series.values(), *ratios.series.values()):
         assert [point.x for point in line] == list(umn.QUOTED.values())
+
+
+def test_runde(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three programs find the same at both ends of the link, or a row says why there is none."""
+    monkeypatch.setattr(runde_link, "QUICK_BYTES", runde_link.CHUNK)
+    rows = {row.id: row for row in runde.rows(replace(PLAN, count=10))}
+    assert set(rows) == {
+        *("runde_noop", "runde_noop_reuse", "runde_read_4m", "runde_write_4m"),
+        *runde_link.WAYS,
+    }
+    assert all(row.reason or measured(row) for row in rows.values())
+    assert rows["runde_noop"].paper == runde.NOOP_S
+    assert all(row.ratio for row_id, row in rows.items() if row_id not in runde_link.WAYS)
