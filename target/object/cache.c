@@ -57,6 +57,7 @@ static struct osd_object *entry_new(struct osd_objects *objects, struct osd_part
 	osd_range_lock_init(&object->ranges, &object->mutex);
 	atomic_store(&object->length, record->length);
 	object->reserved_bytes = record->reserved_bytes;
+	object->recorded_length = record->length;
 	object->generation = record->generation;
 	object->spare_generation = record->spare_generation;
 	object->has_files = record->flags & OSD_REC_HAS_FILES;

@@ -331,6 +331,7 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	}
 	object->has_files = true;
 	object->reserved_bytes = reservation.result.reserved_bytes;
+	object->recorded_length = reservation.result.length;
 	object->length_rules = reservation.result.flags & OSD_REC_LENGTH_RULES;
 	return OSD_OK;
 }

@@ -111,7 +111,7 @@ struct osd_object {
 	_Atomic bool removed;	      /* set with the whole range locked */
 	_Atomic uint64_t length;      /* changed by who holds [min(old, new), end) exclusively */
 	/* The next group is changed by who holds the end of the object exclusively. */
-	_Atomic uint64_t reserved_bytes; /* as committed */
+	_Atomic uint64_t reserved_bytes, recorded_length; /* as committed */
 	_Atomic uint64_t generation, spare_generation;
 	_Atomic bool has_files, length_rules;
 	_Atomic bool untrimmed; /* the files may have bytes beyond length; cut before it grows */

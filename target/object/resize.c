@@ -42,7 +42,7 @@ static void change_length(struct osd_record *record, void *arg)
 void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length)
 {
 	object->length_rules = true;
-	object->reserved_bytes = length;
+	object->reserved_bytes = object->recorded_length = length;
 	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
 	osd_object_set_length(object, length);
 	osd_uncharge(object->objects, object->partition, old_length - length);
@@ -126,7 +126,7 @@ static bool truncate_committed(struct osd_object *object, uint64_t length, unsig
 		osd_shrink_done(object, old_length, length);
 	} else {
 		/* The record's reservation is as committed with the length. */
-		object->reserved_bytes = length;
+		object->reserved_bytes = object->recorded_length = length;
 		object->length_rules = true;
 		grow(object, length, 0, &full);
 	}
@@ -214,7 +214,7 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->generation = punch->generation; /* first: see osd_cache_remove */
 	object->spare_generation = old_name.generation;
 	osd_version_generation(object);
-	object->reserved_bytes = punch->length;
+	object->reserved_bytes = object->recorded_length = punch->length;
 	object->length_rules = object->untrimmed = false;
 	osd_object_set_length(object, punch->length);
 	osd_uncharge(object->objects, object->partition, old_length - punch->length);

@@ -11,6 +11,7 @@ bool osd_object_is_settled(struct osd_object *object)
 	return atomic_load(&object->removed) ||
 	       (!atomic_load(&object->times_dirty) &&
 		atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
+		atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
 		!(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
 		!atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0);
 }
@@ -68,7 +69,7 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 	atomic_store(&object->times_dirty, false);
 	status = osd_object_change_record(object, durable, change_all, object, NULL);
 	if (status == OSD_OK) {
-		object->reserved_bytes = atomic_load(&object->length);
+		object->reserved_bytes = object->recorded_length = atomic_load(&object->length);
 		object->spare_generation = 0;
 		if (atomic_load(&object->shares) == 0)
 			object->length_rules = false;
