@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench import (
     calls,
+    curves,
     instructions,
     iosd_calls,
     iosd_io,
@@ -67,4 +68,5 @@ GROUPS = (
     Group("umn", "What the UMN paper measured", umn.rows),
     Group("runde", "What Runde's thesis measured", runde.rows),
     Group("instructions", "Instructions of a command", instructions.rows),
+    Group("curves", "What operations cost by number and size", curves.rows),
 )

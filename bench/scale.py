@@ -26,6 +26,7 @@ GROUP = 1000  # objects with the same value of the indexed attribute
 NUMBER = 1
 RESTART_AIM_S = 2.0
 OUTSTANDING = 64
+FIRST = 0x10000  # id of a partition's first object
 
 
 def fill(osd: pyosd.Target, count: int) -> PartitionId:
@@ -55,7 +56,7 @@ class Population:
 
     def list(self) -> None:
         """A page from anywhere."""
-        initial = 0x10000 + self.rng.randrange(self.count - GROUP + 1)
+        initial = FIRST + self.rng.randrange(self.count - GROUP + 1)
         assert len(self.osd.list_page(ref(self.pid), initial, GROUP).ids) == GROUP
 
     def query(self) -> None:
@@ -63,6 +64,11 @@ class Population:
         group = self.rng.randrange(self.count // GROUP).to_bytes(8, "big")
         wanted = Criterion(Page.APPLICATION, NUMBER, group, group)
         assert len(self.osd.query(ref(self.pid), [wanted])) == GROUP
+
+    def get(self) -> None:
+        """An attribute of an object from anywhere."""
+        obj = ref(self.pid, FIRST + self.rng.randrange(self.count))
+        assert self.osd.get_attribute(obj, Page.APPLICATION, NUMBER)
 
     def count_objects(self) -> None:
         self.osd.get_attribute(ref(self.pid), Page.PARTITION_INFORMATION, 0xC1)

@@ -26,18 +26,23 @@ SERVE = "from scheduler.commands import serve; serve()"  # of this tree, whateve
 
 @dataclass(frozen=True)
 class BenchTarget:
-    """URLs of the OSD and of the disk, where the store lies, and the supervisor's process."""
+    """URLs of the OSD and of the disk, where the store lies, the supervisor's process and tgtd's (as it
+    was started), and the module's control socket."""
 
     url: str
     disk_url: str
     folder: Path
     pid: int
+    tgtd_pid: int
+    control: Path
 
 
-def _add_disk(control: str, image: Path, uid: int) -> None:
+def _add_disk(control: str, image: Path, uid: int, size: int) -> None:
     """Give the running tgtd one more logical unit: a disk (rdwr) over the image."""
+    part = os.urandom(1 << 20)
     with image.open("wb") as file:
-        file.write(os.urandom(1 << 20) * (DISK_BYTES >> 20))
+        for _ in range(size >> 20):
+            file.write(part)
     os.chown(image, uid, uid)
     command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     command += ["tgtadm", "-C", "1", "--lld", "iscsi", "--op", "new", "--mode", "logicalunit"]
@@ -53,12 +58,14 @@ def bench_target(
     manager: bool = False,
     data: Path | None = None,
     disk: bool = True,
+    disk_bytes: int = DISK_BYTES,
 ) -> Iterator[BenchTarget]:
     """Serve for the length of the block.
 
     Args: arguments: more options of `osd target serve`.  prefix: argv put before it, such as
         ip netns exec NAME.  manager: with a resource manager, which changes pools and workers.
         data: folder of the store; None: a fresh one.  disk: with the plain disk beside the OSD.
+        disk_bytes: its size, whole MiB.
     """
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
@@ -76,9 +83,16 @@ def bench_target(
                 raise SystemExit(f"bench: the target did not start (exit {process.wait()})")
             ready = json.loads(line)
             if disk:
-                _add_disk(ready["control"], folder / "disk", store.stat().st_uid)
+                _add_disk(ready["control"], folder / "disk", store.stat().st_uid, disk_bytes)
             disk_url = re.sub(r"/\d+$", f"/{DISK_LUN}", ready["url"])
-            yield BenchTarget(ready["url"], disk_url, folder, process.pid)
+            yield BenchTarget(
+                ready["url"],
+                disk_url,
+                folder,
+                process.pid,
+                ready["pids"]["tgtd"],
+                Path(ready["control"]).with_name("control"),
+            )
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(START_S)
