@@ -53,6 +53,8 @@ def managed() -> Iterator[Serving]:
         run = {"IOSD_RUN": str(folder / "run")}
         with shared(*words, environment=run, manager=True) as served:
             served.event("managed", DEADLINE_S)
+            with served.connect() as session:
+                wait_until(lambda: all(p.state == "serving" for p in session.pools()), served)
             yield served
 
 

@@ -280,7 +280,10 @@ def test_jobs_that_wait(served: Target) -> None:
         more = [run(served, "pass") for _ in range(3)]
         wait_for(lambda: meter.pool()["oldest"] > 0.1, "the oldest does not age")
         assert meter.pool()["queued"] == 4
-        assert len(peer.pushed) >= 3, "they still wait, and nothing is pushed"
+        wait_for(
+            lambda: bool(peer.snapshot()) and len(peer.pushed) >= 3,
+            "they wait, and nothing is pushed",
+        )
         with Peer(served.folder / "control") as late:
             late.ask(Type.WATCH, interval_ms=60000)
             assert since(meter.before, late.push())["pools"][0]["queued"] == 4

@@ -9,9 +9,10 @@ Each test has a target of its own, which its supervisor starts again.
 from __future__ import annotations
 
 import os
+import re
 import signal
+import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -119,21 +120,18 @@ def test_key_finds_the_job_after_a_restart(own_serving: Serving) -> None:
         assert job.output() == b"once\n"
 
 
-def kill_computing(serving: Serving) -> None:
-    """SIGKILL to the sandbox that computes."""
-    computing: list[int] = []
-    while not computing:
-        sandboxes = serving.everything() - set(serving.pids.values())
-        computing = [each for each in sandboxes if runs(each)]
-    for each in computing:
-        os.kill(each, signal.SIGKILL)
+def kill_sandbox(serving: Serving, job: Job) -> None:
+    """SIGKILL to the sandbox that has the job, once iosd-sandboxd has said which it is."""
+    while not (found := re.findall(rf"job={job.id} .* host pid (\d+)$", serving.text(), re.M)):
+        time.sleep(0.01)
+    os.kill(int(found[-1]), signal.SIGKILL)
 
 
 def test_sandbox_dies_after_a_write(own_serving: Serving) -> None:
     with own_serving.connect() as target:
         pid = target.create_partition()
         job = started(target, WROTE_THEN_FOREVER.format(pid=pid), pid)
-        kill_computing(own_serving)
+        kill_sandbox(own_serving, job)
         status = job.wait(WAIT_S)
         assert (status.state, status.reason) in (
             (JobState.SANDBOX_LOST, 402),
@@ -152,14 +150,6 @@ def test_daemon_dies_before_a_write(own_serving: Serving) -> None:
         while job.status().attempt < 2 or not job.running():
             target.ping()
         assert job.kill(WAIT_S) is JobState.CANCELLED
-
-
-def runs(pid: int) -> bool:
-    """Whether it is a process that computes now."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
-    except OSError:
-        return False
 
 
 def test_daemon_dies_under_a_job(own_serving: Serving) -> None:
