@@ -36,11 +36,13 @@ WAIT_FOR = "import osd, time\nwhile not osd.userobject({}, {}).exists(): time.sl
 class Live(Target):
     """Both parts read one file of pools, and the target has a control socket."""
 
-    def __init__(self, folder: Path, pools: str) -> None:
+    def __init__(self, folder: Path, pools: str, options: str = "", **how: Any) -> None:
         self.pools = folder / "pools"
         self.pools.write_text(pools)
         self.daemon_options = ("--pools-file", str(self.pools))
-        super().__init__(folder, f";pools={self.pools};control={folder / 'control'}")
+        super().__init__(
+            folder, f";pools={self.pools};control={folder / 'control'}{options}", **how
+        )
         self.peer = Peer(folder / "control")
 
     def set(self, name: str, **keys: object) -> dict[str, Any]:
