@@ -95,7 +95,8 @@ static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *de
 		osd_shm_post(&sandbox->shm->control);
 	}
 	*deadline = OSD_MIN(*deadline, sandbox->ping_usec);
-	used = osd_sandbox_cpu_usec(sandbox) - sandbox->cpu_before_usec;
+	used = osd_sandbox_cpu_usec(sandbox); /* 0: it is gone, which we have not been told yet */
+	used -= OSD_MIN(used, sandbox->cpu_before_usec);
 	if (used >= sandbox->cpu_limit_usec) {
 		job->end_reason = OSD_REASON_CPU_LIMIT;
 		return;

@@ -18,6 +18,7 @@ from pyosd.attributes import Page
 from pyosd.exec_params import ExecParams, Limits
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, AttributeValue, ref
+from tests.processes import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -323,6 +324,22 @@ def test_jobs_survive_the_target(target: Target) -> None:
 def job_object(target: Target) -> tuple[int, int]:
     obj = target.commands.create(target.partition.partition_id)
     return obj.partition_id, obj.object_id
+
+
+def test_a_sandbox_that_is_gone_has_used_no_time(target: Target) -> None:
+    """The target looks at limits before it hears of the death: SIGCONT ends its epoll_wait early."""
+    job = run(target, TOUCH.format(*job_object(target)) + SLEEP)
+    until(lambda: bool(job.output()))
+    assert target.daemon is not None
+    harness = target.transport.process
+    harness.send_signal(signal.SIGSTOP)
+    zygotes = descendants(target.daemon.pid)
+    sandboxes = {pid for zygote in zygotes for pid in descendants(zygote)}
+    for pid in sandboxes:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sandboxes))
+    harness.send_signal(signal.SIGCONT)
+    assert ended(job) == (JobState.SANDBOX_LOST, 402)
 
 
 def test_jobs_survive_the_daemon(target: Target) -> None:
