@@ -66,17 +66,26 @@ def seed(request: pytest.FixtureRequest) -> int:
     return request.config.stash[SEED]
 
 
+@pytest.hookimpl(trylast=True)  # after -k and -m: what they leave counts
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of what a stock tgtd does itself, or dies of, are not run through it."""
+    """Tests of what a stock tgtd does itself, or dies of, are not run through it; nor those of a file
+    that one item runs as a whole (tests/e2e/test_suites.py) a second time."""
 
-    def through_tgtd(item: pytest.Item) -> bool:
+    def given(item: pytest.Item, name: str) -> object:
         parameters = getattr(item, "callspec", None)
-        return parameters is not None and parameters.params.get("logical_unit") == "iscsi"
+        return parameters.params.get(name) if parameters else None
 
-    out = {item for item in items if item.get_closest_marker("core") and through_tgtd(item)}
+    suites = {given(item, "suite") for item in items}
+    out = [
+        item
+        for item in items
+        if (item.get_closest_marker("core") and given(item, "logical_unit") == "iscsi")
+        or item.nodeid.partition("::")[0] in suites
+    ]
     if out:
-        config.hook.pytest_deselected(items=list(out))
-    items[:] = sorted((item for item in items if item not in out), key=is_task)
+        config.hook.pytest_deselected(items=out)
+    left = set(items).difference(out)
+    items[:] = sorted((item for item in items if item in left), key=is_task)
 
 
 def is_task(item: pytest.Item) -> bool:
