@@ -19,8 +19,9 @@ from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.credentials import SecurityMethod
 from pyosd.errors import OSDError
+from pyosd.master_key import MasterKey
 from pyosd.pool_status import pools
-from pyosd.provision import MasterKey, Provisioner
+from pyosd.provision import Provisioner
 from pyosd.types import AttributeValue, ObjectRef
 from scheduler.messages import TargetError, Type
 from tests.control.peer import Peer
