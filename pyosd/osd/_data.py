@@ -106,7 +106,12 @@ class Whole(io.RawIOBase):
         if self.asked:
             return 0
         self.asked = True
-        return self.raw.fill(memoryview(buffer).cast("B"))
+        raw, view = self.raw, memoryview(buffer)
+        if view.nbytes > CALL_IO_MAX:
+            return raw.fill(view.cast("B"))
+        count = raw.transport.readinto(*raw.ids, raw.position, view)
+        raw.position += count
+        return count
 
 
 class Data(io.BufferedIOBase):

@@ -183,14 +183,20 @@ class SandboxTransport:
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:
-        view = memoryview(buffer).cast("B")
-        if len(view) <= SHARE_ABOVE:
+        view, ids = memoryview(buffer), (partition_id, object_id)
+        if view.nbytes <= SHARE_ABOVE:
             return core.readinto(partition_id, object_id, offset, view)
-        ids = (partition_id, object_id)
-        if ids in self._large or len(view) > SHARE_AT_ONCE:
-            count = self._read_shared(ids, offset, view)
-            if count is not None:
+        shared = self._shares.get(ids)
+        if shared is not None:
+            self._shares.move_to_end(ids)
+            count = shared.read_now(offset, view)
+            if count >= 0:
                 return count
+        del shared  # its files may have been replaced
+        if ids in self._large or view.nbytes > SHARE_AT_ONCE:
+            found = self._read_shared(ids, offset, view.cast("B"))
+            if found is not None:
+                return found
         count = core.readinto(partition_id, object_id, offset, view)
         if count > SHARE_ABOVE:  # there is much to read: the next read is worth descriptors
             self._large.add(ids)
