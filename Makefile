@@ -24,7 +24,7 @@ NEW     ?= bench/results/latest.json
 venv   := .venv
 bin    := $(venv)/bin
 stamp  := $(venv)/.installed
-rivals := $(venv)/.bench-installed
+peers  := $(venv)/.bench-installed
 plots  := $(venv)/.soak-installed
 trees  := $(patsubst %/CMakeLists.txt,%,$(wildcard target/CMakeLists.txt sandbox/CMakeLists.txt \
 	pyosd/_core/CMakeLists.txt))
@@ -101,7 +101,7 @@ secmgr-postgres: build ## the security manager on a PostgreSQL server, which mus
 syscalls: build ## are the system calls of sandboxes those they are allowed, under strace
 	@$(bin)/python -m tests.sandbox.traced
 
-$(rivals): $(stamp)
+$(peers): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
 	touch $@
 
@@ -118,13 +118,14 @@ thrash: build   ## SECONDS=60 of every fault there is, under clients whose answe
 soak: build $(plots) ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
 	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
-bench: build $(rivals) ## the table of benchmarks, into bench/results/latest.json, and report.html
+bench: build $(peers) ## the table of benchmarks, into bench/results/latest.json, and report.html
+	@tools/bench-peers.sh build/peers || true # rows that need them say so
 	@$(bin)/python -m bench $(BENCH_ARGS)
 
 bench-compare:  ## OLD=FILE NEW=FILE, reports of make bench: what changed beyond noise; COMPARE_ARGS=--fail
 	@$(bin)/python -m bench.compare $(COMPARE_ARGS) $(OLD) $(NEW)
 
-bench-tiers: build $(rivals) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
+bench-tiers: build $(peers) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
 	@$(bin)/python -m bench.tiers $(BENCH_ARGS)
 
 install: build  ## into $(DESTDIR)$(PREFIX)

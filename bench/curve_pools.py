@@ -16,8 +16,8 @@ from typing import Any
 
 import pyosd
 from bench.curve_load import Sample, cost, curve, in_rounds, keep_under_way
+from bench.peers import nothing
 from bench.plan import Plan
-from bench.rivals import nothing
 from bench.stats import Curve
 from bench.target import BenchTarget, bench_target
 from bench.wire import disk_cdb

@@ -16,7 +16,9 @@ from bench import (
     jobs,
     near_data,
     nfs,
-    rivals,
+    peer_http,
+    peer_redis,
+    peers,
     runde,
     sandboxes,
     saturation,
@@ -60,7 +62,9 @@ GROUPS = (
     Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),
     Group("sandboxes", "What sandboxes cost others", sandboxes.rows),
     Group("security", "Security methods", security.rows),
-    Group("peers", "What others use for the same", rivals.rows),
+    Group(
+        "peers", "What others use for the same", _all(peers.rows, peer_redis.rows, peer_http.rows)
+    ),
     Group("scale", "A million objects", scale.rows),
     Group("near-data", "Near the data, or fetch", near_data.rows),
     Group("tiers", "Two tiers, on simulated disks", tiers.rows),

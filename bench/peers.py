@@ -32,8 +32,8 @@ WORKERS = 2
 DATA_BYTES = 1 << 20
 NOTHING = b"pass"
 CHECKSUM = b"import osd, zlib\nosd.result(zlib.crc32(osd.zone.data.read(1 << 20)))\n"
-RATE_PAIRS = 5
 RESULT_BYTES = 64
+RATE_PAIRS = 4
 
 
 def nothing() -> None:
@@ -68,7 +68,7 @@ def _dask() -> Iterator[Submit]:
         yield partial(client.submit, pure=False)
 
 
-RIVALS = {"processpool": _process_pool, "dask": _dask}
+EXECUTORS = {"processpool": _process_pool, "dask": _dask}
 
 
 def _their_rate(submit: Submit, task: Callable[[], object], seconds: float) -> float:
@@ -85,9 +85,9 @@ def _their_rate(submit: Submit, task: Callable[[], object], seconds: float) -> f
 
 
 def _compared(
-    prefix: str, osd: pyosd.Target, path: Path, obj: ObjectRef, submit: Submit, n: int, s: float
+    prefix: str, osd: pyosd.Target, path: Path, obj: ObjectRef, submit: Submit, plan: Plan
 ) -> Iterator[Row]:
-    zone = osd.partition(obj.partition_id)
+    zone, n, s = osd.partition(obj.partition_id), plan.count // 10, 2.5 * plan.seconds
     cases = (
         ("noop", zone, NOTHING, nothing),
         ("crc", obj, CHECKSUM, partial(checksum, str(path))),
@@ -109,21 +109,26 @@ def _compared(
 
 def rows(plan: Plan) -> Iterator[Row]:
     """exec_vs_processpool_*, exec_vs_dask_*, and reuse_vs_... of the same."""
-    for kind, options in (("exec", ()), ("reuse", ("--reuse", "trusted"))):
-        with bench_target(*options) as target:
-            yield from _rows(target, kind, plan.count // 5, 5 * plan.seconds)
+    with (
+        bench_target(disk=False) as exact,
+        bench_target("--reuse", "trusted", disk=False) as reusing,
+    ):
+        targets = {"exec": exact, "reuse": reusing}
+        for name, opened in EXECUTORS.items():
+            try:
+                with opened() as submit:
+                    for kind, target in targets.items():
+                        yield from _beside(f"{kind}_vs_{name}", target, submit, plan)
+            except ImportError as error:
+                for kind in targets:
+                    why = f"{error}: make bench installs it"
+                    yield missing(f"{kind}_vs_{name}", REPORTED, why)
 
 
-def _rows(target: BenchTarget, kind: str, count: int, seconds: float) -> Iterator[Row]:
-    path = target.folder / "rival"
+def _beside(prefix: str, target: BenchTarget, submit: Submit, plan: Plan) -> Iterator[Row]:
+    path = target.folder / "data"
     path.write_bytes(b"\x5a" * DATA_BYTES)
     with pyosd.connect(target.url) as osd:
         obj = osd.create(osd.create_partition())
         osd.write(obj, 0, b"\x5a" * DATA_BYTES)
-        for name, opened in RIVALS.items():
-            prefix = f"{kind}_vs_{name}"
-            try:
-                with opened() as submit:
-                    yield from _compared(prefix, osd, path, obj, submit, count, seconds)
-            except ImportError as error:
-                yield missing(prefix, REPORTED, f"{error}: make bench installs it")
+        yield from _compared(prefix, osd, path, obj, submit, plan)
