@@ -39,7 +39,7 @@ LEFT, RIGHT, TOP = 72, 24, 36
 LETTER = 6.6  # pixels, of text of 12, on average
 ROW_HEIGHT = 22
 BETTER = "times better than the baseline"
-LEGEND = "│ the aim   ― 95 % interval   at the right: the ratio"
+LEGEND = "│: the aim; ―: 95 % interval; at the right: the ratio"
 MARKS = {None: (7, 3), True: (2, 0), False: (1, 2)}
 """Colour and marker of a row whose aim is met, or not, or that has none."""
 

@@ -60,7 +60,7 @@ def machine_line(report: Report) -> str:
 def format_table(rows: Sequence[Row]) -> str:
     """The rows for a terminal: id, ours, baseline, ratio with interval, aim, met."""
     width = max([22, *(len(row.id) + 2 for row in rows)])
-    head = f"{'row':<{width}}{'ours':>14}{'baseline':>14}  {'ratio, 95 %':<24}{'aim':<9}"
+    head = f"{'row':<{width}}{'ours':>14}{'baseline':>14}  {'ratio, 95 %':<28}{'aim':<9}"
     lines = [head, "-" * len(head)]
     for row in rows:
         if row.ratio is None:
@@ -68,7 +68,7 @@ def format_table(rows: Sequence[Row]) -> str:
             continue
         ours, baseline = quantity(row.ours, row.unit), quantity(row.baseline, row.unit)
         lines.append(
-            f"{row.id:<{width}}{ours:>14}{baseline:>14}  {ratio_text(row):<24}{row.aim:<9}{WORDS[row.met]}"
+            f"{row.id:<{width}}{ours:>14}{baseline:>14}  {ratio_text(row):<28}{row.aim:<9}{WORDS[row.met]}"
         )
     return "\n".join(lines)
 
