@@ -95,9 +95,9 @@ def _object_layer(folder: Path, count: int) -> dict[str, float]:
 
 def rows(plan: Plan) -> Iterator[Row]:
     """rpc_hop_*; script_create, script_remove, script_set6, script_get6, and each against iOSD."""
-    yield from hop_rows(plan.pairs)
+    yield from hop_rows(plan.many_pairs)
     with bench_target() as target:
-        yield from _call_rows(target, plan.pairs, 50 if plan.quick else 500)
+        yield from _call_rows(target, plan.many_pairs, 50 if plan.quick else 500)
 
 
 def _call_rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:

@@ -11,7 +11,7 @@ CHAPTERS = (
     ("How fast is plain I/O?", ("wire", "umn")),
     ("What does a job cost?", ("jobs", "runde", "peers")),
     ("What does Python near the data cost?", ("calls", "scripts", "iosd")),
-    ("Does offloading pay?", ("near-data",)),
+    ("Does offloading pay?", ("near-data", "offload")),
     ("Does it scale?", ("scale", "curves")),
     ("What do scripts cost others?", ("sandboxes",)),
     ("What does security cost?", ("security",)),

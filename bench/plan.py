@@ -22,6 +22,11 @@ class Plan:
     count: int
     rate_seconds: float
 
+    @property
+    def many_pairs(self) -> int:
+        """Interleaved samples where one takes little."""
+        return self.pairs if self.quick else 3 * self.pairs
+
 
 USUAL = Plan(quick=False, full=False, pairs=9, seconds=0.4, count=2000, rate_seconds=4.0)
 QUICK = Plan(quick=True, full=False, pairs=3, seconds=0.1, count=50, rate_seconds=0.5)

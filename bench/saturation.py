@@ -233,7 +233,7 @@ def _curves(found: dict[str, list[Step]]) -> Iterator[Curve]:
 
 def rows(plan: Plan) -> Iterator[Row | Curve]:
     """saturation_commands, saturation_jobs and their p99; the same as curves over load."""
-    seconds = 0.5 if plan.quick else 5.0
+    seconds = 0.5 if plan.quick else 3.0
     with contextlib.ExitStack() as stack:
         targets = {
             "with": stack.enter_context(bench_target(manager=True)),

@@ -67,7 +67,7 @@ def _plain(path: Path, opening: str, loop: str) -> float:
 def rows(plan: Plan) -> Iterator[Row]:
     """script_read_1m, script_map, script_compute."""
     with bench_target() as target:
-        yield from _rows(target, plan.pairs)
+        yield from _rows(target, plan.many_pairs)
 
 
 def _rows(target: BenchTarget, pairs: int) -> Iterator[Row]:

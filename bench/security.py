@@ -149,7 +149,7 @@ def _rows_of(
 
 def rows(plan: Plan) -> Iterator[Row]:
     """The rows security_COMMAND_METHOD, and ..._1gbit."""
-    pairs, count = plan.pairs, 10 if plan.quick else 100  # commands of one sample
+    pairs, count = plan.many_pairs, 10 if plan.quick else 100  # commands of one sample
     how = f"median of {count} commands one at a time, a session each, in turn with NOSEC"
     with bench_target("--no-sandboxes", disk=False) as served:
         found = samples(served.url, master_of(served), pairs, count)
