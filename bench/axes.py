@@ -15,22 +15,30 @@ def short(value: float) -> str:
     """1000000 as 1M, 0.0025 as 0.0025."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
-            return f"{value / unit:.4g}{name}"
+            return f"{value / unit:.3g}{name}"
     return f"{value:.3g}"
+
+
+def time(value: float) -> str:
+    """0.00002 as 20 us."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= 0.999 * unit:
+            return f"{value / unit:.3g} {name}"
+    return f"{value * 1e9:.3g} ns" if value else "0"
 
 
 def size(value: float) -> str:
     """1024 as 1 KiB."""
     for unit, name in SIZES:
         if value >= unit:
-            return f"{value / unit:.4g} {name}"
-    return f"{value:.4g} B"
+            return f"{value / unit:.3g} {name}"
+    return f"{value:.3g} B"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from low to high lie between the pixels start and end.  marked: values to mark; bytes: they
-    are of memory."""
+    """Values from low to high lie between the pixels start and end.  marked: values to mark; label: tells
+    their unit."""
 
     low: float
     high: float
@@ -38,7 +46,7 @@ class Axis:
     end: float
     log: bool
     marked: tuple[float, ...] = ()
-    bytes: bool = False
+    label: str = ""
 
     @classmethod
     def over(
@@ -52,8 +60,8 @@ class Axis:
         zero: bool = False,
         mark: bool = False,
     ) -> Axis:
-        """An axis that has all the values.  label: tells whether they are bytes.
-        zero: from 0 on, as where that is near.  mark: each, if they are few."""
+        """An axis that has all the values.  zero: from 0 on, as where that is near.  mark: each value, if
+        they are few."""
         low, high = min(values), max(values)
         log = log and low > 0
         if log:
@@ -65,7 +73,7 @@ class Axis:
             high = high if high > low else low + 1
         found = tuple(sorted(set(values)))
         marked = found if mark and len(found) <= TICKS_MOST else ()
-        return cls(low, high, start, end, log, marked, label.endswith("bytes"))
+        return cls(low, high, start, end, log, marked, label)
 
     def at(self, value: float) -> float:
         """Pixel of the value; what lies outside is at the edge."""
@@ -78,17 +86,21 @@ class Axis:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Values and how they are written."""
-        name = size if self.bytes else short
+        name = size if self._of_bytes else time if self.label.endswith(" s") else short
         return [(value, name(value)) for value in self._places()]
+
+    @property
+    def _of_bytes(self) -> bool:
+        return self.label.endswith("bytes")
 
     def _places(self) -> list[float]:
         if self.marked:
             return list(self.marked)
         if not self.log:
             return _even(self.low, self.high)
-        base = 2.0 if self.bytes else 10.0
+        base = 2.0 if self._of_bytes else 10.0
         first, last = (math.floor(math.log(each, base)) for each in (self.low, self.high))
-        steps = (1.0,) if self.bytes or last - first > 3 else (1.0, 2.0, 5.0)
+        steps = (1.0,) if self._of_bytes or last - first > 3 else (1.0, 2.0, 5.0)
         found = [
             step * base**power
             for power in range(first, last + 1)

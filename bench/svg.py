@@ -85,16 +85,16 @@ def _marker(x: float, y: float, shape: int, kind: str) -> str:
 # ---- curves ------------------------------------------------------------------------------------
 
 
-def _legend(names: Sequence[tuple[str, str]], y: float) -> tuple[list[str], float]:
-    """Marks and names in rows under the plot, and where they end.  names: (name, kind of line)."""
+def _legend(names: Sequence[tuple[str, str, int]], y: float) -> tuple[list[str], float]:
+    """Marks and names in rows under the plot, and where they end.  names: (name, kind of line, shape)."""
     parts = []
     x = float(LEFT)
-    for number, (name, kind) in enumerate(names):
+    for name, kind, shape in names:
         width = 40 + LETTER * len(name)
         if x + width > WIDTH and x > LEFT:
             x, y = float(LEFT), y + 18
         parts.append(_line(x, y - 4, x + 22, y - 4, f"line {kind}"))
-        parts.append(_marker(x + 11, y - 4, number, _inside(kind)))
+        parts.append(_marker(x + 11, y - 4, shape, _inside(kind)))
         parts.append(_text(x + 28, y, name))
         x += width + 8
     return parts, y + 12
@@ -144,10 +144,13 @@ def draw_curve(curve: Curve, *, alone: bool) -> str:
         f"{escape(curve.y_label)}</text>"
     )
     names = []
+    ours = list(curve.series)
     for number, (name, line, paper) in enumerate(lines):
-        kind = f"s{number % len(LIGHT)}{paper}"
-        names.append((name + (" (paper)" if paper else ""), kind))
-        parts += _curve_line(line, x, y, number, kind)
+        shape = ours.index(name) if name in ours else number
+        kind = f"s{shape % len(LIGHT)}{paper}"
+        said = name if not paper or "paper" in name else f"{name} (paper)"
+        names.append((said, kind, shape))
+        parts += _curve_line(line, x, y, shape, kind)
     legend, end = _legend(names, bottom + 60)
     return _svg(end, [*parts, *legend], curve.title, alone)
 
