@@ -118,10 +118,28 @@ static bool cuts_middle(const struct change_run *run)
 
 /* ---- the steps --------------------------------------------------------------------------- */
 
+static enum osd_status miss(const struct change_run *run)
+{
+	enum osd_status status = OSD_OK;
+
+	if (run->change->kind != OSD_CHANGE_WRITE)
+		return osd_object_miss(run->object, run->old_length, run->offset, run->end);
+	for (size_t i = 0; status == OSD_OK && i < run->change->piece_count; i++) {
+		const struct osd_piece *piece = &run->change->pieces[i];
+
+		if (piece->length)
+			status = osd_object_miss(run->object, run->old_length, piece->offset,
+						 piece->offset + piece->length);
+	}
+	return status;
+}
+
 static enum osd_status prepare(struct change_run *run)
 {
-	enum osd_status status;
+	enum osd_status status = miss(run);
 
+	if (status != OSD_OK)
+		return status;
 	if (run->new_length > run->old_length)
 		return osd_object_extend(run->object, run->new_length, run->change->flags);
 	if (!cuts_middle(run))

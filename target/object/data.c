@@ -336,6 +336,20 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	return OSD_OK;
 }
 
+enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,
+				uint64_t to)
+{
+	bool was_open = osd_tier_file_is_open(&object->file);
+	enum osd_status status = OSD_OK;
+
+	/* Where the length rules over the files one may have still to be made. */
+	if (length > 0 && from < to && !object->length_rules && !object->untrimmed)
+		status = osd_tier_miss(&object->file, length, from, to);
+	if (!was_open && osd_tier_file_is_open(&object->file))
+		osd_cache_count_open(object);
+	return status;
+}
+
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags)
 {
 	uint64_t length = atomic_load(&object->length);

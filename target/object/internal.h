@@ -447,6 +447,9 @@ void osd_object_unlock(struct osd_object *object, struct osd_range *range);
 enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
 				     uint64_t offset, uint64_t end, bool nowait);
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);
+/* With [from, to) locked: osd_tier_miss of an object that has length bytes. */
+enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,
+				uint64_t to);
 /* With the end locked: charges and reserves so that bytes up to new_length may be written. */
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags);
 /* Changes the object's record in a transaction of its own, which also removes a record of META if

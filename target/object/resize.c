@@ -82,11 +82,12 @@ static enum osd_status truncate_locked(struct osd_object *object, uint64_t lengt
 				       bool *full)
 {
 	uint64_t old_length = atomic_load(&object->length);
-	enum osd_status status = OSD_OK;
+	enum osd_status status = osd_object_miss(object, old_length, OSD_MIN(length, old_length),
+						 OSD_MAX(length, old_length));
 
-	if (length < old_length)
+	if (status == OSD_OK && length < old_length)
 		status = shrink(object, length);
-	else if (length > old_length)
+	else if (status == OSD_OK && length > old_length)
 		status = grow(object, length, flags, full);
 	if (status != OSD_OK)
 		return status;

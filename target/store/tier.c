@@ -196,6 +196,26 @@ static enum osd_status begin_tail(struct osd_tier_file *file, struct osd_data_fi
 	return status == OSD_OK ? open_part(file, true, true, ret_tail) : status;
 }
 
+enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint64_t from,
+			      uint64_t to)
+{
+	uint64_t in_head = OSD_MIN(length, file->head_bytes);
+	bool wants_tail = to > file->head_bytes, tail_there = false;
+	struct osd_data_file *part;
+
+	if (wants_tail && length > file->head_bytes) {
+		tail_there = open_part(file, true, false, &part) != OSD_E_NO_OBJECT;
+		if (!tail_there && !(from <= file->head_bytes && to >= length))
+			return of_half(file, true, OSD_E_MEDIUM);
+	}
+	/* Who begins a tail begins with its head. */
+	if (in_head > 0 && (from < file->head_bytes || (wants_tail && !tail_there)) &&
+	    open_part(file, false, false, &part) == OSD_E_NO_OBJECT &&
+	    !(from == 0 && to >= in_head))
+		return of_half(file, false, OSD_E_MEDIUM);
+	return OSD_OK;
+}
+
 /* Both files are there, with the head as long as a tail wants it, before either half is begun: a
  * crash between the halves leaves a mixture in the range of this write only. */
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,

@@ -52,6 +52,11 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 void osd_tier_shut(struct osd_tier_file *file);
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
+/* Before a change of [from, to) of an object of length bytes: are the files there that hold its bytes?  One
+ * that is not has been lost, which fails as reading it does: made anew, it would read as zeros.  A change of
+ * all that was in it may make it again. */
+enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint64_t from,
+			      uint64_t to);
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);

@@ -224,6 +224,13 @@ def test_lost_file_is_not_read_as_zeros(
     assert failed_at(harness.osd.reply(rq.read(obj, 0, LONG))) == at
     other = HEAD - at
     assert harness.osd.read(obj, other, HEAD) == OLD * HEAD
+    for request in (rq.write(obj, at + 10, NEW), rq.clear(obj, at + 10, 1)):
+        assert failed_at(harness.osd.reply(request)) == at + 10
+    if half == "tail":
+        assert failed_at(harness.osd.reply(rq.append(obj, NEW))) == LONG
+    harness.osd.write(obj, LONG - 1, NEW if half == "head" else b"")
+    assert failed_at(harness.osd.reply(rq.read(obj, at, 1))) == at, "the lost bytes are no zeros"
+    assert length_of(harness.osd, obj) == LONG
     harness.osd.write(obj, 0, NEW * LONG)
     assert harness.osd.read(obj, 0, LONG) == NEW * LONG, "it is made again"
 
