@@ -10,12 +10,22 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/util.h"
 
+#define FILES_SHARE 4u	 /* of the descriptors this process may have: an object has up to four */
+#define CLOSED_MAX  4u	 /* objects whose files are closed by one who puts another back */
+#define WALKED_MAX  512u /* buckets looked at before others get the lock */
+
 void osd_cache_init(struct osd_objects *objects)
 {
+	struct rlimit limit;
+
 	pthread_mutex_init(&objects->cache_lock, NULL);
+	objects->open_max = OSD_CACHE_FILES;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		objects->open_max = (size_t)OSD_MIN(limit.rlim_cur / FILES_SHARE, OSD_CACHE_FILES);
 }
 
 /* ---- one entry --------------------------------------------------------------------------- */
@@ -187,14 +197,21 @@ static void take_out(struct osd_objects *objects, struct osd_object *object)
 	object->counted_open = false;
 }
 
-/* Entries to free once the lock is gone, linked by hash_next. */
-static struct osd_object *shrink(struct osd_objects *objects)
-{
-	struct osd_object *free_list = NULL, *object;
+/* What is freed and closed once the lock is gone. */
+struct leavers {
+	struct osd_object *free_list; /* by hash_next */
+	struct osd_tier_handles handles[CLOSED_MAX];
+	size_t handle_count;
+};
 
-	while (objects->open_count > OSD_CACHE_FILES && (object = objects->lru_open.first)) {
+static void shrink(struct osd_objects *objects, struct leavers *leavers)
+{
+	struct osd_object *object;
+
+	while (objects->open_count > objects->open_max && leavers->handle_count < CLOSED_MAX &&
+	       (object = objects->lru_open.first)) {
 		lru_remove(object);
-		osd_tier_shut(&object->file);
+		leavers->handles[leavers->handle_count++] = osd_tier_detach(&object->file);
 		object->counted_open = false;
 		objects->open_count--;
 		lru_append(&objects->lru_shut, object);
@@ -203,10 +220,21 @@ static struct osd_object *shrink(struct osd_objects *objects)
 	       osd_object_is_settled(object)) {
 		lru_remove(object);
 		take_out(objects, object);
-		object->hash_next = free_list;
-		free_list = object;
+		object->hash_next = leavers->free_list;
+		leavers->free_list = object;
 	}
-	return free_list;
+}
+
+static void let_go(struct leavers *leavers)
+{
+	for (size_t i = 0; i < leavers->handle_count; i++)
+		osd_tier_close_handles(&leavers->handles[i]);
+	while (leavers->free_list) {
+		struct osd_object *next = leavers->free_list->hash_next;
+
+		entry_free(leavers->free_list);
+		leavers->free_list = next;
+	}
 }
 
 /* ---- references -------------------------------------------------------------------------- */
@@ -300,7 +328,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 
 void osd_object_put(struct osd_object *object)
 {
-	struct osd_object *free_list = NULL;
+	struct leavers leavers = {.free_list = NULL};
 	struct osd_objects *objects;
 	bool settle = false;
 
@@ -312,20 +340,15 @@ void osd_object_put(struct osd_object *object)
 		if (object->cached) {
 			lru_append(object->counted_open ? &objects->lru_open : &objects->lru_shut,
 				   object);
-			free_list = shrink(objects);
+			shrink(objects, &leavers);
 			settle = objects->cache_count > 2 * OSD_CACHE_ENTRIES;
 		} else {
 			object->hash_next = NULL;
-			free_list = object;
+			leavers.free_list = object;
 		}
 	}
 	pthread_mutex_unlock(&objects->cache_lock);
-	while (free_list) {
-		struct osd_object *next = free_list->hash_next;
-
-		entry_free(free_list);
-		free_list = next;
-	}
+	let_go(&leavers);
 	if (settle)
 		osd_kick_settle(objects);
 }
@@ -429,35 +452,49 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 	return true;
 }
 
+/* Takes out the first of the partition's from the bucket *cursor on, with a reference; NULL: none
+ * there, or others want the lock. */
+static struct osd_object *take_out_next(struct osd_objects *objects,
+					const struct osd_partition *partition, size_t *cursor)
+{
+	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS);
+	struct osd_object *found = NULL;
+
+	pthread_mutex_lock(&objects->cache_lock);
+	atomic_fetch_add(&objects->removals, 1);
+	while (!found && *cursor < end) {
+		for (found = objects->cache[*cursor]; found && found->partition != partition;)
+			found = found->hash_next;
+		if (!found)
+			++*cursor;
+	}
+	if (found) {
+		refer(found);
+		take_out(objects, found);
+	}
+	pthread_mutex_unlock(&objects->cache_lock);
+	return found;
+}
+
+/* Once round: what would still be entered was read before removals changed, or finds no partition. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition)
 {
-	struct osd_object *found;
+	for (size_t cursor = 0; cursor < OSD_CACHE_BUCKETS;) {
+		struct osd_object *found = take_out_next(objects, partition, &cursor);
 
-	do {
-		found = NULL;
-		pthread_mutex_lock(&objects->cache_lock);
-		atomic_fetch_add(&objects->removals, 1);
-		for (size_t i = 0; !found && i < OSD_CACHE_BUCKETS; i++)
-			for (found = objects->cache[i]; found && found->partition != partition;)
-				found = found->hash_next;
-		if (found) {
-			refer(found);
-			take_out(objects, found);
-		}
-		pthread_mutex_unlock(&objects->cache_lock);
 		if (found)
 			osd_object_mark_removed(found);
 		osd_object_put(found);
-	} while (found);
+	}
 }
 
 size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
 			   size_t capacity, size_t *cursor)
 {
-	size_t count = 0;
+	size_t end = OSD_MIN(*cursor + WALKED_MAX, OSD_CACHE_BUCKETS), count = 0;
 
 	pthread_mutex_lock(&objects->cache_lock);
-	for (; *cursor < OSD_CACHE_BUCKETS && count == 0; ++*cursor)
+	for (; *cursor < end && count < capacity / 2; ++*cursor)
 		for (struct osd_object *object = objects->cache[*cursor];
 		     object && count < capacity; object = object->hash_next)
 			if (!osd_object_is_settled(object))

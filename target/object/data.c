@@ -255,36 +255,45 @@ static void reserve_in_record(const struct osd_object *object, uint64_t new_leng
 	}
 }
 
-enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
-					 void (*change)(struct osd_record *record, void *arg),
-					 void *arg, const struct osd_key *done)
+enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_object *object,
+					    void (*change)(struct osd_record *record, void *arg),
+					    void *arg)
 {
 	struct osd_place place = {object->id.partition_id, object->partition->incarnation,
 				  object->id.object_id};
 	struct osd_key key = osd_key_object(&place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_record record;
+	size_t length;
+	enum osd_status status =
+		osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), OSD_KV_RMW,
+			   bytes, sizeof(bytes), &length);
+
+	if (status == OSD_OK)
+		status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
+	if (status == OSD_OK && record.generation != object->generation)
+		status = OSD_E_NO_OBJECT; /* a later object under the same id */
+	if (status != OSD_OK)
+		return status;
+	change(&record, arg);
+	osd_record_encode(&record, bytes);
+	return osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
+					 void (*change)(struct osd_record *record, void *arg),
+					 void *arg, const struct osd_key *done)
+{
 	enum osd_status status = OSD_E_RETRY;
 
 	for (int i = 0; status == OSD_E_RETRY && i < OSD_TXN_RETRIES; i++) {
-		uint8_t bytes[OSD_RECORD_BYTES];
-		struct osd_record record;
 		struct osd_kv_txn *kv;
-		size_t length;
 
 		status = osd_own_begin(object->objects, OSD_KV_CHANGE, &kv);
 		if (status != OSD_OK)
 			break;
-		status = osd_kv_get(object->objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				    OSD_KV_RMW, bytes, sizeof(bytes), &length);
-		if (status == OSD_OK)
-			status = osd_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-		if (status == OSD_OK && record.generation != object->generation)
-			status = OSD_E_NO_OBJECT; /* a later object under the same id */
-		if (status == OSD_OK) {
-			change(&record, arg);
-			osd_record_encode(&record, bytes);
-			status = osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-					    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
-		}
+		status = osd_object_change_record_in(kv, object, change, arg);
 		if (status == OSD_OK && done)
 			status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(done));
 		if (status == OSD_OK)

@@ -30,9 +30,9 @@
 #define OSD_NO_LIMIT	      UINT64_MAX
 #define OSD_RESERVE_BYTES     (UINT64_C(1) << 20) /* step of reservations (design D7) */
 #define OSD_ATTRIBUTES_MAX    65536u		  /* per object (design D26) */
-#define OSD_CACHE_BUCKETS     4096u
-#define OSD_CACHE_ENTRIES     4096u /* objects kept in memory after their last use */
-#define OSD_CACHE_FILES	      512u  /* of these, with open descriptors */
+#define OSD_CACHE_BUCKETS     32768u
+#define OSD_CACHE_ENTRIES     32768u /* objects kept in memory after their last use */
+#define OSD_CACHE_FILES	      8192u  /* of these, with open descriptors, at most */
 #define OSD_PARTITION_BUCKETS 256u
 #define OSD_MEMBERSHIPS_MAX   65536u /* per user object: they are attributes too */
 #define OSD_PAGE_PROVIDERS    16u
@@ -277,7 +277,7 @@ struct osd_objects {
 	pthread_mutex_t cache_lock;
 	struct osd_object *cache[OSD_CACHE_BUCKETS]; /* under cache_lock */
 	struct osd_lru lru_open, lru_shut;	     /* unreferenced; by whether files are open */
-	size_t cache_count, open_count;
+	size_t cache_count, open_count, open_max;
 	_Atomic uint64_t removals; /* changed under cache_lock: counts what makes a record read
 				      earlier stale */
 
@@ -396,7 +396,8 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 struct osd_object *osd_cache_adopt(struct osd_txn *txn);
 /* Takes out and marks all of a partition. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition);
-/* Up to capacity entries that wait to be settled, with references. */
+/* Up to capacity entries that wait to be settled, with references; there may be more while *cursor
+ * is below OSD_CACHE_BUCKETS. */
 size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
 			   size_t capacity, size_t *cursor);
 /* After the first open(2) of an entry. */
@@ -457,6 +458,10 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 enum osd_status osd_object_change_record(struct osd_object *object, bool durable,
 					 void (*change)(struct osd_record *record, void *arg),
 					 void *arg, const struct osd_key *done);
+/* The same in a transaction of the caller's. */
+enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_object *object,
+					    void (*change)(struct osd_record *record, void *arg),
+					    void *arg);
 /* With the end locked: the object now has this length. */
 void osd_object_set_length(struct osd_object *object, uint64_t length);
 void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);

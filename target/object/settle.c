@@ -3,17 +3,25 @@
  * and flushing.  Settled entries may leave the cache, and recovery has nothing to do for them. */
 #include "object/internal.h"
 
+#include <stdlib.h>
+
 #include "base/util.h"
 
+#define TOGETHER 16u /* records of one transaction: others wait for it no longer than for a few */
+
 /* Without the range lock an answer may be out of date; then the next tick sees it. */
+static bool all_but_times(struct osd_object *object)
+{
+	return atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
+	       atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
+	       !(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
+	       !atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0;
+}
+
 bool osd_object_is_settled(struct osd_object *object)
 {
 	return atomic_load(&object->removed) ||
-	       (!atomic_load(&object->times_dirty) &&
-		atomic_load(&object->reserved_bytes) == atomic_load(&object->length) &&
-		atomic_load(&object->recorded_length) == atomic_load(&object->length) &&
-		!(atomic_load(&object->length_rules) && atomic_load(&object->shares) == 0) &&
-		!atomic_load(&object->untrimmed) && atomic_load(&object->spare_generation) == 0);
+	       (!atomic_load(&object->times_dirty) && all_but_times(object));
 }
 
 static void put_times(const struct osd_object *object, struct osd_record *record)
@@ -99,23 +107,81 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 	return status;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	const struct osd_object *const *one = a, *const *other = b;
+	const struct osd_object_id *x = &(*one)->id, *y = &(*other)->id;
+
+	if (x->partition_id != y->partition_id)
+		return x->partition_id < y->partition_id ? -1 : 1;
+	return (x->object_id > y->object_id) - (x->object_id < y->object_id);
+}
+
+static enum osd_status times_in_one(struct osd_objects *objects, struct osd_object **batch,
+				    size_t count)
+{
+	struct osd_kv_txn *kv;
+	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+
+	if (status != OSD_OK)
+		return status;
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		if (atomic_exchange(&batch[i]->times_dirty, false))
+			status = osd_object_change_record_in(kv, batch[i], change_times, batch[i]);
+	}
+	if (status == OSD_OK)
+		return osd_own_commit(objects, kv, false);
+	osd_own_abort(kv);
+	return status;
+}
+
+/* Where nothing but times is to be written, a transaction of its own costs twice as much as the change.
+ * By id, in the order of all who hold several records; those that fail together fail alone, too. */
+static void settle_times_together(struct osd_objects *objects, struct osd_object **batch,
+				  size_t count)
+{
+	qsort(batch, count, sizeof(struct osd_object *), compare_ids);
+	for (size_t done = 0, part; done < count; done += part) {
+		part = OSD_MIN(count - done, TOGETHER);
+		if (times_in_one(objects, batch + done, part) == OSD_OK)
+			continue;
+		for (size_t i = done; i < done + part; i++)
+			settle_times(batch[i], false);
+	}
+}
+
+/* Puts those that need more than a change of times behind the others; how many others. */
+static size_t times_first(struct osd_object **batch, size_t count, bool everything, uint64_t tick)
+{
+	size_t times = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct osd_object *object = batch[i];
+		bool idle = everything || atomic_load(&object->write_tick) != tick;
+
+		if (object->type == OSD_USER_OBJECT && idle && !all_but_times(object))
+			continue;
+		batch[i] = batch[times];
+		batch[times++] = object;
+	}
+	return times;
+}
+
 /* Everything at close; else what has not been written since the last tick, and all times. */
 void osd_settle_all(struct osd_objects *objects, bool everything)
 {
 	struct osd_object *batch[64];
-	size_t cursor = 0, count;
 
-	do {
-		count = osd_cache_unsettled(objects, batch, OSD_ARRAY_SIZE(batch), &cursor);
-		for (size_t i = 0; i < count; i++) {
-			bool idle =
-				atomic_load(&batch[i]->write_tick) != atomic_load(&objects->tick);
+	for (size_t cursor = 0; cursor < OSD_CACHE_BUCKETS;) {
+		size_t count = osd_cache_unsettled(objects, batch, OSD_ARRAY_SIZE(batch), &cursor);
+		size_t times = times_first(batch, count, everything, atomic_load(&objects->tick));
 
-			if (everything || idle || atomic_load(&batch[i]->times_dirty))
-				osd_object_settle(batch[i], everything || idle, false);
+		settle_times_together(objects, batch, times);
+		for (size_t i = times; i < count; i++)
+			osd_object_settle(batch[i], true, false);
+		for (size_t i = 0; i < count; i++)
 			osd_object_put(batch[i]);
-		}
-	} while (count > 0);
+	}
 }
 
 /* ---- partitions and root ----------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_cache.c -- what leaves memory is as its record says. */
+#include <sys/resource.h>
+
 #include "object/internal.h"
 #include "object/test_support.h"
-
-#define FILES OSD_CACHE_FILES
 
 static void look(struct osd_objects *objects, struct osd_object_id id)
 {
@@ -26,12 +26,12 @@ static void crowd_out(struct osd_objects *objects, uint64_t pid)
 {
 	struct osd_object_id id = {pid, 0};
 
-	for (unsigned left = OSD_CACHE_ENTRIES + 1, open = FILES + 1; left > 0;) {
-		unsigned count = OSD_MIN(left, 4096u);
+	for (size_t left = OSD_CACHE_ENTRIES + 1, open = objects->open_max + 1; left > 0;) {
+		uint32_t count = (uint32_t)OSD_MIN(left, 4096u);
 		struct osd_txn *txn = test_begin(objects, 0);
 
 		OK(test_end(txn, osd_user_object_create(txn, pid, 0, count, &id.object_id)));
-		for (unsigned i = 0; i < count; i++, id.object_id++) {
+		for (uint32_t i = 0; i < count; i++, id.object_id++) {
 			look(objects, id);
 			if (open > 0) {
 				open_once(objects, id);
@@ -60,6 +60,7 @@ static void test_whole_reservation(bool on_disk)
 	OK(osd_object_settle(object, false, false));
 	osd_object_put(object);
 	crowd_out(store.objects, id.partition_id);
+	CHECK(store.objects->open_count <= store.objects->open_max);
 	OK(osd_object_get(store.objects, id, &object));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, sizeof(data));
@@ -69,6 +70,11 @@ static void test_whole_reservation(bool on_disk)
 
 int main(void)
 {
+	struct rlimit limit;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = OSD_MIN(limit.rlim_max, 1024);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	test_whole_reservation(false);
 	test_whole_reservation(true);
 	return 0;

@@ -31,10 +31,23 @@ void osd_tier_file_release(struct osd_tier_file *file)
 	pthread_rwlock_destroy(&file->replaced);
 }
 
+struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file)
+{
+	return (struct osd_tier_handles){atomic_exchange(&file->head, NULL),
+					 atomic_exchange(&file->tail, NULL)};
+}
+
+void osd_tier_close_handles(struct osd_tier_handles *handles)
+{
+	osd_data_close_file(handles->head);
+	osd_data_close_file(handles->tail);
+}
+
 void osd_tier_shut(struct osd_tier_file *file)
 {
-	osd_data_close_file(atomic_exchange(&file->head, NULL));
-	osd_data_close_file(atomic_exchange(&file->tail, NULL));
+	struct osd_tier_handles handles = osd_tier_detach(file);
+
+	osd_tier_close_handles(&handles);
 }
 
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other)

@@ -41,6 +41,10 @@ struct osd_tier_file {
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
 };
 
+struct osd_tier_handles {
+	struct osd_data_file *head, *tail; /* owned; NULL: none */
+};
+
 void osd_tier_close(struct osd_tier *tier);
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
 void osd_tier_file_release(struct osd_tier_file *file);
@@ -48,7 +52,10 @@ void osd_tier_file_release(struct osd_tier_file *file);
 bool osd_tier_file_is_open(struct osd_tier_file *file);
 /* file becomes what other is, and other is released; nobody else uses either, but to sync file. */
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);
-/* Closes the descriptors; a later call opens again. */
+/* What is open, for the caller to close, which may wait for a device; a later call opens again. */
+struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file);
+void osd_tier_close_handles(struct osd_tier_handles *handles);
+/* Both in one. */
 void osd_tier_shut(struct osd_tier_file *file);
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
