@@ -278,6 +278,51 @@ static PyObject *core_changed(PyObject *module, PyObject *args)
 	return changed;
 }
 
+PyDoc_STRVAR(restore_doc, "restore(now, was, /)\n\n"
+			  "Make dict now what was is: the same keys with the very same values.");
+
+/* The keys of now that was does not have; NULL: none, or an exception is set. */
+static PyObject *keys_beyond(PyObject *now, PyObject *was)
+{
+	PyObject *key, *value, *beyond = NULL;
+	Py_ssize_t at = 0;
+	int known = 1;
+
+	while (known >= 0 && PyDict_Next(now, &at, &key, &value)) {
+		Py_INCREF(key); /* comparing may run a script's code */
+		known = PyDict_Contains(was, key);
+		if (known == 0 && !beyond)
+			beyond = PyList_New(0);
+		if (known == 0 && (!beyond || PyList_Append(beyond, key) < 0))
+			known = -1;
+		Py_DECREF(key);
+	}
+	if (known < 0)
+		Py_CLEAR(beyond);
+	return beyond;
+}
+
+static PyObject *core_restore(PyObject *module, PyObject *args)
+{
+	PyObject *now, *was, *key, *value, *beyond;
+	Py_ssize_t at = 0;
+	int failed = 0;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "O!O!:restore", &PyDict_Type, &now, &PyDict_Type, &was))
+		return NULL;
+	beyond = keys_beyond(now, was);
+	for (Py_ssize_t i = 0; beyond && !failed && i < PyList_GET_SIZE(beyond); i++)
+		failed = PyDict_DelItem(now, PyList_GET_ITEM(beyond, i));
+	Py_XDECREF(beyond);
+	while (!PyErr_Occurred() && PyDict_Next(was, &at, &key, &value))
+		if (PyDict_GetItemWithError(now, key) != value)
+			PyDict_SetItem(now, key, value);
+	if (PyErr_Occurred())
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
 	{"call", core_call, METH_VARARGS, call_doc},
 	{"readinto", core_readinto, METH_VARARGS, readinto_doc},
@@ -285,6 +330,7 @@ static PyMethodDef methods[] = {
 	{"share", core_share, METH_VARARGS, share_doc},
 	{"register", core_register, METH_O, register_doc},
 	{"changed", core_changed, METH_VARARGS, changed_doc},
+	{"restore", core_restore, METH_VARARGS, restore_doc},
 	{"script", core_script, METH_O, script_doc},
 	{"on_end", core_on_end, METH_VARARGS, on_end_doc},
 	{NULL, NULL, 0, NULL},

@@ -12,6 +12,7 @@ only what a job touched costs anything.
 from __future__ import annotations
 
 import _locale
+import _random
 import _thread
 import atexit
 import builtins
@@ -56,6 +57,7 @@ class Baseline:
         self.stamps = bytearray()
         self.containers: Things = []  # lists and sets: they have no versions
         self.environment: dict[str, str] = {}
+        self.raw_environment: dict[bytes, bytes] = {}
         self.settings: list[tuple[Callable[[], Any], Callable[[Any], Any], Any]] = []
         self.handlers: list[tuple[int, Any]] = []
 
@@ -63,7 +65,8 @@ class Baseline:
 baseline = Baseline()
 audited = False  # an audit hook was added: it stays, and would see the next job
 add_audit_hook = sys.addaudithook
-get_handler = importlib.import_module("_signal").getsignal  # makes no enumerations
+_signal = importlib.import_module("_signal")  # makes no enumerations
+get_handler = _signal.getsignal
 
 
 def _note_audit_hook(hook: Callable[[str, tuple[Any, ...]], None], /) -> None:
@@ -95,6 +98,7 @@ def remember() -> None:
     baseline.stamps = bytearray(8 * len(baseline.versioned))
     baseline.containers = [(now, now.copy()) for now in containers.values()]
     baseline.environment = dict(os.environ)
+    baseline.raw_environment = dict(os.environ._data)  # type: ignore[attr-defined]
     baseline.handlers = [(n, get_handler(n)) for n in range(1, 32)]
     baseline.settings = [
         (get, put, get())
@@ -118,7 +122,7 @@ def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
 def clean() -> bool:
     """Undo what the last job did; False: this interpreter is not fit for another."""
     try:
-        _restore_dict(*baseline.builtins)  # what follows uses them
+        core.restore(*baseline.builtins)  # what follows uses them
         _stop_watching()
         vars(sys.modules["__main__"]).clear()
         _restore()
@@ -155,7 +159,7 @@ def _restore() -> bool:
     for index in changed:
         thing, was = baseline.versioned[index], baseline.were[index]
         if isinstance(thing, dict):
-            _restore_dict(thing, was)
+            core.restore(thing, was)
         else:
             _restore_type(thing, was)
     for now, before in baseline.containers:
@@ -164,14 +168,9 @@ def _restore() -> bool:
             now += before if isinstance(now, list) else ()
             if isinstance(now, set):
                 now |= before
-    core.changed(baseline.versioned, baseline.stamps)
+    if changed:
+        core.changed(baseline.versioned, baseline.stamps)
     return bool(changed)
-
-
-def _restore_dict(now: dict[Any, Any], was: dict[Any, Any]) -> None:
-    for key in now.keys() - was.keys():
-        del now[key]
-    now.update(was)
 
 
 def _restore_type(now: type, was: dict[str, Any]) -> None:
@@ -186,7 +185,7 @@ def _restore_type(now: type, was: dict[str, Any]) -> None:
 
 def _restore_surroundings() -> None:
     """What is not in any dictionary."""
-    if os.environ != baseline.environment:
+    if os.environ._data != baseline.raw_environment:  # type: ignore[attr-defined]
         os.environ.clear()
         os.environ.update(baseline.environment)
         time.tzset()
@@ -196,14 +195,20 @@ def _restore_surroundings() -> None:
     for number, handler in baseline.handlers:
         if get_handler(number) is not handler:
             signal.signal(number, handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     warnings._filters_mutated()  # type: ignore[attr-defined]
     core.register(ANSWERS)
 
 
+def reseed() -> None:
+    """As random.seed() does, but with no more than is needed: 256 bits."""
+    _random.Random.seed(random._inst, int.from_bytes(os.urandom(32)))
+    random._inst.gauss_next = None  # type: ignore[attr-defined]
+
+
 def _renew() -> None:
     """What every job gets anew: random numbers, standard streams, the reserve."""
-    random.seed()
+    reseed()
     _packages.reseed()
     _host.open_streams()
     _host.open_reserve()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast, overload
 
 from ._errors import ANSWERS, NotFound, OSDError
 from ._transport import Call, Context
@@ -43,6 +43,7 @@ class Core(Protocol):
     register: Callable[[tuple[type[BaseException], ...]], None]
     script: Callable[[bool], None]
     changed: Callable[[tuple[object, ...], bytearray], list[int]]
+    restore: Callable[[dict[Any, Any], dict[Any, Any]], None]
     on_end: Callable[..., None]
 
 

@@ -48,13 +48,17 @@ static void drain_wake(int eventfd)
 
 /* ---- deadlines; exec->lock held -------------------------------------------------------------- */
 
+/* As clock_getcpuclockid(3) says it, which would ask the kernel whether there is such a process. */
+static clockid_t cpu_clock_of(pid_t pid)
+{
+	return (clockid_t)(~(unsigned)pid << 3 | 2);
+}
+
 uint64_t osd_sandbox_cpu_usec(const struct osd_sandbox *sandbox)
 {
 	struct timespec used;
-	clockid_t clock;
 
-	if (sandbox->dead || clock_getcpuclockid(sandbox->pid, &clock) != 0 ||
-	    clock_gettime(clock, &used) != 0)
+	if (sandbox->dead || clock_gettime(cpu_clock_of(sandbox->pid), &used) != 0)
 		return 0;
 	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }

@@ -269,16 +269,17 @@ static void serve(struct osd_run *run)
 {
 	struct osd_shm *shm = run->sandbox->shm;
 	uint32_t seen = run->call_seen;
-	enum osd_served served = OSD_SERVED;
+	enum osd_served served;
 	uint64_t turn_usec = 0;
 
-	for (unsigned number = 0; served == OSD_SERVED; number++) {
+	for (unsigned number = 0;; number++) {
 		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) !=
 		    OSD_SHM_POSTED)
 			return;
 		served = serve_one(run, number);
-		if (served == OSD_SERVED)
-			osd_shm_post(&shm->answer);
+		if (served != OSD_SERVED)
+			return; /* somebody waits for how it ended */
+		osd_shm_post(&shm->answer);
 		let_others_go(&turn_usec);
 	}
 }
