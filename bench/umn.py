@@ -147,7 +147,7 @@ def _speeds(ours: _Pass, theirs: _Pass, seconds: float) -> tuple[float, float]:
 
 def _of_object(osd: Target, pid: int, size: int) -> dict[str, _Pass]:
     """APPENDs to an empty object; WRITEs over what is there; READs."""
-    data, buffer, offsets = bytes(size), bytearray(size), range(0, FILE_BYTES, size)
+    data, buffer, offsets = b"z" * size, bytearray(size), range(0, FILE_BYTES, size)
     old, new = osd.create(pid), osd.create(pid)
     appends = [encode(requests.append(new, data))[0]] * len(offsets)
     nothing = AttributeValue(*LOGICAL_LENGTH, bytes(8))
@@ -167,8 +167,8 @@ def _of_disk(disk: Target, image: Path, size: int) -> dict[str, _Pass]:
         os.truncate(image, 0)
         os.truncate(image, DISK_BYTES)
 
-    buffer, offsets = bytearray(size), range(0, FILE_BYTES, size)
-    writes = [Command(disk_cdb(WRITE_10, at, size), bytes(size)) for at in offsets]
+    data, buffer, offsets = b"z" * size, bytearray(size), range(0, FILE_BYTES, size)
+    writes = [Command(disk_cdb(WRITE_10, at, size), data) for at in offsets]
     reads = [Command(disk_cdb(READ_10, at, size), b"", size, buffer) for at in offsets]
     return {
         "allocate": _Pass(disk.transport, writes, empty),
