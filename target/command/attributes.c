@@ -72,12 +72,15 @@ static void look_through_gets(struct osd_attr_params *params)
 		return;
 	}
 	params->current_only = !params->sets;
+	/* An entry asked for is 8 bytes, and one that answers a poll 24 at most. */
+	params->polls = list.end - list.at <= OSD_ATTR_GROUP_MAX / 3;
 	while (osd_attr_list_next(&list, &attr)) {
 		if (attr.page == OSD_PAGE_CURRENT_COMMAND)
 			params->wants_capacity_change = true;
 		else
 			params->current_only = false;
 		params->walks |= is_walk(attr.page, attr.number);
+		params->polls = params->polls && osd_exec_is_polled(attr.page, attr.number);
 	}
 }
 
@@ -465,10 +468,13 @@ void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_wr
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id, struct osd_attr_writer *writer)
 {
-	enum osd_status status;
+	const struct osd_attr_params *params = request->attributes;
+	enum osd_status status = OSD_OK;
 
 	osd_attr_writer_begin_group(writer, id.object_id, OSD_USER_OBJECT);
-	status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
+	if (!params->polls || !request->security.exec ||
+	    !osd_exec_poll_list(request->security.exec, id, params->get_list, writer))
+		status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
 	osd_attr_writer_end_group(writer);
 	return status;
 }

@@ -21,6 +21,7 @@ struct osd_attr_params {
 	bool wants_capacity_change;    /* the get half asks for the Current Command page */
 	bool current_only;	       /* all it asks for is that page: no transaction is needed */
 	bool walks;		       /* too long for the thread that must not wait */
+	bool polls;		       /* a get list of nothing but what polls ask jobs for */
 	struct osd_attr_list set_list; /* LIST; over copy */
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */

@@ -18,6 +18,7 @@
 #include "exec/job.h"
 #include "exec/reuse.h"
 #include "object/object.h"
+#include "wire/attr_list.h"
 #include "wire/exec_param.h"
 
 struct osd_exec;
@@ -103,6 +104,12 @@ void osd_exec_look_at_aborted(struct osd_exec *exec);
  * false: the store has to be asked. */
 bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
 		   size_t *ret_length);
+/* An attribute of that page that is in its fixed form, too. */
+bool osd_exec_is_polled(uint32_t page, uint32_t number);
+/* A get list of such alone, OSD_ATTR_GROUP_MAX bytes at most when they are written, all of one moment;
+ * false, and nothing is written: the store has to be asked. */
+bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct osd_attr_list list,
+			struct osd_attr_writer *writer);
 
 /* ---- what other commands must ask or tell ---------------------------------------------------- */
 

@@ -247,11 +247,17 @@ enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
 /* job_pages.c: pages 2000_0001h, 2000_0002h (job_payload.c), 2000_0003h and B000_0001h. */
 void osd_job_pages_add(struct osd_exec *exec);
 #define OSD_JOB_STATUS_VERSION 1
-/* Page 2000_0001h in its fixed form; the bytes of it.  Of a job in the table, exec->lock held; of an
- * ended one's record. */
-size_t osd_job_form_live(struct osd_exec *exec, struct osd_job *job,
-			 uint8_t bytes[OSD_PAGE_FORM_MAX]);
-size_t osd_job_form_ended(const struct osd_job_record *record, uint8_t bytes[OSD_PAGE_FORM_MAX]);
+/* What of page 2000_0001h a poll is told: its fixed form, or where there is a writer the attributes in
+ * list, all of which osd_exec_is_polled. */
+struct osd_job_answer {
+	struct osd_attr_list list;
+	struct osd_attr_writer *writer;
+	uint8_t *form; /* OSD_PAGE_FORM_MAX bytes */
+	size_t form_length;
+};
+/* Of a job in the table, exec->lock held; of an ended one's record. */
+void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer);
+void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer);
 /* root_page.c: the functions of the provider of page B000_0001h. */
 enum osd_status osd_root_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				  uint32_t page, uint32_t number, uint8_t *buffer, size_t capacity,
@@ -260,9 +266,9 @@ enum osd_status osd_root_page_each(void *context, struct osd_txn *txn, struct os
 				   uint32_t page, osd_attr_fn *fn, void *arg);
 /* job_poll.c.  exec->lock held: the job's record is that of its end, and in the store. */
 void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job);
-/* exec->lock held.  The record of a job that has ended; false: the store has to be asked. */
-bool osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id,
-			 struct osd_job_record *ret_record);
+/* exec->lock held, as long as the record is looked at.  Of a job that has ended; NULL: the store has to
+ * be asked. */
+const struct osd_job_record *osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id);
 /* In the transaction that changes or removes the record of an ended job; takes exec->lock. */
 void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id);
 /* job_payload.c: page 2000_0002h, the functions of struct osd_page_provider; and one payload, whose

@@ -14,12 +14,13 @@
 
 /* What a status attribute is made from. */
 struct view {
-	struct osd_job_record record;
+	const struct osd_job_record *record; /* own, or borrowed */
 	size_t ahead;
 	size_t waits_for; /* so many other jobs, and this is the first */
 	struct osd_object_id awaited;
 	size_t counts[OSD_JOB_STATES_END]; /* of an unfinished array's members, by state */
 	char why[OSD_POOL_WHY_MAX];	   /* its pool does not serve; "" */
+	struct osd_job_record own;	   /* as it is now; unset while another's is borrowed */
 };
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -33,40 +34,40 @@ static void put_poll(struct osd_wr *w, const struct view *v)
 {
 	uint64_t msec = 0;
 
-	if (v->record.state == OSD_STATE_HELD)
+	if (v->record->state == OSD_STATE_HELD)
 		msec = 1000;
 	else if (v->waits_for)
 		msec = 100;
-	else if (v->record.state == OSD_STATE_QUEUED)
+	else if (v->record->state == OSD_STATE_QUEUED)
 		msec = 5 + 5 * v->ahead;
-	else if (!osd_job_state_terminal(v->record.state))
-		msec = 2 + v->record.run_usec / 20000; /* a twentieth of the time it has run */
+	else if (!osd_job_state_terminal(v->record->state))
+		msec = 2 + v->record->run_usec / 20000; /* a twentieth of the time it has run */
 	osd_wr_be(w, OSD_MIN(msec, 1000), 4);
 }
 
 static void put_limits(struct osd_wr *w, const struct view *v)
 {
-#define X(field, row) osd_wr_be(w, v->record.limits.field, 8);
+#define X(field, row) osd_wr_be(w, v->record->limits.field, 8);
 	OSD_JOB_LIMITS(X)
 #undef X
 }
 
 static void put_zone(struct osd_wr *w, const struct view *v)
 {
-	osd_wr_be(w, v->record.zone.type, 1);
-	osd_wr_be(w, v->record.zone.id.partition_id, 8);
-	osd_wr_be(w, v->record.zone.id.object_id, 8);
+	osd_wr_be(w, v->record->zone.type, 1);
+	osd_wr_be(w, v->record->zone.id.partition_id, 8);
+	osd_wr_be(w, v->record->zone.id.object_id, 8);
 }
 
 static void put_pool(struct osd_wr *w, const struct view *v)
 {
-	put_text(w, v->record.pool[0] ? v->record.pool : OSD_POOL_DEFAULT);
+	put_text(w, v->record->pool[0] ? v->record->pool : OSD_POOL_DEFAULT);
 }
 
 /* What to do about it: the reason's sentence, with figures where they help. */
 static void put_hint(struct osd_wr *w, const struct view *v)
 {
-	const struct osd_job_record *record = &v->record;
+	const struct osd_job_record *record = v->record;
 	char text[160];
 
 	put_text(w, osd_job_reason_info(record->reason)->hint);
@@ -99,7 +100,7 @@ static void put_version(struct osd_wr *w, const struct view *v)
 
 static void put_message(struct osd_wr *w, const struct view *v)
 {
-	put_text(w, v->record.message);
+	put_text(w, v->record->message);
 }
 
 static void put_position(struct osd_wr *w, const struct view *v)
@@ -109,31 +110,31 @@ static void put_position(struct osd_wr *w, const struct view *v)
 
 static void put_digest(struct osd_wr *w, const struct view *v)
 {
-	osd_wr_bytes(w, v->record.code_sha256, sizeof(v->record.code_sha256));
+	osd_wr_bytes(w, v->record->code_sha256, sizeof(v->record->code_sha256));
 }
 
 /* The engine, and the package set the last attempt had. */
 static void put_engine(struct osd_wr *w, const struct view *v)
 {
 	put_text(w, "python");
-	if (v->record.set[0])
+	if (v->record->set[0])
 		put_text(w, " ");
-	put_text(w, v->record.set);
+	put_text(w, v->record->set);
 }
 
 static void put_key(struct osd_wr *w, const struct view *v)
 {
-	osd_wr_bytes(w, v->record.key, v->record.key_length);
+	osd_wr_bytes(w, v->record->key, v->record->key_length);
 }
 
 static void put_label(struct osd_wr *w, const struct view *v)
 {
-	put_text(w, osd_job_reason_info(v->record.reason)->label);
+	put_text(w, osd_job_reason_info(v->record->reason)->label);
 }
 
 static void put_name(struct osd_wr *w, const struct view *v)
 {
-	put_text(w, v->record.name);
+	put_text(w, v->record->name);
 }
 
 static void put_id(struct osd_wr *w, struct osd_object_id id)
@@ -147,7 +148,7 @@ static void put_id(struct osd_wr *w, struct osd_object_id id)
 /* The job this one is run for again. */
 static void put_predecessor(struct osd_wr *w, const struct view *v)
 {
-	put_id(w, v->record.predecessor);
+	put_id(w, v->record->predecessor);
 }
 
 /* The status page by number, from 1: a number of the record shown in so many bytes, or a
@@ -218,7 +219,7 @@ static void put_status(struct osd_wr *w, const struct view *v, uint32_t number)
 	if (row->put)
 		row->put(w, v);
 	else
-		osd_wr_be(w, record_number(&v->record, row), row->shown);
+		osd_wr_be(w, record_number(v->record, row), row->shown);
 }
 
 #define STATUS_LAST   OSD_ARRAY_SIZE(status_rows)
@@ -241,15 +242,15 @@ static void view_array(const struct osd_job *job, struct view *v)
 	uint8_t state = osd_array_state(array);
 
 	memcpy(v->counts, array->counts, sizeof(v->counts));
-	if (state == v->record.state)
+	if (state == v->own.state)
 		return;
-	v->record.state = state;
-	v->record.reason = state == OSD_STATE_RUNNING ? OSD_REASON_NONE
-			   : state == OSD_STATE_HELD  ? OSD_REASON_HELD
-						      : OSD_REASON_WAITS_FOR_SLOT;
-	if (v->record.started_msec)
-		v->record.run_usec =
-			1000 * (osd_wall_msec() - OSD_MIN(osd_wall_msec(), v->record.started_msec));
+	v->own.state = state;
+	v->own.reason = state == OSD_STATE_RUNNING ? OSD_REASON_NONE
+			: state == OSD_STATE_HELD  ? OSD_REASON_HELD
+						   : OSD_REASON_WAITS_FOR_SLOT;
+	if (v->own.started_msec)
+		v->own.run_usec =
+			1000 * (osd_wall_msec() - OSD_MIN(osd_wall_msec(), v->own.started_msec));
 }
 
 /* exec->lock held.  What a member waits for is its array's business, too. */
@@ -260,12 +261,12 @@ static void view_member(const struct osd_job *job, struct view *v)
 
 	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &head->entry) + osd_array_ahead(job);
 	v->waits_for = osd_after_waits_for(head, &v->awaited);
-	if (v->record.reason != OSD_REASON_WAITS_FOR_SLOT)
+	if (v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
 		return;
 	if (v->waits_for)
-		v->record.reason = OSD_REASON_WAITS_FOR_JOB;
+		v->own.reason = OSD_REASON_WAITS_FOR_JOB;
 	else if (at_once && head->array->running >= at_once)
-		v->record.reason = OSD_REASON_WAITS_FOR_TURN;
+		v->own.reason = OSD_REASON_WAITS_FOR_TURN;
 }
 
 /* exec->lock held.  It may have to wait for more than other jobs. */
@@ -273,18 +274,18 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 {
 	const struct osd_pool *pool = job->pool;
 
-	if (job->run || v->record.reason != OSD_REASON_WAITS_FOR_SLOT)
+	if (job->run || v->own.reason != OSD_REASON_WAITS_FOR_SLOT)
 		return;
 	if (pool->mode == OSD_POOL_PAUSED) {
-		v->record.reason = OSD_REASON_WAITS_FOR_RESUME;
+		v->own.reason = OSD_REASON_WAITS_FOR_RESUME;
 	} else if (pool->failed) {
-		v->record.reason = OSD_REASON_WAITS_FOR_POOL;
+		v->own.reason = OSD_REASON_WAITS_FOR_POOL;
 		memcpy(v->why, pool->why, sizeof(v->why));
 	} else if (!exec->pool.welcomed) {
-		v->record.reason = OSD_REASON_WAITS_FOR_SERVICE;
+		v->own.reason = OSD_REASON_WAITS_FOR_SERVICE;
 		snprintf(v->why, sizeof(v->why), "%s", exec->pool.unfit);
 	} else if (osd_pool_lacks(exec, pool)) {
-		v->record.reason = OSD_REASON_WAITS_FOR_SANDBOX;
+		v->own.reason = OSD_REASON_WAITS_FOR_SANDBOX;
 		snprintf(v->why, sizeof(v->why), "%s", osd_pool_lacks(exec, pool));
 	}
 }
@@ -293,7 +294,7 @@ static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 static void view_memory(struct osd_job *job, struct view *v)
 {
 	osd_job_show_progress(job, osd_monotonic_usec(), false);
-	v->record = job->record;
+	v->own = job->record;
 	v->ahead = osd_fair_queue_ahead(&job->pool->queue, &job->entry);
 	v->waits_for = osd_after_waits_for(job, &v->awaited);
 	memset(v->counts, 0, sizeof(v->counts));
@@ -310,22 +311,22 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 {
 	view_memory(job, v);
 	if (job->pending.txn == txn &&
-	    (!job->array || (v->record.state != OSD_STATE_RUNNING && !job->array->ending_next))) {
-		v->record.state = job->pending.state;
-		v->record.reason = job->pending.reason;
-		v->record.generation++;
+	    (!job->array || (v->own.state != OSD_STATE_RUNNING && !job->array->ending_next))) {
+		v->own.state = job->pending.state;
+		v->own.reason = job->pending.reason;
+		v->own.generation++;
 	}
-	if (job->started_usec == 0 && !v->record.started_msec)
-		v->record.queue_usec = osd_monotonic_usec() - job->accepted_usec;
+	if (job->started_usec == 0 && !v->own.started_msec)
+		v->own.queue_usec = osd_monotonic_usec() - job->accepted_usec;
 	if (job->run)
-		osd_run_sample(job->run, &v->record);
+		osd_run_sample(job->run, &v->own);
 	view_waiting(exec, job, v);
 }
 
 static bool is_of(const struct view *v, struct osd_object_id id)
 {
-	return v->record.id.partition_id == id.partition_id &&
-	       v->record.id.object_id == id.object_id;
+	return v->record->id.partition_id == id.partition_id &&
+	       v->record->id.object_id == id.object_id;
 }
 
 /* The same view for all attributes one command reads: the job goes on meanwhile.  Borrowed from txn.
@@ -334,9 +335,9 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 				const struct view **ret_view)
 {
 	OSD_CLEANUP_FREE struct view *v = NULL;
+	const struct osd_job_record *ended = NULL;
 	struct osd_job *job;
 	enum osd_status status = OSD_OK;
-	bool found;
 
 	*ret_view = osd_txn_kept(txn);
 	if (*ret_view && is_of(*ret_view, id))
@@ -348,10 +349,14 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	job = osd_exec_find(exec, id);
 	if (job)
 		view_live(exec, job, txn, v);
-	found = job || osd_exec_find_ended(exec, id, &v->record);
+	else
+		ended = osd_exec_find_ended(exec, id);
+	if (ended)
+		v->own = *ended;
 	pthread_mutex_unlock(&exec->lock);
-	if (!found)
-		status = osd_job_record_get(txn, id, &v->record);
+	v->record = &v->own;
+	if (!job && !ended)
+		status = osd_job_record_get(txn, id, &v->own);
 	if (status != OSD_OK)
 		return status;
 	*ret_view = v;
@@ -367,7 +372,7 @@ static enum osd_status get_after(struct osd_txn *txn, const struct view *v, stru
 	size_t count = 0;
 	enum osd_status status = OSD_OK;
 
-	if (v->record.flags & OSD_JOB_AFTER)
+	if (v->record->flags & OSD_JOB_AFTER)
 		status = osd_job_after_get(txn, id, list, &count);
 	for (size_t i = 0; i < count; i++) {
 		osd_wr_be(w, list[i].id.partition_id, 8);
@@ -389,10 +394,10 @@ static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, cons
 		put_id(w, v->awaited);
 		return OSD_OK;
 	case STATUS_ARRAY:
-		osd_array_put_place(w, &v->record.array);
+		osd_array_put_place(w, &v->record->array);
 		return OSD_OK;
 	case STATUS_MEMBERS:
-		return osd_array_put_counts(exec, txn, &v->record, v->counts, w);
+		return osd_array_put_counts(exec, txn, v->record, v->counts, w);
 	default:
 		return OSD_OK;
 	}
@@ -413,8 +418,7 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	if (status == OSD_OK && number == STATUS_STATES)
-		return osd_array_get_states(context, txn, &v->record, buffer, capacity,
-					    ret_length);
+		return osd_array_get_states(context, txn, v->record, buffer, capacity, ret_length);
 	if (status == OSD_OK && number > STATUS_LAST)
 		status = get_more(context, txn, v, id, number, &w);
 	else if (status == OSD_OK)
@@ -452,8 +456,9 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 		if (status == OSD_OK && osd_wr_used(&w))
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
-	return status == OSD_OK ? osd_array_each_states(context, txn, &v->record,
-							STATUS_STATES, fn, arg) : status;
+	return status == OSD_OK
+		       ? osd_array_each_states(context, txn, v->record, STATUS_STATES, fn, arg)
+		       : status;
 }
 
 /* What polling needs, without a list of names to send and of values to take apart: version, state,
@@ -461,6 +466,12 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
  * result (docs/jobs.md). */
 static const uint8_t polled[] = {0x01, 0x03, 0x06, 0x05, 0x02, 0x04,
 				 0x07, 0x08, 0x10, 0x0f, 0x18, 0x17};
+
+bool osd_exec_is_polled(uint32_t page, uint32_t number)
+{
+	return page == OSD_PAGE_JOB_STATUS && number <= UINT8_MAX &&
+	       memchr(polled, (int)number, sizeof(polled));
+}
 
 static size_t put_form(const struct view *v, uint8_t bytes[OSD_PAGE_FORM_MAX])
 {
@@ -481,23 +492,41 @@ static enum osd_status status_form(void *context, struct osd_txn *txn, struct os
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-size_t osd_job_form_live(struct osd_exec *exec, struct osd_job *job,
-			 uint8_t bytes[OSD_PAGE_FORM_MAX])
+static void tell(const struct view *v, struct osd_job_answer *answer)
+{
+	struct osd_attr_list list = answer->list;
+	struct osd_attr attr;
+
+	if (!answer->writer)
+		answer->form_length = put_form(v, answer->form);
+	while (answer->writer && osd_attr_list_next(&list, &attr)) {
+		uint8_t value[8];
+		struct osd_wr w = osd_wr_init(value, sizeof(value));
+
+		put_status(&w, v, attr.number);
+		osd_attr_writer_add(answer->writer, attr.page, attr.number, value, osd_wr_used(&w));
+	}
+}
+
+void osd_job_tell_live(struct osd_exec *exec, struct osd_job *job, struct osd_job_answer *answer)
 {
 	struct view v;
 
+	v.record = &v.own;
 	view_memory(job, &v);
 	if (job->run)
-		osd_run_sample_lengths(job->run, &v.record);
+		osd_run_sample_lengths(job->run, &v.own);
 	view_waiting(exec, job, &v);
-	return put_form(&v, bytes);
+	tell(&v, answer);
 }
 
-size_t osd_job_form_ended(const struct osd_job_record *record, uint8_t bytes[OSD_PAGE_FORM_MAX])
+void osd_job_tell_ended(const struct osd_job_record *record, struct osd_job_answer *answer)
 {
-	struct view v = {.record = *record};
+	struct view v;
 
-	return put_form(&v, bytes);
+	v.record = record;
+	v.ahead = v.waits_for = 0;
+	tell(&v, answer);
 }
 
 static enum osd_status read_only(void *context, struct osd_txn *txn, struct osd_object_id id,

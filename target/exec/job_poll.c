@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* job_poll.c -- polls answered from memory: the fixed form of page 2000_0001h of jobs that go on, and
- * of those that ended last, so that a poll neither waits nor reads a record; and the records of the
- * latter, for who asks for attributes of many.
+/* job_poll.c -- polls answered from memory: what page 2000_0001h says of jobs that go on, and of those
+ * that ended last, so that a poll neither waits nor reads a record; and the records of the latter.
  *
  * Whoever changes the record of an ended job, or takes it away, forgets it here first, in the
  * transaction that does it. */
@@ -20,35 +19,51 @@ static bool is_of(const struct osd_ended *ended, struct osd_object_id id)
 	       ended->record.id.partition_id == id.partition_id;
 }
 
-bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
-		   size_t *ret_length)
+/* False: the store has to be asked. */
+static bool answer_poll(struct osd_exec *exec, struct osd_object_id id,
+			struct osd_job_answer *answer)
 {
-	const struct osd_ended *ended = place_of(exec, id);
+	const struct osd_job_record *ended;
 	struct osd_job *job;
+	bool live;
 
 	if (id.object_id == 0)
 		return false;
-	*ret_length = 0;
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	if (job && !job->forget) {
-		*ret_length = osd_job_form_live(exec, job, bytes);
-	} else if (!job && is_of(ended, id)) {
-		*ret_length = osd_job_form_ended(&ended->record, bytes);
-	}
+	live = job && !job->forget;
+	ended = job ? NULL : osd_exec_find_ended(exec, id);
+	if (live)
+		osd_job_tell_live(exec, job, answer);
+	else if (ended)
+		osd_job_tell_ended(ended, answer);
 	pthread_mutex_unlock(&exec->lock);
-	return *ret_length > 0;
+	return live || ended;
 }
 
-bool osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id,
-			 struct osd_job_record *ret_record)
+bool osd_exec_poll(struct osd_exec *exec, struct osd_object_id id, uint8_t bytes[OSD_PAGE_FORM_MAX],
+		   size_t *ret_length)
+{
+	struct osd_job_answer answer = {.form = bytes};
+	bool found = answer_poll(exec, id, &answer);
+
+	*ret_length = answer.form_length;
+	return found;
+}
+
+bool osd_exec_poll_list(struct osd_exec *exec, struct osd_object_id id, struct osd_attr_list list,
+			struct osd_attr_writer *writer)
+{
+	struct osd_job_answer answer = {.list = list, .writer = writer};
+
+	return answer_poll(exec, id, &answer);
+}
+
+const struct osd_job_record *osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id)
 {
 	const struct osd_ended *ended = place_of(exec, id);
 
-	if (!is_of(ended, id))
-		return false;
-	*ret_record = ended->record;
-	return true;
+	return is_of(ended, id) ? &ended->record : NULL;
 }
 
 void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job)

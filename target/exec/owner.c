@@ -20,15 +20,14 @@ static enum osd_status look_in_memory(struct osd_exec *exec, struct osd_object_i
 				      struct osd_job_owner *owner)
 {
 	enum osd_status status = OSD_E_RETRY;
-	struct osd_job_record ended;
+	const struct osd_job_record *record;
 	const struct osd_job *job;
 
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	if (job)
-		status = owner_of(&job->record, owner);
-	else if (osd_exec_find_ended(exec, id, &ended))
-		status = owner_of(&ended, owner);
+	record = job ? &job->record : osd_exec_find_ended(exec, id);
+	if (record)
+		status = owner_of(record, owner);
 	pthread_mutex_unlock(&exec->lock);
 	return status;
 }
