@@ -86,12 +86,16 @@ class Axis:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Values and how they are written."""
-        name = size if self._of_bytes else time if self.label.endswith(" s") else short
+        name = size if self._of_bytes else time if self._of_time else short
         return [(value, name(value)) for value in self._places()]
 
     @property
     def _of_bytes(self) -> bool:
-        return self.label.endswith("bytes")
+        return self.label.startswith("bytes") or self.label.endswith("bytes")
+
+    @property
+    def _of_time(self) -> bool:
+        return self.label.startswith("seconds") or self.label.endswith(" s")
 
     def _places(self) -> list[float]:
         if self.marked:
@@ -107,7 +111,9 @@ class Axis:
             for step in steps
             if self.low <= step * base**power <= self.high
         ]
-        return found[:: 1 + (len(found) - 1) // TICKS_MOST] or [self.low, self.high]
+        if len(found) < 2:
+            return _even(self.low, self.high)
+        return found[:: 1 + (len(found) - 1) // TICKS_MOST]
 
 
 def _even(low: float, high: float) -> list[float]:

@@ -28,15 +28,15 @@ STYLE = (
     ".plot .title{font-weight:600;font-size:14px}.plot .id{font-family:ui-monospace,monospace}"
     ".plot .grid{stroke:var(--grid)}.plot .axis{stroke:var(--soft)}.plot .back{fill:var(--paper)}"
     ".plot .line{fill:none;stroke-width:2}.plot .paper{stroke-dasharray:6 4;stroke-width:1.5}"
-    ".plot .aim{stroke:var(--ink);stroke-width:1.5}"
+    ".plot .part{stroke-dasharray:2 3;stroke-width:1.5}.plot .aim{stroke:var(--ink);stroke-width:1.5}"
     + "".join(f".plot .s{n}{{stroke:var(--c{n});color:var(--c{n})}}" for n in range(len(LIGHT)))
     + ".plot .fill{fill:currentcolor}.plot .open{fill:var(--paper)}"
 )
 """For a page that has plots in it and sets the variables."""
 
 WIDTH, PLOT_HEIGHT = 720, 260
-LEFT, RIGHT, TOP = 72, 24, 36
-LETTER = 6.6  # pixels, of text of 12, on average
+LEFT, RIGHT, TOP = 84, 24, 36
+LETTER = 6.9  # pixels, of text of 12, on average
 ROW_HEIGHT = 22
 BETTER = "times better than the baseline"
 LEGEND = "│: the aim; ―: 95 % interval; at the right: the ratio"
@@ -101,7 +101,8 @@ def _legend(names: Sequence[tuple[str, str, int]], y: float) -> tuple[list[str],
 
 
 def _inside(kind: str) -> str:
-    return kind.replace(" paper", "") + (" open" if "paper" in kind else " fill")
+    colour, *dashed = kind.split()
+    return f"{colour} {'open' if dashed else 'fill'}"
 
 
 def _curve_line(line: Sequence[Point], x: Axis, y: Axis, shape: int, kind: str) -> list[str]:
@@ -114,6 +115,18 @@ def _curve_line(line: Sequence[Point], x: Axis, y: Axis, shape: int, kind: str) 
         if len(line) <= 40:
             parts.append(_marker(across, down, shape, _inside(kind)))
     return parts
+
+
+def _shapes(curve: Curve) -> dict[str, tuple[int, bool]]:
+    """Of each line a number for colour and marker, and whether it is a part of another: `READ, processor`
+    has those of `READ`, and what a paper says of READ, too."""
+    found: dict[str, tuple[int, bool]] = {}
+    for name in (*curve.series, *curve.paper):
+        whole, _, what = name.rpartition(", ")
+        number = len({shape for shape, _ in found.values()})
+        part = whole in found and " " not in what
+        found.setdefault(name, (found[whole][0], True) if part else (number, False))
+    return found
 
 
 def draw_curve(curve: Curve, *, alone: bool) -> str:
@@ -144,11 +157,11 @@ def draw_curve(curve: Curve, *, alone: bool) -> str:
         f"{escape(curve.y_label)}</text>"
     )
     names = []
-    ours = list(curve.series)
-    for number, (name, line, paper) in enumerate(lines):
-        shape = ours.index(name) if name in ours else number
-        kind = f"s{shape % len(LIGHT)}{paper}"
-        said = name if not paper or "paper" in name else f"{name} (paper)"
+    shapes = _shapes(curve)
+    for name, line, paper in lines:
+        shape, part = shapes[name]
+        kind = f"s{shape % len(LIGHT)}{paper or (' part' if part else '')}"
+        said = f"{name} (paper)" if paper and "paper" not in name else name
         names.append((said, kind, shape))
         parts += _curve_line(line, x, y, shape, kind)
     legend, end = _legend(names, bottom + 60)
