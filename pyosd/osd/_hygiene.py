@@ -200,7 +200,7 @@ def _restore_surroundings() -> None:
     core.register(ANSWERS)
 
 
-def reseed() -> None:
+def _reseed() -> None:
     """As random.seed() does, but with no more than is needed: 256 bits."""
     _random.Random.seed(random._inst, int.from_bytes(os.urandom(32)))
     random._inst.gauss_next = None  # type: ignore[attr-defined]
@@ -208,7 +208,7 @@ def reseed() -> None:
 
 def _renew() -> None:
     """What every job gets anew: random numbers, standard streams, the reserve."""
-    reseed()
+    _reseed()
     _packages.reseed()
     _host.open_streams()
     _host.open_reserve()

@@ -7,8 +7,11 @@ package set is (_packages.py).
 
 from __future__ import annotations
 
+import _random
 import gc
 import os
+import random
+from functools import partial
 from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING
 
@@ -44,7 +47,8 @@ def prepare(
     names = found.load([name for name in preload.split(",") if name]) if found else []
     loaded = data_bytes(statm)
     _forks.unwatch()
-    _forks.in_child += [_hygiene.reseed, *_packages.seeds]
+    # Nothing but C: each line of Python would touch pages that every sandbox then copies.
+    _forks.in_child += [partial(_random.Random.seed, random._inst), *_packages.seeds]
     explain_late_extensions(pool, names)
     _host.rehearse()
     _hygiene.remember()
