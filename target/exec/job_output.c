@@ -222,16 +222,12 @@ static void watch(struct osd_exec *exec, int fd, uint64_t id)
 
 void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
-	if (sandbox->watched)
-		return;
-	sandbox->watched = true;
 	watch(exec, sandbox->stdout_fd, sandbox->id);
 	watch(exec, sandbox->stderr_fd, sandbox->id);
 }
 
 void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
-	sandbox->watched = false;
 	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stdout_fd, NULL);
 	epoll_ctl(exec->output_epoll, EPOLL_CTL_DEL, sandbox->stderr_fd, NULL);
 }

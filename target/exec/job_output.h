@@ -48,8 +48,8 @@ void osd_output_finish(struct osd_output *output, int stdout_fd, int stderr_fd);
 bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_length,
 		       uint64_t *ret_total);
 
-/* The output thread watches the sandbox's pipes from now on, or no longer.  One that is kept for more
- * jobs stays watched between them: a thread woken in vain is rarer than four system calls a job. */
+/* The output thread watches the pipes of a sandbox from when it is READY, so that no job waits for these
+ * system calls, to its last job's end. */
 void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox);
 void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox);
 

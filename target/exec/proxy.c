@@ -214,7 +214,6 @@ static enum handed_over hand_over(struct osd_run *run)
 	pthread_mutex_unlock(&exec->lock);
 	if (!wanted)
 		return NOT_WANTED;
-	osd_output_watch(exec, run->sandbox);
 	osd_story_started(run, &record);
 	return osd_run_send(run, &record, content) ? HANDED_OVER : SANDBOX_BAD;
 }
@@ -222,7 +221,6 @@ static enum handed_over hand_over(struct osd_run *run)
 /* What is left to do for a run that was started at once. */
 static enum handed_over take_over(struct osd_run *run)
 {
-	osd_output_watch(run->exec, run->sandbox);
 	pthread_mutex_lock(&run->exec->lock);
 	watch_deadlines(run);
 	pthread_mutex_unlock(&run->exec->lock);

@@ -363,12 +363,11 @@ void osd_run_end(struct osd_run *run)
 	kept = finished(run) &&
 	       run->sandbox->pool->config.reuse != OSD_REUSE_NEVER; /* most likely */
 	pthread_mutex_unlock(&exec->lock);
-	if (run->handed_over_usec) {
-		if (!kept)
-			osd_output_unwatch(exec, run->sandbox);
+	if (run->handed_over_usec)
 		osd_output_finish(&run->output, run->sandbox->stdout_fd, run->sandbox->stderr_fd);
-	}
 	if (!stopping) /* else the next start decides, as after a crash */
 		end_or_again(run, reason);
+	if (run->handed_over_usec && !kept)
+		osd_output_unwatch(exec, run->sandbox);
 	release(run);
 }

@@ -47,7 +47,6 @@ struct osd_sandbox {
 	unsigned references; /* the list, a proxy, the output thread in passing */
 	pid_t pid;	     /* in the target's pid namespace */
 	int pidfd, job_fd, stdout_fd, stderr_fd; /* -1: none */
-	bool watched;				 /* by the output thread; its proxy's alone */
 	struct osd_shm *shm;			 /* mapped until the last reference goes */
 	_Atomic bool dead;			 /* its process is gone, or its service */
 	bool service_lost;			 /* dead because iosd-sandboxd is */

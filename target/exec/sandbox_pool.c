@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/job_output.h"
 #include "exec/sandboxd_client.h"
 
 #define FORKS_AT_ONCE	  2	  /* more only disturb each other (measured) */
@@ -345,6 +346,7 @@ void osd_pool_heard(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
 			sandbox->kill_usec = OSD_NEVER;
+			osd_output_watch(exec, sandbox);
 			osd_figures_warm(sandbox);
 			sandbox->pool->lacking[0] = '\0';
 			sandbox->pool->calm_delay_usec = 0;
