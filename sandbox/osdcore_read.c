@@ -7,9 +7,13 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/util.h"
+
+#define HUGE_PAGE   (2u << 20)
+#define FRESH_BYTES (32u << 20) /* from there on malloc maps every block anew */
 
 /* 64-bit words of the version page. */
 enum { WORD_COUNTER, WORD_LENGTH, WORD_REMOVED, WORD_LAYOUT, WORDS };
@@ -42,6 +46,17 @@ static bool fill(int fd, uint64_t at, uint8_t *bytes, size_t length)
 	return true;
 }
 
+/* What is this large malloc has just mapped, and every page of it will be faulted in: ask for huge
+ * ones. */
+static void expect_much(uint8_t *bytes, size_t room)
+{
+	size_t until_page = -(uintptr_t)bytes % HUGE_PAGE;
+
+	if (room >= FRESH_BYTES)
+		madvise(bytes + until_page, (room - until_page) / HUGE_PAGE * HUGE_PAGE,
+			MADV_HUGEPAGE);
+}
+
 /* Bytes read; -1: not the usual case. */
 static Py_ssize_t read_now(const struct reading *r)
 {
@@ -52,6 +67,7 @@ static Py_ssize_t read_now(const struct reading *r)
 	if (before & 1 || atomic_load(&r->words[WORD_REMOVED]) ||
 	    atomic_load(&r->words[WORD_LAYOUT]) != r->layout)
 		return -1;
+	expect_much(r->bytes, r->room);
 	count = r->offset < length ? (size_t)OSD_MIN((uint64_t)r->room, length - r->offset) : 0;
 	in_head = r->offset < r->head_bytes
 			  ? (size_t)OSD_MIN((uint64_t)count, r->head_bytes - r->offset)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -321,8 +322,18 @@ static void serve(struct zygote *z)
 	kill_all(z);
 }
 
+/* Scripts compute on a few blocks of some MiB at a time.  Memory that glibc gives back between two of
+ * them is faulted in anew, page by page, which costs as much as the work.  Both are the most that glibc
+ * itself comes to, once blocks of that size have been freed. */
+static void tune_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 64 << 20);
+}
+
 static bool start_interpreter(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
 {
+	tune_malloc();
 	close(ZYGOTE_FD_PACKAGE);
 	if (z->packages.set)
 		close(ZYGOTE_FD_SET);

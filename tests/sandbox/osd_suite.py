@@ -320,6 +320,11 @@ def large():
     f = u.data
     f.seek(len(whole) - (2 << 20))
     assert f.readinto(buffer) == 2 << 20 and buffer[: 2 << 20] == whole[-(2 << 20) :]
+    buffer = bytearray(b"-") * (33 << 20)  # from 32 MiB on huge pages are asked for
+    assert u.data.readinto(buffer) == len(whole)
+    assert buffer.startswith(whole + b"-") and buffer.count(b"-", len(whole)) == len(buffer) - len(
+        whole
+    )
     f.seek(100)
     f.write(b"changed")
     assert u.data.read(110)[100:107] == b"changed" and u.data.read(2 << 20)[100:107] == b"changed"
