@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from bench import iosd_calls, iosd_io, iosd_log
+from bench import iosd_calls, iosd_io, iosd_log, offload_kernels, offload_model
+from bench.offload_model import Line, Model, fitted, right
 from bench.plan import QUICK
 from bench.stats import Curve, Row
 from examples.demo import generate
@@ -51,3 +54,50 @@ def test_the_log_job_counts_the_same_in_c() -> None:
         return
     assert set(curves["iosd_fig6"].series) == {"Python, re", "C, PCRE2", "C, PCRE2 compiled"}
     assert max(iosd_log.LINES) == generate.LINES
+
+
+def test_the_model_finds_what_its_figures_were_made_of() -> None:
+    assert fitted({100: [3.0, 2.0, 9.0], 300: [7.0]}) == Line(start=1.0, per_byte=0.02)
+    assert fitted({100: [2.0], 300: [1.0]}).per_byte == 0.0
+
+
+@pytest.mark.parametrize(
+    ("off", "cpu", "near", "fetch"),
+    [
+        (Line(1, 0.1), Line(0, 0.1), 101.0, 2001.0),  # the link is what one waits for
+        (Line(1, 9.0), Line(0, 3.0), 9001.0, 3020.0),  # the computation is, and alpha is 3
+    ],
+)
+def test_the_model_overlaps_fetching_and_computing(
+    off: Line, cpu: Line, near: float, fetch: float
+) -> None:
+    model = Model(net=Line(0, 2.0), cpu=cpu, off=off)
+    assert model.near(1000) == near
+    assert model.fetch(1000, block=10) == fetch
+    assert right(model, 1000, near, fetch) and right(model, 1000, 1.0, 1.0)
+    assert not right(model, 1000, fetch, near)
+
+
+def test_kernels_do_not_mind_where_blocks_end() -> None:
+    data = b"1 a b U C3 0f 1 read fh 00 euid 1f egid 2\nno request\n" * 50
+    for text in (offload_kernels.KERNELS[name] for name in ("lines", "sha256", "log")):
+        names: dict[str, Any] = {}
+        exec(text, names)
+        pieces = [memoryview(data)[at : at + 7] for at in range(0, len(data), 7)]
+        assert names["compute"](pieces) == names["compute"]([memoryview(data)])
+    assert names["compute"]([data]) == [50]
+
+
+def test_a_prediction_is_held_against_what_was_measured() -> None:
+    model = [[0.0, 2.0], [0.0, 1.0], [5.0, 1.0]]  # 1005 s near the data, 2000 s and more fetched
+    found = {
+        "idle": [{"name": "log", "model": model, "pairs": [(1000.0, 2000.0)]}],
+        "busy": [{"name": "log", "model": model, "pairs": [(3000.0, 2000.0)]}],
+    }
+    rows, curves = _parts([*offload_model.rows_of(found, 1000)])
+    assert rows["offload_log_idle"].ratio == 2
+    assert rows["offload_log_idle"].method.startswith("alpha 1.00, ")
+    assert "offload, right" in rows["offload_log_idle"].method
+    assert "offload, wrong" in rows["offload_log_busy"].method
+    assert (rows["offload_decisions"].ratio, rows["offload_decisions"].met) == (0.5, False)
+    assert [place.y for place in curves["iosd_offload"].series["offload"]] == [1000.0, 3000.0]
