@@ -2,8 +2,9 @@
 """Programs that the run needs as they are: builds with sanitizers, C unit tests, fuzzing.
 
 Most tests wait for a target half of their time.  Meanwhile a process of lower priority goes through
-the tasks of all tests selected, in their order; a test whose task it has not begun runs that itself,
-one whose task it has begun waits, so each runs once.  A failure is told by the test it belongs to.
+the tasks of all tests selected, in their order, as many at a time as there are processors: they wait,
+too.  A test whose task it has not begun runs that itself, one whose task it has begun waits, so each
+runs once.  A failure is told by the test it belongs to.
 
 Lives here: tasks, who runs them, the process (``python -m tests.ahead FOLDER``).
 Not here: which test needs what: markers `is_task` and `after_task` say it (tests/README.md).
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +38,13 @@ class Task:
 
     limit_s: what it may take; then it is killed, and has failed.
     folder: where it runs; None: in an empty one.
+    needs: what has ended before it begins; None: nothing.
     """
 
     command: tuple[str, ...]
     limit_s: float = 240.0
     folder: Path | None = None
+    needs: Task | None = None
 
     def run(self, empty: Path) -> Done:
         """Run it, here and now."""
@@ -155,11 +159,15 @@ def main(folder: Path) -> None:
     parent = os.getppid()
     os.nice(NICE)
     queue = Queue(folder, pickle.loads((folder / "tasks").read_bytes()))
-    for task in queue.tasks:
-        if os.getppid() != parent:
-            return
-        if queue.claim(task):
+
+    def do(task: Task) -> None:
+        while task.needs in queue.tasks and queue.result(task.needs) is None:
+            time.sleep(POLL_S)
+        if os.getppid() == parent and queue.claim(task):
             queue.run(task)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as workers:
+        list(workers.map(do, queue.tasks))
 
 
 if __name__ == "__main__":

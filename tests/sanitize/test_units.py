@@ -26,7 +26,7 @@ def is_threaded(source: Path) -> bool:
 RUNS = [(ADDRESS, source) for source in SOURCES] + [
     (THREAD, source) for source in SOURCES if is_threaded(source)
 ]
-TASKS = [Task(tuple(build.command(source.stem))) for build, source in RUNS]
+TASKS = [Task(tuple(build.command(source.stem)), needs=build.task) for build, source in RUNS]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,17 @@ def test_each_runs_once(tmp_path: Path) -> None:
             assert [ahead.run(task).returncode for task in reversed(tasks)] == [*range(11, -1, -1)]
     assert sorted(map(int, said.read_text().split())) == [*range(12)]
     assert ahead.run(tasks[3]).returncode == 3, "without a worker"
+
+
+def test_one_that_needs_another_begins_after_it(tmp_path: Path) -> None:
+    said = str(tmp_path / "said")
+    slow = Task((sys.executable, "-c", "import time; time.sleep(0.3);" + SAY, said, "1"))
+    needs = Task((sys.executable, "-c", SAY, said, "2"), needs=slow)
+    with ahead.running([needs, slow]):
+        while not Path(said).exists() or len(Path(said).read_text()) < 4:
+            time.sleep(0.01)
+        assert Path(said).read_text() == "1\n2\n"
+        assert [ahead.run(task).returncode for task in (slow, needs)] == [1, 2]
 
 
 def test_what_cannot_run_has_failed() -> None:
