@@ -315,6 +315,7 @@ struct expired {
 	uint64_t now_msec;
 	struct osd_object_id *ids;
 	size_t capacity, count;
+	uint64_t next_msec; /* when the first of the others does; UINT64_MAX: there is none */
 };
 
 static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
@@ -324,9 +325,12 @@ static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const
 
 	(void)value;
 	(void)length;
-	if (key_length != 25 || key[0] != KEY_EXPIRY ||
-	    osd_get_be(key + 1, 8) > expired->now_msec || expired->count == expired->capacity)
+	if (key_length != 25 || key[0] != KEY_EXPIRY)
 		return false;
+	if (osd_get_be(key + 1, 8) > expired->now_msec || expired->count == expired->capacity) {
+		expired->next_msec = osd_get_be(key + 1, 8);
+		return false;
+	}
 	expired->ids[expired->count++] =
 		(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
 	return true;
@@ -334,13 +338,15 @@ static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const
 
 enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
 				       struct osd_object_id *ids, size_t capacity,
-				       size_t *ret_count)
+				       size_t *ret_count, uint64_t *ret_next_msec)
 {
-	struct expired expired = {now_msec, ids, capacity, 0};
+	struct expired expired = {now_msec, ids, capacity, 0, UINT64_MAX};
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, &expired);
 
-	if (status == OSD_OK)
+	if (status == OSD_OK) {
 		*ret_count = expired.count;
+		*ret_next_msec = expired.next_msec;
+	}
 	return status;
 }
 

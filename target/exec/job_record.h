@@ -53,10 +53,11 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    void *arg);
-/* Up to capacity ids of finished jobs that expired before now_msec. */
+/* Up to capacity ids of finished jobs that expired before now_msec, and when the next of the others does
+ * (UINT64_MAX: none will). */
 enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
 				       struct osd_object_id *ids, size_t capacity,
-				       size_t *ret_count);
+				       size_t *ret_count, uint64_t *ret_next_msec);
 /* Moves the finished job's place in the expiry order from old_msec (0: none yet) to
  * record->expiry_msec. */
 enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,

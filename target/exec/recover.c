@@ -12,6 +12,8 @@
 #include "exec/story.h"
 
 #define SWEEP_AT_ONCE 64
+#define STAYS_MSEC    500 /* until one that could not be removed yet is looked at again */
+
 struct found {
 	struct osd_exec *exec;
 	struct osd_job_record *records;
@@ -305,6 +307,7 @@ struct sweep {
 	uint64_t now_msec;
 	struct osd_object_id ids[SWEEP_AT_ONCE];
 	size_t count;
+	uint64_t next_msec;
 };
 
 static enum osd_status find_expired(struct osd_txn *txn, void *arg)
@@ -312,7 +315,7 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 	struct sweep *sweep = arg;
 
 	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE,
-				      &sweep->count);
+				      &sweep->count, &sweep->next_msec);
 }
 
 struct removal {
@@ -370,7 +373,7 @@ void osd_exec_sweep(struct osd_exec *exec)
 			struct removal removal = {exec, sweep.ids[i], false};
 
 			if (is_awaited(exec, sweep.ids[i])) {
-				stays = true; /* until the next sweep */
+				stays = true;
 				continue;
 			}
 			osd_exec_forget_ended(exec, sweep.ids[i]);
@@ -387,6 +390,11 @@ void osd_exec_sweep(struct osd_exec *exec)
 			status = OSD_OK;
 		}
 	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
-	if (status != OSD_OK)
+	if (status != OSD_OK) {
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
+		return;
+	}
+	pthread_mutex_lock(&exec->lock);
+	osd_exec_sweep_by(exec, stays ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
+	pthread_mutex_unlock(&exec->lock);
 }

@@ -45,6 +45,16 @@ def test_record_goes_when_its_time_is_over(target: Target) -> None:
     assert stays.output() == b"stays\n"
 
 
+def test_each_goes_at_its_own_time(target: Target) -> None:
+    """What is found too young when another goes is not left to the sweep of every minute."""
+    held = [run(target, "pass", hold=True, expire=seconds) for seconds in (0.3, 0.9)]
+    for job in held:
+        job.kill()
+    started = time.monotonic()
+    until(lambda: all(is_gone(job) for job in held))
+    assert time.monotonic() - started < DEADLINE_S / 2
+
+
 def test_record_goes_between_status_and_result(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
