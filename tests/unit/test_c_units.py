@@ -17,7 +17,7 @@ SOURCES = [
     for pattern in ("test_*.c", "*/test_*.c")
     for source in sorted((ROOT / tree).glob(pattern))
 ]
-TASKS = [Task((str(ROOT / "build" / tree / source.stem),), 120) for tree, source in SOURCES]
+TASKS = [Task((str(ROOT / "build" / tree / source.stem),)) for tree, source in SOURCES]
 
 
 @pytest.mark.parametrize(
