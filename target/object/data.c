@@ -351,6 +351,8 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 	bool was_open = osd_tier_file_is_open(&object->file);
 	enum osd_status status = OSD_OK;
 
+	if (was_open && to <= object->file.head_bytes)
+		return OSD_OK;
 	/* Where the length rules over the files one may have still to be made. */
 	if (length > 0 && from < to && !object->length_rules && !object->untrimmed)
 		status = osd_tier_miss(&object->file, length, from, to);
