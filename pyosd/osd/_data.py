@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Data", "Snapshot"]
 
 BUFFER_BYTES = 256 << 10
+ROOM_BYTES = 16 << 20  # for a read that does not ask how much there is: unfilled memory is free
 POSITION_END = 1 << 63  # what files of Python can have
 LENGTH_END = 1 << 64
 CLOSED = "I/O operation on closed file"
@@ -198,9 +199,9 @@ class Data(io.BufferedIOBase):
         return self._raw
 
     def _large(self, size: int) -> bytes:
-        """At most size bytes past the buffer; memory only for what is there."""
+        """At most size bytes past the buffer; memory for no more than is there, or ROOM_BYTES."""
         raw = self._unbuffered()
-        if size > CALL_IO_MAX:
+        if size > ROOM_BYTES:
             size = min(size, max(raw.length() - raw.position, CALL_IO_MAX))
         if self._whole is None:
             source = Whole(raw)

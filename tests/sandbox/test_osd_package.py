@@ -20,7 +20,7 @@ from proxy import FINISH_OK, ROOT, Daemon
 SUITE = Path(__file__).with_name("osd_suite.py")
 HARNESS = ROOT / "build" / "target" / "osd_harness"
 ARGS = json.dumps(["one", "two"]).encode()
-READ, SHARE, UNSHARE = 32, 40, 41
+READ, LENGTH, SHARE, UNSHARE = 32, 38, 40, 41
 NAMES = re.findall(r"@check\ndef (\w+)", SUITE.read_text())
 EXPECTED = "".join(f"{name} ok\n" for name in NAMES)
 
@@ -119,6 +119,13 @@ def test_large_reads_leave_the_proxy_alone(daemon: Daemon) -> None:
     assert out.stdout == b"8388608\n8388608\n"
     assert store.shares == 1
     assert out.calls.count(READ) <= 2
+
+
+def test_reads_of_some_mib_do_not_ask_for_the_length(daemon: Daemon) -> None:
+    store = Watched(os.urandom(9 << 20), head_bytes=1 << 20)
+    out = run_over(daemon, store, READ_ALL.replace("1 << 20", "4 << 20"))
+    assert out.stdout == b"9437184\n"
+    assert LENGTH not in out.calls
 
 
 def test_a_writer_that_never_stops_does_not_starve_a_reader(daemon: Daemon) -> None:
