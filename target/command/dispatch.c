@@ -75,7 +75,6 @@ static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *r
 	request->data_in_length = 0;
 	request->data_in_needed = 0;
 	request->data_out_used = 0;
-	memset(&request->decoded, 0, sizeof(request->decoded));
 	memset(&request->fault, 0, sizeof(request->fault));
 	request->def = NULL;
 	request->attributes = NULL;

@@ -8,10 +8,10 @@
 #include "base/util.h"
 #include "command/commands.h"
 
-#define R  OSD_ROOT
-#define P  OSD_PARTITION
-#define C  OSD_COLLECTION
-#define U  OSD_USER_OBJECT
+#define R	     OSD_ROOT
+#define P	     OSD_PARTITION
+#define C	     OSD_COLLECTION
+#define U	     OSD_USER_OBJECT
 #define NO_OBJECT_ID OSD_CMD_PARTITION_OR_ROOT
 
 static const struct osd_command_def commands[] = {
@@ -109,13 +109,27 @@ const struct osd_command_def *osd_command_at(size_t index)
 	return index < OSD_ARRAY_SIZE(commands) ? &commands[index] : NULL;
 }
 
+/* Where a service action stands in the index: those of 88xxh and of 8Fxxh overlap in eight bits, not in
+ * these. */
+static uint8_t place(uint16_t service_action)
+{
+	return (uint8_t)(service_action & 0x7f) | (service_action >> 8 == 0x8f ? 0x80 : 0);
+}
+
+static uint8_t row_of[256]; /* by place: index + 1; 0: no command */
+
+static __attribute__((constructor)) void index_commands(void)
+{
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(commands); i++)
+		row_of[place(commands[i].service_action)] = (uint8_t)(i + 1);
+}
+
 const struct osd_command_def *osd_command_find(uint16_t service_action)
 {
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(commands); i++) {
-		if (commands[i].service_action == service_action)
-			return &commands[i];
-	}
-	return NULL;
+	uint8_t row = row_of[place(service_action)];
+
+	return row && commands[row - 1].service_action == service_action ? &commands[row - 1]
+									 : NULL;
 }
 
 static void print_types(FILE *out, uint8_t types)

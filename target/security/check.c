@@ -194,15 +194,20 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 	struct slot slot = slot_of(cdb, service_action);
 	struct osd_policy policy = {.method = OSD_NOSEC};
 	enum osd_status status = OSD_OK;
+	bool nosec;
 
 	*ret_proof = (struct osd_proof){0};
 	osd_capability_decode(cdb + OSD_CAPABILITY_AT, &ret_proof->grant.capability);
+	nosec = !slot.sets_key && ret_proof->grant.capability.security_method == OSD_NOSEC;
+	if (nosec && checker->keyring && osd_keyring_is_open(checker->keyring, slot.partition_id)) {
+		ret_proof->grant.open = true;
+		return OSD_OK;
+	}
 	if (checker->keyring)
 		status = find_policy(checker->keyring, slot.partition_id, nowait, &policy);
 	if (status != OSD_OK)
 		return status;
-	if (policy.method == OSD_NOSEC && !slot.sets_key &&
-	    ret_proof->grant.capability.security_method == OSD_NOSEC) {
+	if (nosec && policy.method == OSD_NOSEC) {
 		ret_proof->grant.open = true;
 		return OSD_OK;
 	}

@@ -291,6 +291,11 @@ bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus, struct osd
 	return osd_exchange_pending(keyring->exchanges, nexus, ret_secret);
 }
 
+bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id)
+{
+	return osd_policy_is_open(keyring->policies, partition_id);
+}
+
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy)
 {

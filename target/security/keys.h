@@ -46,7 +46,8 @@ struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
 bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus,
 			 struct osd_secret *ret_secret);
 
-/* policy.h's osd_policy_get. */
+/* policy.h's osd_policy_is_open and osd_policy_get. */
+bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id);
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy);
 

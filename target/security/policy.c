@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "wire/capability.h"
 #include "wire/cursor.h"
 
-#define SLOTS 256 /* partitions that share one take turns */
+#define SLOTS	  256 /* partitions that share one take turns */
+#define OWN_SLOTS 16  /* the same, of one thread */
 
 enum { METHOD = 0x1, OLDEST = 0x2, NEWEST = 0x3, FROZEN = 0x5, INSIDE_METHOD = 0x6 };
 
@@ -20,17 +22,25 @@ struct slot {
 
 struct osd_policies {
 	struct osd_objects *objects;
+	uint64_t number; /* of these among all there were; not 0 */
 	pthread_rwlock_t lock;
 	struct slot slots[SLOTS]; /* under lock */
 };
 
+/* What this thread last found open, which it looks up without a lock. */
+static _Thread_local struct {
+	uint64_t policies, partition_id, changes;
+} opened[OWN_SLOTS];
+
 struct osd_policies *osd_policies_new(struct osd_objects *objects)
 {
+	static uint64_t count;
 	struct osd_policies *policies = calloc(1, sizeof(*policies));
 
 	if (!policies)
 		return NULL;
 	policies->objects = objects;
+	policies->number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
 	pthread_rwlock_init(&policies->lock, NULL);
 	return policies;
 }
@@ -104,6 +114,27 @@ static bool find(struct osd_policies *policies, uint64_t partition_id, uint64_t 
 	return found;
 }
 
+bool osd_policy_is_open(const struct osd_policies *policies, uint64_t partition_id)
+{
+	size_t own = partition_id % OWN_SLOTS;
+
+	return opened[own].partition_id == partition_id &&
+	       opened[own].policies == policies->number &&
+	       opened[own].changes == osd_objects_policy_changes(policies->objects);
+}
+
+static void note_open(const struct osd_policies *policies, uint64_t partition_id, uint64_t changes,
+		      const struct osd_policy *policy)
+{
+	size_t own = partition_id % OWN_SLOTS;
+
+	if (policy->method != OSD_NOSEC)
+		return;
+	opened[own].policies = policies->number;
+	opened[own].partition_id = partition_id;
+	opened[own].changes = changes;
+}
+
 enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
 			       struct osd_policy *ret_policy)
 {
@@ -111,8 +142,10 @@ enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition
 	struct slot *slot = slot_of(policies, partition_id);
 	enum osd_status status;
 
-	if (find(policies, partition_id, changes, ret_policy))
+	if (find(policies, partition_id, changes, ret_policy)) {
+		note_open(policies, partition_id, changes, ret_policy);
 		return OSD_OK;
+	}
 	for (unsigned i = 0;; i++) {
 		status = read_policy(policies->objects, partition_id, nowait, ret_policy);
 		if (status != OSD_E_RETRY || nowait || i == OSD_TXN_RETRIES)

@@ -22,6 +22,9 @@ struct osd_policies;
 /* objects is borrowed.  NULL: out of memory. */
 struct osd_policies *osd_policies_new(struct osd_objects *objects);
 void osd_policies_free(struct osd_policies *policies); /* NULL is fine */
+/* True: osd_policy_get has told this thread that requests without a capability are let in, and nothing has
+ * changed since.  False says nothing. */
+bool osd_policy_is_open(const struct osd_policies *policies, uint64_t partition_id);
 /* Of a partition, or 0: the root, which is partition zero.  The thread has no transaction open.
  * OSD_E_NO_PARTITION; OSD_E_RETRY: with nowait only, it must be read first. */
 enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
