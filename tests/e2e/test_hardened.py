@@ -599,11 +599,11 @@ def test_two_requests_for_one_command(trial: Trial) -> None:
 
 
 SECRET = b"SECRET 4711 " * 5460
-STALE: dict[str, Callable[[Attacker], None]] = {
-    "TEST UNIT READY": lambda s: s.ready().scsi(TEST_UNIT_READY, FINAL | READ, length=65536),
-    "unit attention": lambda s: s.osd(LIST, FINAL | READ, length=65536),
-    "wrong LUN": lambda s: s.scsi(TEST_UNIT_READY, FINAL | READ, length=65536, lun=5),
-    "NACA": lambda s: s.osd(LIST[:1] + b"\x04" + LIST[2:], FINAL | READ, length=65536),
+STALE: dict[str, Callable[[Attacker, int], None]] = {
+    "TEST UNIT READY": lambda s, size: s.ready().scsi(TEST_UNIT_READY, FINAL | READ, length=size),
+    "unit attention": lambda s, size: s.osd(LIST, FINAL | READ, length=size),
+    "wrong LUN": lambda s, size: s.scsi(TEST_UNIT_READY, FINAL | READ, length=size, lun=5),
+    "NACA": lambda s, size: s.osd(LIST[:1] + b"\x04" + LIST[2:], FINAL | READ, length=size),
 }
 
 
@@ -612,12 +612,12 @@ def test_stale_data(trial: Trial, name: str) -> None:
     """What one session wrote, another must not read from a buffer that nobody filled."""
     daemon = trial.daemon(MaxRecvDataSegmentLength="65536", FirstBurstLength="65536")
     seen = False
-    for _ in range(5):
+    for size in (65536, 65536, 61440, 49152, 32768, 16384, 8192):  # which block it gets is chance
         victim = trial.session(daemon, ImmediateData="Yes").ready()
         thief = trial.session(daemon)
         write_of(len(SECRET), victim, data=SECRET)
         victim.answer()
-        STALE[name](thief)
+        STALE[name](thief, size)
         header, data = thief.answer()
         seen = seen or b"SECRET" in data
         assert header[0] & 0x3F in (DATA_IN, RESPONSE)
