@@ -28,7 +28,7 @@ JOBS_COLLECTION = 0x1001
 """Object id of the collection of all surrogates in each partition."""
 FOLLOW_MOST = 0.075
 """Seconds between looks at the output of a running job: a line is there 100 ms after its print()."""
-_POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.5, 0.2
+_POLL_FIRST, _POLL_MOST, _POLL_GROWTH, _POLL_JITTER = 0.002, 1.0, 1.2, 0.2
 _COLLECTION_WORTH = 4  # so many jobs of a partition are asked for in one command ...
 _TOGETHER = 64  # commands about members of arrays that are under way together
 _TERMINAL = 0x10  # in states that are an end
@@ -36,7 +36,7 @@ _COLLECTION_RATIO = 16  # ... unless the collection has so many times more membe
 
 
 class Backoff:
-    """Time between polls: 2 ms, growing by half up to 1 s, +-20 %, never below what the target
+    """Time between polls: 2 ms, growing by a fifth up to 1 s, +-20 %, never below what the target
     says.
 
     most: seconds, of who may not wait longer whatever the target says (FOLLOW_MOST).
