@@ -9,13 +9,18 @@
 void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex)
 {
 	*lock = (struct osd_range_lock){.mutex = mutex, .last = &lock->first};
-	pthread_cond_init(&lock->changed, NULL);
 }
 
 void osd_range_lock_release(struct osd_range_lock *lock)
 {
 	assert(!lock->first);
-	pthread_cond_destroy(&lock->changed);
+	(void)lock;
+}
+
+static bool conflict(const struct osd_range *one, const struct osd_range *other)
+{
+	return (one->exclusive || other->exclusive) && one->start < other->end &&
+	       other->start < one->end;
 }
 
 /* An older entry that range must wait for; stop at range itself. */
@@ -23,8 +28,7 @@ static bool is_blocked(const struct osd_range_lock *lock, const struct osd_range
 {
 	for (const struct osd_range *other = lock->first; other && other != range;
 	     other = other->next)
-		if ((other->exclusive || range->exclusive) && other->start < range->end &&
-		    range->start < other->end)
+		if (conflict(other, range))
 			return true;
 	return false;
 }
@@ -35,22 +39,31 @@ static void append(struct osd_range_lock *lock, struct osd_range *range)
 	lock->last = &range->next;
 }
 
+static void wait_for_turn(struct osd_range_lock *lock, struct osd_range *range)
+{
+	pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+
+	range->turn = &turn;
+	do
+		pthread_cond_wait(&turn, lock->mutex);
+	while (is_blocked(lock, range));
+	range->turn = NULL;
+	pthread_cond_destroy(&turn);
+}
+
 void osd_range_acquire(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
 		       uint64_t end, bool exclusive)
 {
-	*range = (struct osd_range){NULL, start, end, exclusive};
+	*range = (struct osd_range){.start = start, .end = end, .exclusive = exclusive};
 	append(lock, range);
-	while (is_blocked(lock, range)) {
-		lock->waiters++;
-		pthread_cond_wait(&lock->changed, lock->mutex);
-		lock->waiters--;
-	}
+	if (is_blocked(lock, range))
+		wait_for_turn(lock, range);
 }
 
 bool osd_range_try(struct osd_range_lock *lock, struct osd_range *range, uint64_t start,
 		   uint64_t end, bool exclusive)
 {
-	*range = (struct osd_range){NULL, start, end, exclusive};
+	*range = (struct osd_range){.start = start, .end = end, .exclusive = exclusive};
 	if (is_blocked(lock, range))
 		return false;
 	append(lock, range);
@@ -66,6 +79,8 @@ void osd_range_drop(struct osd_range_lock *lock, struct osd_range *range)
 	*link = range->next;
 	if (lock->last == &range->next)
 		lock->last = link;
-	if (lock->waiters)
-		pthread_cond_broadcast(&lock->changed);
+	/* Only whose turn it is now: of many who want one range each would look, and sleep again. */
+	for (struct osd_range *other = range->next; other; other = other->next)
+		if (other->turn && conflict(range, other) && !is_blocked(lock, other))
+			pthread_cond_signal(other->turn);
 }

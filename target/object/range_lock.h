@@ -13,13 +13,12 @@ struct osd_range {
 	struct osd_range *next;
 	uint64_t start, end; /* [start, end); end UINT64_MAX: without end */
 	bool exclusive;
+	pthread_cond_t *turn; /* of who waits; NULL: it is held */
 };
 
 struct osd_range_lock {
-	pthread_mutex_t *mutex; /* borrowed: the object's */
-	pthread_cond_t changed;
+	pthread_mutex_t *mutex;		 /* borrowed: the object's */
 	struct osd_range *first, **last; /* under mutex: held or waited for, oldest first */
-	unsigned waiters;		 /* under mutex */
 };
 
 void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_record.c -- records and keys against bytes typed by hand from docs/format.md; what must be
  * refused; range locks. */
+#include <pthread.h>
+#include <sched.h>
+
 #include "base/test.h"
 #include "object/range_lock.h"
 #include "object/record.h"
@@ -117,8 +120,77 @@ static void test_range_lock(void)
 	osd_range_lock_release(&lock);
 }
 
+#define WAITERS 4
+
+struct queue {
+	pthread_mutex_t mutex;
+	struct osd_range_lock lock;
+	unsigned next, order[WAITERS]; /* who had the lock, under mutex */
+};
+
+struct waiter {
+	struct queue *queue;
+	unsigned number;
+	pthread_t thread;
+};
+
+static void *wait_and_note(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct queue *queue = waiter->queue;
+	struct osd_range range;
+
+	pthread_mutex_lock(&queue->mutex);
+	osd_range_acquire(&queue->lock, &range, 0, 100, true);
+	queue->order[queue->next++] = waiter->number;
+	osd_range_drop(&queue->lock, &range);
+	pthread_mutex_unlock(&queue->mutex);
+	return NULL;
+}
+
+static unsigned count_waiting(struct queue *queue)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&queue->mutex);
+	for (const struct osd_range *range = queue->lock.first; range; range = range->next)
+		count += range->turn != NULL;
+	pthread_mutex_unlock(&queue->mutex);
+	return count;
+}
+
+/* Whose turn it is wakes up, one after the other, and nobody is forgotten. */
+static void test_turns(void)
+{
+	struct queue queue = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct waiter waiters[WAITERS];
+	struct osd_range held, last, apart;
+
+	osd_range_lock_init(&queue.lock, &queue.mutex);
+	CHECK(osd_range_try(&queue.lock, &held, 0, 50, false));
+	for (unsigned i = 0; i < WAITERS; i++) {
+		waiters[i] = (struct waiter){.queue = &queue, .number = i};
+		CHECK(pthread_create(&waiters[i].thread, NULL, wait_and_note, &waiters[i]) == 0);
+		while (count_waiting(&queue) <= i)
+			sched_yield();
+	}
+	pthread_mutex_lock(&queue.mutex);
+	CHECK(!osd_range_try(&queue.lock, &last, 99, 100, false));
+	CHECK(osd_range_try(&queue.lock, &apart, 100, 200, true));
+	CHECK_EQ(queue.next, 0);
+	osd_range_drop(&queue.lock, &held);
+	pthread_mutex_unlock(&queue.mutex);
+	for (unsigned i = 0; i < WAITERS; i++) {
+		pthread_join(waiters[i].thread, NULL);
+		CHECK_EQ(queue.order[i], i);
+	}
+	osd_range_drop(&queue.lock, &apart);
+	osd_range_lock_release(&queue.lock);
+}
+
 int main(void)
 {
+	test_turns();
 	test_object_record();
 	test_root_record();
 	test_keys();
