@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import pyosd
-from bench.curve_load import Sample, cost, curve, in_rounds, keep_under_way
+from bench.curve_load import Sample, cost, curve, in_rounds, keep_under_way, some
 from bench.peers import nothing
 from bench.plan import Plan
 from bench.stats import Curve
@@ -110,7 +110,7 @@ def _workers(plan: Plan, rounds: int) -> Iterator[Curve]:
             for name, commands in theirs.items():
                 yield cost(name, target, disk, commands, OUTSTANDING, plan)
 
-        found = in_rounds({count: list(samples(count)) for count in WORKERS}, rounds)
+        found = in_rounds({count: list(samples(count)) for count in some(WORKERS, plan)}, rounds)
     yield curve("curve_workers", f"{OUTSTANDING} commands outstanding", "workers", found)
 
 
@@ -171,14 +171,14 @@ def _tasks(
 
 
 def _sandboxes(plan: Plan, rounds: int) -> Iterator[Curve]:
+    counts = some(SANDBOXES, plan)
     with (
         bench_target("--slots", str(max(SANDBOXES)), disk=False) as target,
         Control(target) as control,
         pyosd.connect(target.url) as osd,
     ):
         pools = {
-            count: ProcessPoolExecutor(count, mp_context=get_context("spawn"))
-            for count in SANDBOXES
+            count: ProcessPoolExecutor(count, mp_context=get_context("spawn")) for count in counts
         }
 
         def samples(count: int) -> Iterator[Sample]:
@@ -190,7 +190,7 @@ def _sandboxes(plan: Plan, rounds: int) -> Iterator[Curve]:
                 yield _tasks(pools[count], name, task, plan.seconds / 2)
 
         try:
-            found = in_rounds({count: list(samples(count)) for count in SANDBOXES}, rounds)
+            found = in_rounds({count: list(samples(count)) for count in counts}, rounds)
         finally:
             for pool in pools.values():
                 pool.shutdown()
@@ -203,4 +203,4 @@ def _sandboxes(plan: Plan, rounds: int) -> Iterator[Curve]:
 def rows(plan: Plan, rounds: int) -> Iterator[Curve]:
     """curve_workers, curve_sandboxes."""
     yield from _workers(plan, rounds)
-    yield from _sandboxes(plan, rounds)
+    yield from _sandboxes(plan, min(rounds, 5))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import pyosd
 from bench import curve_objects, curve_pools
-from bench.curve_load import Sample, Samples, cost, curve, in_rounds, resident_bytes
+from bench.curve_load import Sample, Samples, cost, curve, in_rounds, resident_bytes, some
 from bench.plan import Plan
 from bench.stats import Curve, Row
 from bench.target import BenchTarget, bench_target
@@ -55,11 +55,12 @@ def _written(osd: pyosd.Target, size: int) -> ObjectRef:
 
 def sessions(target: BenchTarget, plan: Plan, rounds: int) -> Iterator[Curve]:
     """One command of 4 KiB outstanding on each session; and the memory of a session."""
+    counts = some(SESSIONS, plan)
     memory: dict[float, list[float]] = {}
     with contextlib.ExitStack() as stack:
         osds: list[pyosd.Target] = []
         idle = resident_bytes(target.tgtd_pid)
-        for count in SESSIONS:
+        for count in counts:
             while len(osds) < count:
                 osds.append(stack.enter_context(pyosd.connect(target.url)))
             with pyosd.connect(target.url) as osd:
@@ -75,7 +76,7 @@ def sessions(target: BenchTarget, plan: Plan, rounds: int) -> Iterator[Curve]:
                 )
                 for name, each in commands.items()
             ]
-            for count in SESSIONS
+            for count in counts
         }
         found = in_rounds(steps, rounds)
     yield curve("curve_sessions", "4 KiB, one command on each session", "sessions", found)
@@ -97,7 +98,7 @@ def depths(target: BenchTarget, plan: Plan, rounds: int) -> Iterator[Curve]:
                 cost(name, target, disk if name.startswith(DISK) else osd, each, depth, plan)
                 for name, each in commands.items()
             ]
-            for depth in DEPTHS
+            for depth in some(DEPTHS, plan)
         }
         found = in_rounds(steps, rounds)
     yield curve("curve_depth", "4 KiB, one session", "commands outstanding", found)
@@ -154,7 +155,7 @@ def _of_size(osd: pyosd.Target, disk: Transport, size: int) -> list[Sample]:
 
 def sizes(target: BenchTarget, plan: Plan, rounds: int) -> Iterator[Curve]:
     """Whole objects, read and written."""
-    sizes = [size for size in SIZES if size <= _largest(plan)]
+    sizes = [size for size in some(SIZES, plan) if size <= _largest(plan)]
     with pyosd.connect(target.url) as osd, pyosd.connect(target.disk_url) as disk:
         found: Samples = in_rounds(
             {size: _of_size(osd, disk.transport, size) for size in sizes}, rounds
@@ -172,7 +173,7 @@ def _largest(plan: Plan) -> int:
 
 def rows(plan: Plan) -> Iterator[Row | Curve]:
     """All curves."""
-    rounds = 2 if plan.quick else 7
+    rounds = 1 if plan.quick else 7
     with bench_target(disk_bytes=max(_largest(plan), SPAN)) as target:
         yield from sessions(target, plan, rounds)
         yield from depths(target, plan, rounds)
