@@ -45,7 +45,7 @@ def _within(seconds: int) -> Iterator[None]:
 def run_group(group: Group, plan: Plan, report: Report) -> None:
     """Measure the group into the report, and what it does not measure as missing, with the reason."""
     size = "quick" if plan.quick else "full" if plan.full else "usual"
-    date = datetime.now(UTC).isoformat(timespec="seconds")
+    tree, date = commit(), datetime.now(UTC).isoformat(timespec="seconds")
     found: list[Row | Curve] = []
     reason = ""
     start = time.monotonic()
@@ -62,7 +62,7 @@ def run_group(group: Group, plan: Plan, report: Report) -> None:
     lacking = not_measured(group.name, ids, reason or f"the group {group.name} did not give it")
     if reason and not lacking:
         lacking = [missing(f"{group.name}_rest", REPORTED, reason)]
-    took = Took(group.title, round(seconds, 1), commit(), date, size, reason)
+    took = Took(group.title, round(seconds, 1), tree, date, size, reason)
     report.add(group.name, took, [*found, *lacking])
     print(f"{group.name}: {seconds:.0f} s {reason}".rstrip(), file=sys.stderr)
 
