@@ -34,7 +34,8 @@ MEAN_S = {"sandbox": 3.0, "zygote": 90.0, "iosd-sandboxd": 600.0}
 """Mean seconds between two kills of each in a long run."""
 SHORT_S = 1800.0
 """What grows in a shorter run may be warming up still."""
-AT_REST = ("descriptors", "threads", "cgroups", "lockers", "locks", "locked", "transactions")
+AT_REST = ("descriptors", "threads", "cgroups", "locks", "locked", "transactions")
+"""Not lockers, of which Berkeley DB keeps as many as were in use at once (report.lockers_are_bounded)."""
 REST_SLACK = 8
 
 

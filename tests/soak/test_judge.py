@@ -155,8 +155,11 @@ def test_lockers_are_bounded_by_cursors() -> None:
         found.slopes = judge(found.samples, 0)
         return found
 
-    assert report.code(run(40)) == report.FLAT
-    assert report.code(run(400)) == report.GROWS
+    few, many = run(40), run(400)
+    for each in few, many:  # no fewer at rest
+        each.rest = [{"database.lockers": 10.0}, {"database.lockers": 50.0}]
+    assert report.code(few) == report.FLAT
+    assert report.code(many) == report.GROWS
 
 
 def test_readings_are_judged_anew(tmp_path: Path) -> None:
