@@ -163,7 +163,8 @@ def plot(outcome: Outcome, path: Path) -> None:
         common = title.partition(":")[0] in ("database", "store")
         for name in names:
             points = [(e.at / 60, e.figures.get(name, math.nan) / unit) for e in outcome.samples]
-            label = name.partition(".")[2 if common else 0]
+            process, _, what = name.partition(".")
+            label = what if common else f"{process}, {what}" if what in BYTES else process
             axis.plot(*zip(*points, strict=True), label=label, linewidth=0.8)
         axis.axvspan(0, outcome.warm_up / 60, color="0.9")
         axis.set_title(title, fontsize=9)
