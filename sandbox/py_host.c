@@ -7,7 +7,6 @@
 #include "py_host.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -150,14 +149,6 @@ static bool warm_up(PyObject *prepare, const struct osd_host_packages *packages,
 	return true;
 }
 
-/* Blocks that a job reads or computes with come from what it had before, not each from pages that the
- * kernel clears first.  malloc() comes to this by itself, but only after some of them. */
-static void keep_large_blocks(void)
-{
-	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	mallopt(M_TRIM_THRESHOLD, 8 << 20);
-}
-
 bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_bytes, char *text,
 		    size_t size)
 {
@@ -176,7 +167,6 @@ bool osd_host_start(const struct osd_host_packages *packages, uint64_t *ret_set_
 	if (!warm_up(prepare, packages, ret_set_bytes))
 		return failed(text, size, "cannot prepare sandboxes");
 	osd_fork_pages_settle();
-	keep_large_blocks();
 	return true;
 }
 

@@ -323,12 +323,13 @@ static void serve(struct zygote *z)
 }
 
 /* Scripts compute on a few blocks of some MiB at a time.  Memory that glibc gives back between two of
- * them is faulted in anew, page by page, which costs as much as the work.  Both are the most that glibc
- * itself comes to, once blocks of that size have been freed. */
+ * them is faulted in anew, page by page, which costs as much as the work.  The first is the most that glibc
+ * itself comes to, once blocks of that size have been freed; of the second a sandbox may keep as much
+ * for the next job. */
 static void tune_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	mallopt(M_TRIM_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 
 static bool start_interpreter(struct zygote *z, char text[ZYGOTE_TEXT_MAX])
