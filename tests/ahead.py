@@ -2,9 +2,10 @@
 """Programs that the run needs as they are: builds with sanitizers, C unit tests, fuzzing.
 
 Most tests wait for a target half of their time.  Meanwhile a process of lower priority goes through
-the tasks of all tests selected, in their order, as many at a time as there are processors: they wait,
-too.  A test whose task it has not begun runs that itself, one whose task it has begun waits, so each
-runs once.  A failure is told by the test it belongs to.
+the tasks of all tests selected, in their order, on all processors but one: sandboxes get what nobody
+else wants, and those of the other tests would starve without it.  A test whose task it has not begun
+runs that itself, one whose task it has begun waits, so each runs once.  A failure is told by the test
+it belongs to.
 
 Lives here: tasks, who runs them, the process (``python -m tests.ahead FOLDER``).
 Not here: which test needs what: markers `is_task` and `after_task` say it (tests/README.md).
@@ -166,7 +167,7 @@ def main(folder: Path) -> None:
         if os.getppid() == parent and queue.claim(task):
             queue.run(task)
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as workers:
+    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) - 1)) as workers:
         list(workers.map(do, queue.tasks))
 
 

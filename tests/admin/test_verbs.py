@@ -174,7 +174,9 @@ def test_what_cannot_be(osd: Run) -> None:
 
 def test_scale(osd: Run, managed: Serving) -> None:
     done = osd("pool", "scale", "default", 1, "--why", "quiet").stdout
-    assert "active 3 -> 1" in done and done.endswith("; jobs that run go on to their end\n")
+    assert re.search("active [23] -> 1;", done) and done.endswith(
+        "; jobs that run go on to their end\n"
+    )
     assert shown(osd, "default")["active"] == 1
     wait_until(lambda: pools(osd)["default"]["active"] == 1, managed)
     found = pools(osd)["default"]
