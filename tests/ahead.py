@@ -155,6 +155,17 @@ def running(tasks: Iterable[Task]) -> Iterator[None]:
                 _worker = None
 
 
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """Each after what it needs, so that one worker is enough."""
+    found: dict[Task, None] = {}
+    for task in tasks:
+        chain = [task]
+        while (needed := chain[-1].needs) is not None:
+            chain.append(needed)
+        found |= dict.fromkeys(reversed(chain))
+    return list(found)
+
+
 def main(folder: Path) -> None:
     """Go through the tasks, until the test run is gone."""
     parent = os.getppid()
@@ -168,7 +179,7 @@ def main(folder: Path) -> None:
             queue.run(task)
 
     with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) - 1)) as workers:
-        list(workers.map(do, queue.tasks))
+        list(workers.map(do, (each for each in in_order(queue.tasks) if each in queue.tasks)))
 
 
 if __name__ == "__main__":
