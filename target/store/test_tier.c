@@ -2,6 +2,7 @@
 /* test_tier.c -- how often each of the two stores is asked: what concerns the head alone never asks that
  * of tails, which is the slow one. */
 #include "base/test.h"
+#include "base/util.h"
 #include "store/tier.h"
 
 #define OK(call) CHECK_EQ(call, OSD_OK)
@@ -119,6 +120,36 @@ static void test_short_head(struct osd_tier *tier, struct osd_fault_plan *tails)
 	osd_tier_file_release(&file);
 }
 
+/* Of files that are gone: what touches a part is refused, what writes all there was may make them again. */
+static void test_missing(struct osd_tier *tier)
+{
+	static const struct {
+		uint64_t length, from, to;
+		enum osd_status status;
+	} table[] = {
+		{0, 0, 10, OSD_OK},
+		{100, 0, 100, OSD_OK},
+		{100, 0, 200, OSD_OK},
+		{100, 50, 60, OSD_E_HEAD_FAILED},
+		{100, 10, 100, OSD_E_HEAD_FAILED},  /* a shorter length */
+		{100, 100, 101, OSD_E_HEAD_FAILED}, /* a longer one, APPEND */
+		{100, HEAD, HEAD + 1, OSD_E_HEAD_FAILED},
+		{HEAD + 10, 0, HEAD + 10, OSD_OK},
+		{HEAD + 10, 0, HEAD, OSD_OK},
+		{HEAD + 10, HEAD, HEAD + 10, OSD_E_HEAD_FAILED}, /* a tail begins with its head */
+		{HEAD + 10, HEAD + 1, HEAD + 10, OSD_E_TAIL_FAILED},
+		{HEAD + 10, 0, HEAD + 9, OSD_E_TAIL_FAILED},
+	};
+	struct osd_tier_file file;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(table); i++) {
+		begin(tier, &file);
+		CHECK_EQ(osd_tier_miss(&file, table[i].length, table[i].from, table[i].to),
+			 table[i].status);
+		osd_tier_file_release(&file);
+	}
+}
+
 int main(void)
 {
 	struct osd_fault_plan heads = {0}, tails = {0};
@@ -129,6 +160,7 @@ int main(void)
 	test_head_alone(&tier, &tails);
 	test_tail_begins(&tier, &tails);
 	test_short_head(&tier, &tails);
+	test_missing(&tier);
 	osd_tier_close(&tier);
 	return 0;
 }
