@@ -501,7 +501,7 @@ static enum osd_status file_capacity(struct osd_data *base, uint64_t *ret_total,
 
 	if (fstatvfs(to_data(base)->directory_fd, &stat) < 0)
 		return osd_status_from_errno(errno);
-	*ret_total = (uint64_t)stat.f_blocks * stat.f_frsize;
+	*ret_total = (uint64_t)(stat.f_blocks - (stat.f_bfree - stat.f_bavail)) * stat.f_frsize;
 	*ret_free = (uint64_t)stat.f_bavail * stat.f_frsize;
 	return OSD_OK;
 }

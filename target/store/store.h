@@ -277,6 +277,8 @@ enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_nam
 enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					  uint32_t incarnation);
 enum osd_status osd_data_sync_all(struct osd_data *data);
+/* Bytes of the file system, without those it keeps back from ordinary users (as df(1) counts its
+ * per cent), and how many of them are free. */
 enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
 
 /* Counts a read or write that was done on a plain descriptor. */

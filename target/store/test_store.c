@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/test.h"
@@ -280,6 +281,17 @@ static void test_data(struct osd_data *data)
 	CHECK(available <= total);
 }
 
+/* What a file system keeps back from ordinary users is neither room nor in use. */
+static void test_capacity(struct osd_data *data, int fd)
+{
+	uint64_t total, available;
+	struct statvfs stat;
+
+	OK(osd_data_capacity(data, &total, &available));
+	CHECK(fstatvfs(fd, &stat) == 0);
+	CHECK_EQ(total, (stat.f_blocks - stat.f_bfree + stat.f_bavail) * stat.f_frsize);
+}
+
 /* ---- the data directory ------------------------------------------------------------------ */
 
 static void expect_refusal(const char *directory, bool create, const char *words)
@@ -520,6 +532,7 @@ int main(void)
 	fd = open(directory, O_RDONLY | O_DIRECTORY);
 	OK(osd_file_data_open(fd, false, &data));
 	test_data(data);
+	test_capacity(data, fd);
 	osd_data_close(data);
 	if (osd_direct_works(fd)) {
 		OK(osd_file_data_open(fd, true, &data));

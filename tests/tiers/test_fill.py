@@ -46,7 +46,8 @@ def ssd(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def harness(tmp_path: Path, ssd: Path) -> Iterator[Harness]:
-    options = {"dir": tmp_path / "data", "ssd": ssd, "head_size": HEAD}
+    marks = {"head_high": 95, "head_low": 90}
+    options = {"dir": tmp_path / "data", "ssd": ssd, "head_size": HEAD} | marks
     made = Harness(program(), options, tmp_path / "log")
     yield made
     made.finish()

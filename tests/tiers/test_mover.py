@@ -39,14 +39,13 @@ HEAD = 16 << 10
 OBJECTS = 12
 STEPS = 400
 MOST = 5 * HEAD
-MARKS = {"head_high": 99, "head_low": 98}
 
 
 @pytest.fixture
 def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Harness]:
     """By the page cache, or as a test's parameter says."""
     (tmp_path / "ssd").mkdir()
-    options = {"dir": tmp_path / "data", "ssd": tmp_path / "ssd", "head_size": HEAD} | MARKS
+    options = {"dir": tmp_path / "data", "ssd": tmp_path / "ssd", "head_size": HEAD}
     options["io"] = getattr(request, "param", "cached")
     made = Harness(program(), options, tmp_path / "log")
     yield made

@@ -23,9 +23,11 @@ def test_across_the_border() -> None:
     folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))  # tgtd's user can look into it
     folder.chmod(0o755)
     data, ssd = folder / "data", folder / "ssd"
+    # The mark: whatever else the disk of the tests is full of.
+    tiers = ("--ssd", str(ssd), "--head-high-water", "99", "--no-sandboxes")
     bytes_ = os.urandom(SIZE)
     try:
-        with Serving("--ssd", str(ssd), "--io", "direct", "--no-sandboxes", data=data) as serving:
+        with Serving(*tiers, "--io", "direct", data=data) as serving:
             session = serving.connect()
             obj = session.create(session.create_partition())
             session.write(obj, 0, bytes_)
@@ -35,7 +37,7 @@ def test_across_the_border() -> None:
             session.close()
         shutil.rmtree(ssd)
         loss = ("--on-ssd-loss", "read-through")
-        with Serving("--ssd", str(ssd), *loss, "--no-sandboxes", data=data) as serving:
+        with Serving(*tiers, *loss, data=data) as serving:
             session = serving.connect()
             assert session.read(obj, HEAD, SIZE) == bytes_[HEAD:]
             with pytest.raises(OSDError) as failed:
