@@ -18,7 +18,7 @@ from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pay
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
-from pyosd.errors import JobExpired, NotFound, ProtocolError
+from pyosd.errors import NotFound, ProtocolError
 from pyosd.job_status import (
     POLL_IDS,
     STATES_ID,
@@ -114,7 +114,7 @@ class Poller:
                 suggested.append(intervals[0] / 1000 if intervals else 0.0)
             elif watched is not None and not watched.ended.done():
                 if state is None:
-                    watched.ended.set_exception(expired(job))
+                    watched.ended.set_exception(jobs.expired(job))
                 else:
                     watched.ended.set_result(None)
                 del self._jobs[job]
@@ -129,7 +129,7 @@ class Poller:
             if watched is None or watched.ended.done():
                 continue
             if at >= len(states):
-                watched.ended.set_exception(expired(job))
+                watched.ended.set_exception(jobs.expired(job))
             elif states[at].terminal:
                 watched.ended.set_result(None)
             else:
@@ -185,11 +185,6 @@ async def member_states(target: AsyncTarget, array: ObjectRef) -> list[JobState]
     return [JobState(each) for found in reply.attributes for each in found.value]
 
 
-def expired(job: ObjectRef) -> JobExpired:
-    """The job has no record."""
-    return JobExpired(None, 0, "submit it again", f"job {job} has no record (any more)")
-
-
 class AsyncJob:
     """A job for coroutines; awaiting it gives its result, as Job.result() does."""
 
@@ -211,7 +206,7 @@ class AsyncJob:
         try:
             return (await self._target.call(request)).attributes
         except NotFound:
-            raise expired(self.id) from None
+            raise jobs.expired(self.id) from None
 
     async def status(self) -> JobStatus:
         """Everything the surrogate says; nothing is sent once it has ended.  Raises: JobExpired."""
@@ -219,7 +214,7 @@ class AsyncJob:
             return self._final
         status = decode_status(self.id, await self._get(STATUS_IDS))
         if status is None:
-            raise expired(self.id)
+            raise jobs.expired(self.id)
         if status.done:
             self._final = status
         return status
@@ -246,7 +241,7 @@ class AsyncJob:
             else:
                 data = await self._payload(RESULT) if status.result_length else b""
         except NotFound:
-            raise expired(self.id) from None  # since its status was asked for
+            raise jobs.expired(self.id) from None  # since its status was asked for
         return jobs.decode_result(status, data)
 
     async def logs(
@@ -293,7 +288,7 @@ class AsyncJob:
         try:
             await self._target.call(request)
         except NotFound:
-            raise expired(self.id) from None
+            raise jobs.expired(self.id) from None
 
     async def cancel(self) -> bool:
         """End the job if it has not started.  Returns: whether it is CANCELLED now."""
@@ -341,7 +336,7 @@ class AsyncJobArray(AsyncJob, Sequence[AsyncJob]):
         """The states of all members in order, in one command.  Raises: JobExpired."""
         states = await member_states(self._target, self.id)
         if len(states) != len(self):
-            raise expired(self.id)
+            raise jobs.expired(self.id)
         return states
 
     async def result(self) -> list[Any]:

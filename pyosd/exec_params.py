@@ -209,7 +209,7 @@ class ExecParams:
             say(Tag.ENGINE, self.engine.encode())
         if self.args_encoding is not ArgsEncoding.NONE:
             say(Tag.ARGS, struct.pack(">H", self.args_encoding) + self.args)
-        for tag, number in self._limit_numbers():
+        for tag, number in self.limit_numbers():
             if number is not None:
                 say(tag, struct.pack(">Q", number))
         if self.priority is not None:
@@ -249,7 +249,8 @@ class ExecParams:
             say(Tag.GRACE, struct.pack(">Q", _usec(self.grace)))
         return found
 
-    def _limit_numbers(self) -> list[tuple[Tag, int | None]]:
+    def limit_numbers(self) -> list[tuple[Tag, int | None]]:
+        """The limits as they are sent, times in microseconds; None: the default."""
         limits = self.limits
         return [
             (Tag.WALL, None if limits.wall is None else _usec(limits.wall)),

@@ -22,7 +22,9 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypedDict, Unpack
 
 from pyosd import errors
+from pyosd._advice import advice
 from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, sleep, watch
+from pyosd._refusal import explain_refusal
 from pyosd._source import (
     Code,
     call_arguments,
@@ -55,7 +57,6 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
-from pyosd.pool_status import explain_refusal
 from pyosd.reply import ExecReply
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 
@@ -105,8 +106,7 @@ class Job(Future[Any]):
         return status
 
     def _expired(self) -> errors.JobExpired:
-        hint = "it was removed, or it expired; submit the job again"
-        return errors.JobExpired(self, 0, hint, f"job {self.id} has no record (any more)")
+        return expired(self.id, self)
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
@@ -449,25 +449,32 @@ def decode_result(status: JobStatus, data: bytes) -> Any:
     return json.loads(data) if status.flags & JobFlag.RESULT_JSON else data
 
 
+def expired(job: ObjectRef, followed: Job | None = None) -> errors.JobExpired:
+    """There is no job of that id."""
+    hint = "osd ps lists the jobs there are; a record that was removed or expired is gone for good"
+    return errors.JobExpired(followed, 0, hint, f"{job} is no job, or its record is gone")
+
+
 def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobError:
     """The exception for a job that did not end COMPLETED."""
     label = status.reason_label or f"reason {status.reason}"
     text = f"job {status.id} ended {status.state.name}: {label}"
     if status.message and status.started is None:  # the target's words, not the script's
         text += f": {status.message}"
-    if status.hint:
-        text += f" ({status.hint})"
+    hint = advice(status.message) or status.hint
+    if hint:
+        text += f" ({hint})"
     if status.state is JobState.FAILED and status.reason // 100 == 2:
         return errors.ScriptError(
             job,
             status.reason,
-            status.hint,
+            hint,
             text,
             remote_traceback=traceback,
             exit_code=status.exit_code,
         )
     kind = _ERRORS.get(status.state, errors.JobError)
-    return kind(job, status.reason, status.hint, text)
+    return kind(job, status.reason, hint, text)
 
 
 def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:

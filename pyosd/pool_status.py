@@ -8,18 +8,13 @@ from dataclasses import dataclass, field, fields
 from pyosd import errors
 from pyosd.attributes import Page
 from pyosd.commands import Commands
-from pyosd.exec_params import ExecParams, parse_duration, parse_size
 from pyosd.types import ROOT, U64_MAX
 
-__all__ = ["DEFAULT_POOL", "PoolStatus", "explain_refusal", "pools"]
+__all__ = ["DEFAULT_POOL", "GONE", "PoolStatus", "pools"]
 
 DEFAULT_POOL = "default"
 GONE = ("gone", "leaving")  # not configured
 POOLS = 8  # attribute of the page
-CLOSED_S = (
-    10  # what a pool that is paused or draining says after which to try again; a full one says less
-)
-EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
 
 
 @dataclass(frozen=True)
@@ -99,56 +94,3 @@ def pools(commands: Commands) -> list[PoolStatus]:
         return [decode_pool(line) for line in text.splitlines()]
     except ValueError as error:
         raise errors.ProtocolError(f"the target's list of pools cannot be read: {error}") from None
-
-
-def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDError) -> str:
-    """What is wrong with parameters the target has refused, or why it is BUSY, if it is about pools; ""
-    otherwise.
-    """
-    busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
-    if not busy and error.field_pointer != EXEC_PARAMETERS:
-        return ""
-    known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
-    name = params.pool or DEFAULT_POOL
-    if busy:
-        return explain_mode(known[name]) if name in known else ""
-    if known and name not in known:
-        return f"the target has no pool '{name}'; it has: {', '.join(known)}"
-    return explain_limits(known[name], params) if known else ""
-
-
-def explain_mode(pool: PoolStatus) -> str:
-    """Why a pool takes no jobs, if that is an administrator's wish."""
-    if pool.mode == "draining":
-        return f"pool '{pool.name}' is draining: it takes no more jobs until it is resumed"
-    if pool.mode == "paused":
-        return f"pool '{pool.name}' is paused: it starts no jobs until it is resumed"
-    return ""
-
-
-def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
-    """The first limit that is above the pool's bound."""
-    limits = params.limits
-    asked: dict[str, float] = {}
-    if limits.wall is not None:
-        asked["wall"] = parse_duration(limits.wall)
-    if limits.cpu is not None:
-        asked["cpu"] = parse_duration(limits.cpu)
-    if limits.mem is not None:
-        asked["memory"] = parse_size(limits.mem)
-    if limits.procs is not None:
-        asked["threads"] = limits.procs
-    if limits.output is not None:
-        asked["output"] = parse_size(limits.output)
-    for key, value in asked.items():
-        most = pool.limits.get(key, (0, None))[1]
-        if most is not None and value > most:
-            words = f"{key} {_in_words(key, most)} at most, not {_in_words(key, value)}"
-            return f"a job of pool '{pool.name}' may ask for {words}"
-    return ""
-
-
-def _in_words(key: str, value: float) -> str:
-    if key in TIMES:
-        return f"{value:g} s"
-    return f"{value / MIB:g} MiB" if key in ("memory", "output") else f"{value:g}"

@@ -9,6 +9,7 @@ import click
 
 from pyosd.cli.acl_people import certificate, group, token, user
 from pyosd.cli.codes import Exit
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_time
 from pyosd.cli.params import DURATION, NUMBER
 from pyosd.cli.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, number, target_of, text
@@ -19,7 +20,7 @@ __all__ = ["acl"]
 LIFETIME_S = 600
 
 
-@click.group()
+@click.group(cls=Group)
 def acl() -> None:
     """Access control: rules, and the users, groups and tokens they are about."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, format_time
 from pyosd.cli.params import DURATION
 from pyosd.cli.secmgr_verb import Asking, AskingListing, ask, text
@@ -24,7 +25,7 @@ TIME_COLUMNS = (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def user() -> None:
     """Users of the security manager."""
 
@@ -76,7 +77,7 @@ def enable(settings: Settings, name: str) -> None:
     ask(settings, "user.disable", name=name, enable=True)
 
 
-@click.group()
+@click.group(cls=Group)
 def group() -> None:
     """Groups of users; members of 'admin' may change rules and keys."""
 
@@ -130,7 +131,7 @@ def leave(settings: Settings, name: str, users: tuple[str, ...]) -> None:
         ask(settings, "group.join", group=name, user=each, leave=True)
 
 
-@click.group()
+@click.group(cls=Group)
 def token() -> None:
     """Tokens by which users prove who they are."""
 
@@ -171,7 +172,7 @@ def remove_token(settings: Settings, ids: tuple[str, ...]) -> None:
         ask(settings, "token.rm", id=id_)
 
 
-@click.group()
+@click.group(cls=Group)
 def certificate() -> None:
     """Certificates of users, which the security manager's own authority signs."""
 

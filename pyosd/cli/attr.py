@@ -12,6 +12,7 @@ import click
 
 from pyosd.attributes import ALL, Page, encode_value
 from pyosd.cli.codes import Exit
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
@@ -109,7 +110,7 @@ def show(settings: Settings, attributes: tuple[AttributeValue, ...]) -> None:
     )
 
 
-@click.group()
+@click.group(cls=Group)
 def attr() -> None:
     """Attributes: PAGE/NUMBER and a value, set by you or kept by the target."""
 

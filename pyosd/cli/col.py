@@ -9,6 +9,7 @@ from pyosd.attributes import Page
 from pyosd.cli.attr import record_of, takes_value
 from pyosd.cli.codes import Exit
 from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
@@ -68,7 +69,7 @@ def describe(commands: Commands, address: ObjectRef, *, tracked: bool = False) -
     return record
 
 
-@click.group()
+@click.group(cls=Group)
 def col() -> None:
     """Collections: named sets of objects of one partition."""
 

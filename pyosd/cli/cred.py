@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_time
 from pyosd.cli.params import DURATION
 from pyosd.cli.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, target_of, text
@@ -27,7 +28,7 @@ COLUMNS = (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def cred() -> None:
     """Credentials: get some to give away, look into them, list those that were given."""
 

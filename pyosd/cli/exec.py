@@ -287,6 +287,12 @@ def report(settings: Settings, job: Job) -> None:
         click.echo(job.id)
 
 
+def show_output(job: Job, settings: Settings, *, follow: bool) -> None:
+    """Print what it printed; on a terminal what we say comes on a line of its own."""
+    if not print_streams(job, follow=follow) and sys.stdout.isatty():
+        settings.say("")
+
+
 def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
     """Wait, print what the script printed on both streams, and return the exit code."""
     as_text = settings.output == "text"
@@ -295,10 +301,10 @@ def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
 
     def print_what_it_printed() -> None:
         if as_text and not given["follow"] and not isinstance(job, JobArray):
-            print_streams(job, follow=False)
+            show_output(job, settings, follow=False)
 
     if given["follow"] and as_text and not isinstance(job, JobArray):
-        print_streams(job, follow=True)
+        show_output(job, settings, follow=True)
     patience = None if given["wait"] == inf else given["wait"]
     status = await_end(job, settings, patience, before_last=print_what_it_printed)
     if not as_text:

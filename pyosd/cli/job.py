@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import click
 
 from pyosd.cli.codes import Exit
+from pyosd.cli.group import Group
 from pyosd.cli.job_verb import (
     JobListing,
     JobVerb,
@@ -39,7 +40,7 @@ LAST_LINES = 10
 WELL = (JobState.COMPLETED, JobState.CANCELLED)
 
 
-@click.group()
+@click.group(cls=Group)
 def job() -> None:
     """Jobs: scripts that run, will run or have run next to the data."""
 

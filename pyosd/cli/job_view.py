@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from pyosd._advice import advice
 from pyosd.cli.codes import Exit
 from pyosd.cli.output import Column, Record, format_bytes, format_seconds, format_time
 from pyosd.exec_params import Limits
@@ -310,8 +311,8 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
         f"written {format_bytes(status.bytes_written)}, "
         f"{status.calls} call{'' if status.calls == 1 else 's'}"
     )
-    if status.hint:
-        lines.append(f"Hint: {status.hint}")
+    if hint := advice(status.message) or status.hint:
+        lines.append(f"Hint: {hint}")
     known = REASONS.get(status.reason)
     if known is not None:
         lines += [known.cause, f"Again: {known.again}"]

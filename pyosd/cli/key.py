@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_time
 from pyosd.cli.params import DURATION, NUMBER
 from pyosd.cli.secmgr_verb import METHOD, Asking, AskingListing, ask, number, target_of, text
@@ -26,7 +27,7 @@ COLUMNS = (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def key() -> None:
     """Keys of targets: import, list, rotate, freeze."""
 

@@ -49,6 +49,7 @@ class Output:
         self.prefix = prefix.encode()
         self.at = 0
         self.rest = b""
+        self.last = b"\n"
 
     def begin(self, status: JobStatus) -> None:
         """Go to where the last lines begin, if only those are wanted."""
@@ -85,6 +86,7 @@ class Output:
             yield text
 
     def _put(self, piece: bytes) -> None:
+        self.last = piece[-1:]
         if self.prefix:
             *lines, self.rest = (self.rest + piece).split(b"\n")
             self.to.writelines(self.prefix + line + b"\n" for line in lines)
@@ -132,10 +134,12 @@ def copy_all(outputs: list[Output], *, follow: bool) -> None:
             time.sleep(backoff.next(min(suggested)))
 
 
-def print_streams(job: Job, *, follow: bool) -> None:
+def print_streams(job: Job, *, follow: bool) -> bool:
     """Copy the job's standard output and standard error to ours.
 
     Args: follow: go on until it has ended.
+
+    Returns: whether the last line is whole.
 
     Raises:
         Failure: the person interrupted; the job goes on.
@@ -146,6 +150,7 @@ def print_streams(job: Job, *, follow: bool) -> None:
         copy_all(outputs, follow=follow)
     except KeyboardInterrupt:
         raise interrupted(f"job {job.id} goes on: osd job logs -f {job.id}") from None
+    return all(each.last == b"\n" for each in outputs)
 
 
 @click.command(cls=JobVerb)

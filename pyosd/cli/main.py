@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from pyosd.cli.group import Group
+
 __all__ = ["Nouns", "main"]
 
 ENTRY_POINTS = "iosd.commands"
@@ -45,7 +47,7 @@ COMMANDS = {
 }
 
 
-class Nouns(click.Group):
+class Nouns(Group):
     """A group whose members are imported when they are used.
 
     Args:

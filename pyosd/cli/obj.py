@@ -10,6 +10,7 @@ import click
 
 from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
+from pyosd.cli.group import Group
 from pyosd.cli.heads import obj_heads
 from pyosd.cli.layout import copy, map_
 from pyosd.cli.object_table import COLUMNS, describe, show_objects
@@ -23,7 +24,7 @@ from pyosd.types import ObjectRef
 __all__ = ["obj"]
 
 
-@click.group()
+@click.group(cls=Group)
 def obj() -> None:
     """Objects: numbered byte strings with attributes."""
 

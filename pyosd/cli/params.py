@@ -41,6 +41,8 @@ ARRAY_MOST = 10_000  # members
 class Address(ParamType[ObjectRef]):
     """``root``, PID or PID/OID, each decimal or 0x; inside: only what lies in a partition."""
 
+    forms = "root, PID or PID/OID"
+
     def __init__(
         self, name: str, complete: Callable[[click.Context, str], list[str]], inside: bool = False
     ) -> None:
@@ -63,7 +65,7 @@ class Address(ParamType[ObjectRef]):
         try:
             address = ObjectRef.parse(str(value))
         except ValueError:
-            self.fail(f"'{value}' is not root, PID or PID/OID (decimal or 0x)", param, ctx)
+            self.fail(f"'{value}' is not {self.forms} (decimal or 0x)", param, ctx)
         if self.inside and not address.object_id:
             self.fail(f"'{value}' is not {self.name}", param, ctx)
         return address
@@ -176,6 +178,8 @@ class MemberRef(ObjectRef):
 
 class JobAddress(Address):
     """A job: an address, or a member of an array, ARRAY[INDEX]."""
+
+    forms = "a job's id, PID/OID"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

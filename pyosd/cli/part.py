@@ -7,6 +7,7 @@ import click
 
 from pyosd.attributes import Information, Page, Timestamp
 from pyosd.cli.codes import Exit
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
@@ -56,7 +57,7 @@ def describe(commands: Commands, partition: ObjectRef) -> Record:
     }
 
 
-@click.group()
+@click.group(cls=Group)
 def part() -> None:
     """Partitions: what objects and jobs live in."""
 

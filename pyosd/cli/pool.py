@@ -113,7 +113,7 @@ def lines_of(record: Record) -> Iterator[str]:
         f"slots {record['min']} to {record['max']}, {record['busy']} of {record['active']} busy; "
         f"{record['ready']} sandboxes ready, {record['warm_spare']} spare"
     )
-    yield f"{record['queued']} jobs queued, {record['queue']} at most"
+    yield f"{record['queued']} of {record['queue']} places in the queue taken"
     yield f"engine {record['engine']}, package set {record['package_set'] or 'none'}"
     yield f"reuse of sandboxes: {record['reuse']}"
     if record["idle_timeout"]:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pyosd.cli.codes import Exit
+from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_time, print_json
 from pyosd.cli.secmgr_verb import Asking, AskingListing, ask, number, text
 from pyosd.cli.verb import Failure, Settings, Verb
@@ -26,7 +27,7 @@ DATA = click.option(
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Group)
 def secmgr() -> None:
     """The security manager: hands out credentials, keeps the keys of targets, and a log."""
 

@@ -29,6 +29,9 @@ __all__ = ["Failure", "Listing", "Settings", "Verb"]
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
+# What a target says of a logical unit that is absent, and tgtd's controller (LUN 0) of OSD commands.
+NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
+WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConfigError, Exit.CONFIG),
@@ -48,7 +51,6 @@ CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (FileNotFoundError, Exit.NO_INPUT),
     (IsADirectoryError, Exit.NO_INPUT),
     (PermissionError, Exit.NOT_PERMITTED),
-    (BrokenPipeError, Exit.FAILED),
     (OSError, Exit.FAILED),
     (ValueError, Exit.USAGE),
 )
@@ -246,6 +248,8 @@ class Verb(click.Command):
             raise
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
+        except BrokenPipeError:
+            raise  # nobody reads on; click ends us without a word
         except Exception as error:
             code, text = explain(error)
             code = self.absent if code is Exit.NO_INPUT else code
@@ -274,6 +278,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return error.code, str(error)
     if isinstance(error, errors.OSDError) and (error.asc, error.ascq) in WRONG_STATE:
         return Exit.WRONG_STATE, describe(error)
+    if isinstance(error, errors.OSDError) and (error.asc, error.ascq) in NO_OSD:
+        return Exit.UNREACHABLE, f"{describe(error)}\n  {WRONG_LUN}"
     for kind, code in CODES:
         if isinstance(error, kind):
             return code, describe(error)
@@ -285,7 +291,8 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     hint = getattr(error, "hint", "")
-    return f"{error}\n  {hint}" if hint else str(error) or type(error).__name__
+    text = str(error) or type(error).__name__
+    return f"{text}\n  {hint}" if hint and hint not in text else text
 
 
 def write_report(error: BaseException) -> str:

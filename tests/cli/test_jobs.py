@@ -290,6 +290,26 @@ def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) ->
     assert b"\x1b[" in talk
 
 
+def test_what_it_printed_without_end_of_line(
+    osd: Run, pid: str, script: Path, serving: Serving
+) -> None:
+    """On a terminal what we say about the job begins a line of its own."""
+    script.write_text("print('half a line', end='')\n")
+    leader, follower = pty.openpty()
+    words = ("exec", str(script), "--zone", pid, "--target", serving.url)
+    process = subprocess.Popen(command(*words), stdout=follower, stderr=follower)
+    os.close(follower)
+    screen = b""
+    while True:
+        try:
+            screen += os.read(leader, 65536)
+        except OSError:  # EIO: closed
+            break
+    os.close(leader)
+    assert process.wait(timeout=DEADLINE_S) == 0
+    assert b"half a line\r\n0x" in screen
+
+
 def test_after_another_job(osd: Run, pid: str, script: Path) -> None:
     first = submit(osd, pid, script, "pass", "--hold")
     second = submit(osd, pid, script, "print('went on')", "--after", f"{first}:any")

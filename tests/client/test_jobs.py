@@ -270,7 +270,7 @@ def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
     text = half._repr_html_()
     assert 'value="0.500"' in text and "50%" in text and ">FAILED<" in text and "<i>" not in text
     half.remove()
-    assert "has no record" in target.job(half.id)._repr_html_()
+    assert "its record is gone" in target.job(half.id)._repr_html_()
 
 
 def test_asyncio(osd_url: str, zone: ObjectRef) -> None:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Groups of verbs that help those who mistype one, or say an option too early."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import click
+
+__all__ = ["Group"]
+
+
+class Group(click.Group):
+    """A group of verbs, or of groups."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options belong to the verbs, so they come after them."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            verb = next((word for word in args if word in self.list_commands(ctx)), "VERB")
+            raise click.UsageError(
+                f"{error.format_message()} Options come after the verb: "
+                f"{ctx.command_path} {verb} {error.option_name}",
+                ctx,
+            ) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which it may have been."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            text = error.format_message()
+            close = get_close_matches(args[0], self.list_commands(ctx), 1)
+            if not close or "Did you mean" in text:
+                raise
+            raise click.UsageError(f"{text} Did you mean '{close[0]}'?", ctx) from None

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people get to read who ask for what cannot be: which of their words it is, and what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyosd.cli.codes import Exit
+from pyosd.types import ObjectRef
+from tests.cli.conftest import Run
+
+LONG = "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--limit-wall", "0"), "a limit of 0 on wall"),
+        (("--limit-mem", "64k"), "Python needs 32 MiB"),
+        (("--limit-procs", "99"), "may ask for threads 16 at most"),
+        (("--name", LONG), "name has 200 bytes, and may have 128"),
+        (("--name", "a\x07"), "name has control characters"),
+        (("--key", LONG), "key has 200 bytes, and may have 64"),
+        (("--tag", f"a={LONG}"), "tag 'a' has 202 bytes"),
+        (("--expire", "400d"), "at most 31536000 s"),
+        (("--grace", "9s"), "at most 5 s"),
+        (("--array", "0-5000"), "5001 members may be more"),
+        (("--pool", "nix"), "no pool 'nix'; it has: default"),
+    ],
+)
+def test_a_parameter_that_is_refused(
+    osd: Run, pid: str, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("print(1)\n")
+    result = osd("exec", script, "--zone", pid, "--no-wait", *words, code=Exit.FAILED)
+    assert said in result.stderr
+
+
+def test_waiting_for_what_is_no_job(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("print(1)\n")
+    words = ("exec", script, "--zone", obj, "--no-wait", "--after", obj)
+    assert f"{obj}, to be waited for, is no job" in osd(*words, code=Exit.FAILED).stderr
+
+
+def test_an_object_that_is_no_job(osd: Run, obj: ObjectRef) -> None:
+    assert f"{obj} is no job" in osd("job", "why", obj, code=Exit.JOB_UNKNOWN).stderr
+
+
+def test_a_jobs_id_that_is_none(osd: Run) -> None:
+    assert "'foo' is not a job's id" in osd("job", "why", "foo", code=Exit.USAGE).stderr
+
+
+@pytest.mark.parametrize("lun", [0, 7])
+def test_a_unit_that_is_no_osd(osd: Run, lun: int) -> None:
+    url = os.environ["IOSD_TARGET"].rpartition("/")[0]
+    result = osd("part", "ls", "--target", f"{url}/{lun}", code=Exit.UNREACHABLE)
+    assert "the target's URL ends in" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("exce",), ("job", "reslt"), ("target", "sreve")])
+def test_a_verb_mistyped(osd: Run, words: tuple[str, ...]) -> None:
+    assert osd(*words, code=Exit.USAGE).stderr.count("Did you mean") == 1
+
+
+def test_an_option_before_its_verb(osd: Run) -> None:
+    result = osd("--target", "x", "ps", code=Exit.USAGE)
+    assert "Options come after the verb: osd ps --target" in result.stderr.replace("main", "osd")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import pandas", "package set of their pool"),
+        ("import socket; socket.socket()", "no network"),
+        ("import os; os.fork()", "starts no processes"),
+        ("open('data.csv')", "no files but Python's own"),
+        ("open('data.csv', 'w')", "no files but Python's own"),
+        ("input()", "they are osd.args"),
+        ("import osd; osd.userobject(0x77777, 0x10000).data.read()", "--zone says"),
+        ("import osd; osd.result({1})", "what JSON can say"),
+        ("print 1", "py_compile"),
+    ],
+)
+def test_a_script_that_forgets_where_it_is(
+    osd: Run, obj: ObjectRef, tmp_path: Path, source: str, said: str
+) -> None:
+    script = tmp_path / "s.py"
+    script.write_text(source)
+    words = ("exec", script, "--zone", obj, "--wait", "-o", "id")
+    job = osd(*words, code=Exit.JOB_FAILED).stdout.strip()
+    assert said in osd("job", "why", job).stdout
+    told = osd("job", "result", job, code=Exit.JOB_FAILED).stderr
+    assert told.count(said) == 1
+
+
+def test_nobody_reads_on(obj: ObjectRef, osd: Run) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        command = [sys.executable, "-c", "from pyosd.cli import main; main()", "part", "ls"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (Exit.FAILED, b"")
