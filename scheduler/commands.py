@@ -207,6 +207,7 @@ def target_config(
     head_rate: int,
     on_ssd_loss: str,
     io: str,
+    realtime: bool,
     osc_compat: bool,
     module_option: tuple[str, ...],
     no_manager: bool,
@@ -249,6 +250,7 @@ def target_config(
         options=tuple(options),
         security=security,
         master_key=master_key and master_key.resolve(),
+        realtime=realtime,
         manager=settings.manager if use_manager else None,
     )
 
@@ -386,6 +388,12 @@ def target_config(
     default="fail",
     show_default=True,
     help="Without the SSD folder: do not start, or serve what lies elsewhere (docs/tiers.md).",
+)
+@click.option(
+    "--realtime/--no-realtime",
+    default=True,
+    show_default=True,
+    help="tgtd's own thread runs before every ordinary one, if permitted (docs/serving.md).",
 )
 @click.option(
     "--osc-compat",

@@ -17,6 +17,7 @@ from typing import Any
 from scheduler import paths
 from scheduler.config import load
 from scheduler.parts import is_loopback
+from scheduler.realtime import why_not
 from scheduler.schema import ConfigError
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
 from scheduler.tgtd import find_tgtd
@@ -193,6 +194,15 @@ def rights() -> Finding:
     return Finding("rights", "warn", f"uid {os.geteuid()}", hint)
 
 
+def realtime() -> Finding:
+    """Whether tgtd's own thread may run before every ordinary one."""
+    refusal = why_not()
+    if refusal is None:
+        return Finding("realtime", "ok", "tgtd's own thread runs before ordinary ones")
+    hint = "beside scripts commands may wait for a tick; needs CAP_SYS_NICE and two processors"
+    return Finding("realtime", "warn", refusal, hint)
+
+
 LAYERS: tuple[Callable[[], Finding], ...] = (
     kernel,
     rights,
@@ -203,6 +213,7 @@ LAYERS: tuple[Callable[[], Finding], ...] = (
     user_namespaces,
     landlock,
     seccomp,
+    realtime,
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import platform
 import struct
 import time
@@ -20,6 +21,7 @@ import pytest
 
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
+from scheduler.realtime import POLICY, why_not
 from tests.exec.conftest import WAIT_S, ended
 from tests.processes import descendants
 from tests.serving import Serving
@@ -88,13 +90,30 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
     usual = turn_of(0)
     threads = by_name(serving.pids["tgtd"])
     script, management = threads_of(until(lambda: looping(serving)))
-    for name in ("master", "iosd-worker", "iosd-urgent", "iosd-proxy", "iosd-output"):
+    for name in ("iosd-worker", "iosd-urgent", "iosd-proxy", "iosd-output"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
     assert turn_of(script) == (5_000_000 if usual else 0)
     assert usual < 5_000_000
     assert turn_of(management) == usual
     assert io_priority_of(script) == LAST_OF_BEST_EFFORT
     assert io_priority_of(threads["iosd-worker"][0]) != LAST_OF_BEST_EFFORT
+    job.kill()
+
+
+def test_realtime(serving: Serving, submit: Callable[..., Job]) -> None:
+    """tgtd's own thread comes before all ordinary ones; who serves a script's calls does not."""
+    job = submit("print('up')\nwhile True: pass")
+    until(lambda: job.status().stdout_length)
+    threads = by_name(serving.pids["tgtd"])
+    threads["script"] = threads_of(until(lambda: looping(serving)))
+    policies = {
+        name: {os.sched_getscheduler(each) for each in some} for name, some in threads.items()
+    }
+    first = serving.description["realtime"]
+    assert first is (why_not() is None)
+    assert policies.pop("master") == {POLICY if first else os.SCHED_OTHER}
+    assert {"iosd-worker", "iosd-proxy", "script"} <= policies.keys()
+    assert set().union(*policies.values()) == {os.SCHED_OTHER}
     job.kill()
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`osd target attach` and `detach`, as systemd's units run them: a target in a tgtd that runs already."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pyosd
+from scheduler import paths, unit_commands
+from scheduler.realtime import POLICY, why_not
+from tests.conftest import unavailable
+from tests.serving import missing
+
+START_S = 20.0
+
+pytestmark = pytest.mark.tgtd
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def tgtd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A stock tgtd with the module, as tgt.service has it, but for where its socket is."""
+    why = missing()
+    if why:
+        unavailable("tgtd", why)
+    monkeypatch.setenv("TGT_IPC_SOCKET", str(folder / "s"))
+    preload = {"LD_PRELOAD": str(paths.find_component(paths.MODULE))}
+    command = [str(paths.find_program("tgtd", "tgt")), "-f", "--iscsi", "portal=127.0.0.1:0"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["prlimit", "--core=0", *command], env=os.environ | preload, stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + START_S
+    while not (folder / "s.0").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def run(folder: Path) -> Callable[..., Result]:
+    """A verb with a configuration of those lines; the port is one that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    def run(verb: str, *lines: str) -> Result:
+        config = folder / "iosd.toml"
+        known = [f'data = "{folder}/store"', f'portal = "127.0.0.1:{port}"', "no_sandboxes = true"]
+        config.write_text("\n".join(["[target]", *known, *lines]))
+        words = ["--config", str(config)]
+        if verb == "attach":
+            words += ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
+        return CliRunner().invoke(getattr(unit_commands, verb), words)
+
+    return run
+
+
+def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
+    done = run("attach")
+    assert done.exit_code == 0, done.output
+    url = done.stdout.strip()
+    with pyosd.connect(url) as target:
+        partition = target.create_partition()
+    again = run("attach")
+    assert again.exit_code == 0 and "it was there already" in again.stderr
+    with pyosd.connect(url) as target:
+        assert target.list_partitions() == [partition]
+    assert run("detach").exit_code == 0
+    with pytest.raises(pyosd.OSDError):
+        pyosd.connect(url)
+    gone = run("detach")
+    assert gone.exit_code == 0 and "no target" in gone.stderr
+    run("attach")
+    with pyosd.connect(url) as target:
+        assert target.list_partitions() == [partition]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_realtime(tgtd: int, run: Callable[..., Result], wanted: bool) -> None:
+    """tgtd's own thread is put before ordinary ones, unless the configuration says no."""
+    assert run("attach", *([] if wanted else ["realtime = false"])).exit_code == 0
+    threads = {int(each.name): 0 for each in Path(f"/proc/{tgtd}/task").iterdir()}
+    found = {each: os.sched_getscheduler(each) for each in threads}
+    assert len(found) > 1, "the module's workers"
+    if wanted and why_not() is None:
+        threads[tgtd] = POLICY
+    assert found == threads
+
+
+def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TGT_IPC_SOCKET", "/nonexistent/s")
+    done = run("attach")
+    assert done.exit_code == 1 and "start tgt.service" in done.output
