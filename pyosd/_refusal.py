@@ -13,7 +13,7 @@ from pyosd.exec_params import ExecParams, Tag, parse_duration, parse_size
 from pyosd.job_status import Number
 from pyosd.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus, pools
 
-__all__ = ["explain_refusal"]
+__all__ = ["explain_at_once", "explain_refusal"]
 
 CLOSED_S = (
     10  # what a pool that is paused or draining says after which to try again; a full one says less
@@ -21,7 +21,7 @@ CLOSED_S = (
 EXEC_PARAMETERS = 48  # byte of the CDB that a refusal of parameters points at
 # docs/limits.md
 NAME_MOST, TAGS_MOST, TAG_MOST, KEY_MOST = 128, 16, 128, 64  # bytes, but the tags
-AFTER_MOST = 64
+ARGS_MOST, AFTER_MOST = MIB, 64
 LEAST_MEMORY = 32 * MIB  # below this the interpreter does not come up
 DAY_S = 86400
 TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
@@ -34,7 +34,7 @@ def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDErr
     busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
     if not busy and error.field_pointer != EXEC_PARAMETERS:
         return ""
-    if not busy and (wrong := next(explain_values(params), "")):
+    if wrong := explain_at_once(params, error):
         return wrong
     known = {pool.name: pool for pool in pools(commands) if pool.state not in GONE}
     name = params.pool or DEFAULT_POOL
@@ -46,6 +46,11 @@ def explain_refusal(commands: Commands, params: ExecParams, error: errors.OSDErr
     return above or next(explain_jobs(commands, params), "")
 
 
+def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
+    """As explain_refusal(), as far as the target need not be asked."""
+    return next(explain_values(params), "") if error.field_pointer == EXEC_PARAMETERS else ""
+
+
 def explain_values(params: ExecParams) -> Iterator[str]:
     """What no target takes (docs/limits.md)."""
     texts = [("name", params.name, NAME_MOST)]
@@ -55,6 +60,11 @@ def explain_values(params: ExecParams) -> Iterator[str]:
             yield f"{what} has {len(text.encode())} bytes, and may have {most}"
         if any(unicodedata.category(each) == "Cc" for each in text):
             yield f"{what} has control characters"
+    if len(params.args) > ARGS_MOST:
+        yield (
+            f"arguments of {len(params.args)} bytes, and there may be {ARGS_MOST}; keep large data in an "
+            "object, and let the script read it there"
+        )
     if len(params.key) > KEY_MOST:
         yield f"key has {len(params.key)} bytes, and may have {KEY_MOST}"
     if len(params.tags) > TAGS_MOST:

@@ -34,6 +34,7 @@ from pyosd._login import (
     login,
     logout_request,
 )
+from pyosd._refusal import explain_at_once
 from pyosd._signing import Aside, Signer, Step
 from pyosd._source import Code
 from pyosd._wait import message_meaning, open_socket, scsi_response, submit
@@ -42,6 +43,7 @@ from pyosd.cdb import AttributeLists, Request, encode
 from pyosd.credentials import Credential, CredentialSource, source_of
 from pyosd.errors import (
     CommandTimeout,
+    OSDError,
     ProtocolError,
     SessionLost,
     Unreachable,
@@ -315,7 +317,7 @@ class AsyncTarget:
 
         With array=range(...) once for each index: then it is an AsyncJobArray.
         """
-        source, params = jobs.prepare(code, how)
+        source, params = jobs.prepare(code, zone, how)
         request = requests.execute(
             zone,
             source,
@@ -323,7 +325,12 @@ class AsyncTarget:
             synchronous=params.wait is not None,
             attributes=AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID)),
         )
-        reply = decode_exec(await self.reply(request, jobs.exec_timeout(params)))
+        try:
+            reply = decode_exec(await self.reply(request, jobs.exec_timeout(params)))
+        except OSDError as error:
+            if why := explain_at_once(params, error):
+                error.text = f"{why} ({error.text})"
+            raise
         if reply.job is None:
             raise ProtocolError("the target accepted a job without naming it")
         if params.array is None:

@@ -259,7 +259,7 @@ def submit(
         The rest is pyosd.jobs.submit()'s; what it says of a job is said of each member.
     Raises: as pyosd.jobs.submit(); ValueError: not such a range.
     """
-    source, params = prepare(code, how)
+    source, params = prepare(code, zone, how)
     if params.array is None:
         raise ValueError("an array of jobs needs array=range(...)")
     first, last, at_once = params.array

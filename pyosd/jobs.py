@@ -80,6 +80,8 @@ class Job(Future[Any]):
 
     def __init__(self, commands: Commands, job: ObjectRef, name: str = "") -> None:
         super().__init__()
+        if not isinstance(job, ObjectRef):
+            raise TypeError(f"a job's id is an ObjectRef, as ObjectRef.parse makes, not {job!r}")
         self.commands = commands
         self._settle_lock = threading.Lock()
         self._final: JobStatus | None = None
@@ -560,8 +562,19 @@ def _array(indices: range | None, at_once: int) -> tuple[int, int, int] | None:
     return indices[0], indices[-1], at_once
 
 
-def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
+def _check(zone: ObjectRef, how: Submission) -> None:
+    """What type checkers find, for those who use none.  Raises: TypeError."""
+    if unknown := sorted(how.keys() - Submission.__annotations__.keys()):
+        raise TypeError(f"exec() has no argument '{unknown[0]}'")
+    if not isinstance(zone, ObjectRef):
+        raise TypeError(f"zone is an ObjectRef, as pyosd.ref(0x10000), not {zone!r}")
+    if not isinstance(limits := how.get("limits") or Limits(), Limits):
+        raise TypeError(f"limits are pyosd.Limits(...), not {limits!r}")
+
+
+def prepare(code: Code, zone: ObjectRef, how: Submission) -> tuple[bytes, ExecParams]:
     """The code and the parameters EXEC carries.  Raises: TypeError, ValueError, OSError."""
+    _check(zone, how)
     args = how.get("args")
     if callable(code):
         positional = list(args) if isinstance(args, Iterable) else []
@@ -578,7 +591,9 @@ def prepare(code: Code, how: Submission) -> tuple[bytes, ExecParams]:
         raise ValueError("retry_exit is an exit code of 1 to 255, 0: none")
     if how.get("bytecode") or is_bytecode(code):
         flags |= ExecFlag.CODE_BYTECODE
-    sent, packing = pack(code_bytes(code), how.get("compress"))
+    if not (text := code_bytes(code)):
+        raise ValueError("there is no code to run")
+    sent, packing = pack(text, how.get("compress"))
     params = ExecParams(
         args=arguments,
         args_encoding=encoding,
@@ -613,7 +628,7 @@ def submit(commands: Commands, code: Code, *, zone: ObjectRef, **how: Unpack[Sub
     Raises: TargetBusy: try again later, or compute here; Conflict: the key belongs to other content;
         TypeError, ValueError: the code cannot be sent; SessionLost: without a key, not known whether.
     """
-    source, params = prepare(code, how)
+    source, params = prepare(code, zone, how)
     reply = send(commands, zone, source, params)
     if reply.job is None:
         raise errors.ProtocolError("the target accepted a job without naming it")

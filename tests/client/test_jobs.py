@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -271,6 +272,37 @@ def test_for_notebooks(target: Target, zone: ObjectRef) -> None:
     assert 'value="0.500"' in text and "50%" in text and ">FAILED<" in text and "<i>" not in text
     half.remove()
     assert "its record is gone" in target.job(half.id)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"timeout": 3}, "no argument 'timeout'"),
+        ({"zone": "0x10000"}, "zone is an ObjectRef"),
+        ({"limits": {"wall": 3}}, "limits are pyosd.Limits"),
+    ],
+)
+def test_what_no_type_checker_saw(
+    target: Target, zone: ObjectRef, how: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        target.exec("pass", **{"zone": zone, **how})
+
+
+def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> None:
+    with pytest.raises(ValueError, match="no code"):
+        target.exec("", zone=zone)
+    with pytest.raises(TypeError, match=r"ObjectRef\.parse"):
+        target.job("0x10000/0x10000")  # type: ignore[arg-type]
+    with pytest.raises(pyosd.OSDError, match="there may be 1048576; keep large data in an object"):
+        target.exec("pass", zone=zone, args=["x" * 2_000_000])
+
+    async def main() -> None:
+        async with aio.connect(osd_url) as asynchronous:
+            with pytest.raises(pyosd.OSDError, match="arguments of 2000004 bytes"):
+                await asynchronous.exec("pass", zone=zone, args=["x" * 2_000_000])
+
+    asyncio.run(main())
 
 
 def test_asyncio(osd_url: str, zone: ObjectRef) -> None:
