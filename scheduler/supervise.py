@@ -151,9 +151,11 @@ class Supervisor:
         self.ipc.mkdir(mode=0o700)
         # Copies: the source tree may lie where tgtd's user cannot look.
         shutil.copy(paths.find_component(paths.MODULE), self.module)
+        self.module.chmod(0o644)
         self.program = self.daemon.path
         if self.daemon.kind != STOCK:
             self.program = Path(shutil.copy(self.program, self.run / paths.TGTD.name))
+            self.program.chmod(0o755)
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, uid)
         if uid is not None:
@@ -509,6 +511,7 @@ def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None], sour
     """
     daemon = find_tgtd(config.tgtd)
     check_portal(config, hardened=daemon.hardened)
+    os.umask(0o022)  # parts run as users of their own; what they must not read says so itself
     if sys.version_info < (3, 12):
         # The default watcher of Python 3.11 makes a thread a child, and our children end with the
         # thread that made them.
