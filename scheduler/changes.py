@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.events import Mode
+from scheduler.events import Load, Mode
 from scheduler.link import LOST, STANDBY, LinkLost, NoAnswer
 from scheduler.live import check_words, note_of, show_value
 from scheduler.managed import Target, frame_of
@@ -67,10 +67,11 @@ class Changes:
     async def _change(self, target: Target, request: Request, wish: _Wish) -> dict[str, Any]:
         """Do it, and return what was and what is."""
         async with target.lock:
+            load = target.load  # what is told of it after the change may come before its answer
             await self._tell(target, request, wish)
             settings = target.settings
             was, now = difference(settings, wish)
-            was |= sizes_now(target, wish, was)
+            was |= sizes_of(load, wish, was)
             put = [
                 Override(wish.kind, wish.name, key, value, request.who, request.why, time.time())
                 for key, value in wish.values.items()
@@ -274,9 +275,8 @@ async def config_reload(target: Target, request: Request) -> dict[str, Any]:
         raise Refusal("failed", f"the supervisor of '{target.name}': {error}") from None
 
 
-def sizes_now(target: Target, wish: _Wish, was: Mapping[str, Any]) -> dict[str, str]:
+def sizes_of(load: Load | None, wish: _Wish, was: Mapping[str, Any]) -> dict[str, str]:
     """What a size was that the load had made."""
-    load = target.load
     if load is None:
         return {}
     active = {pool.name: pool.active for pool in load.pools}.get(wish.name)

@@ -34,7 +34,8 @@ class Peer:
 
 
 class FakeTarget:
-    """Attributes: changes: what it was told.  bend: spoils answers.  refuse: code and message by type."""
+    """Attributes: changes: what it was told.  bend: spoils answers.  refuse: code and message by type.
+    refused: how often it did."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,6 +43,7 @@ class FakeTarget:
         self.changes: list[tuple[Type, dict[str, str]]] = []
         self.bend: Bend = lambda frame, answer: answer
         self.refuse: dict[Type, tuple[str, str]] = {}
+        self.refused = 0
         self.manager: Peer | None = None
         self.peers: list[Peer] = []
         self.tasks: set[asyncio.Task[None]] = set()
@@ -92,9 +94,10 @@ class FakeTarget:
             await asyncio.sleep(peer.interval or 0.01)
             if peer.interval:
                 self.at += peer.interval
-                await self.answer(
-                    peer, Frame(Type.SNAPSHOT, 0), Type.SNAPSHOT_IS, **self.snapshot()
-                )
+                await self._show(peer)
+
+    async def _show(self, peer: Peer) -> None:
+        await self.answer(peer, Frame(Type.SNAPSHOT, 0), Type.SNAPSHOT_IS, **self.snapshot())
 
     async def _serve(self, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
@@ -124,6 +127,7 @@ class FakeTarget:
             await self.answer(peer, frame, Type.WELCOME, **fields)
         elif kind in self.refuse:
             code, message = self.refuse[kind]
+            self.refused += 1
             await self.answer(peer, frame, Type.ERROR, code=code, message=message)
         elif kind == Type.WATCH:
             peer.interval = int(keys["interval_ms"]) / 1000
@@ -141,6 +145,8 @@ class FakeTarget:
         else:
             self.changes.append((kind, keys))
             self._change(kind, keys)
+            if peer.interval:  # the next snapshot may come before the answer
+                await self._show(peer)
             await self.answer(peer, frame, Type.OK)
 
     def _slots(self, keys: dict[str, str]) -> int:

@@ -160,7 +160,7 @@ async def test_a_decision_that_is_refused(folder: Path) -> None:
         await ready(desk)
         target.refuse[Type.POOL] = ("bad-value", "no")
         desk.script.next = [[SetActive("default", 3, "jobs wait")]]
-        await until(lambda: not desk.script.next)
+        await until(lambda: target.refused)
         target.refuse.clear()
         desk.script.next = [[SetActive("default", 2, "jobs wait")]]
         await until(lambda: target.changes)
