@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +21,7 @@ pytest.register_assert_rewrite("tests.expect", "tests.command", "tests.harness",
 import pyosd
 from pyosd.commands import Commands
 from pyosd.types import ObjectRef
+from tests import surroundings
 from tests.ahead import Task
 from tests.ahead import running as running_ahead
 from tests.harness import Harness, build_sanitized, program
@@ -44,13 +43,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    given = config.getoption("--seed")
-    config.stash[SEED] = random.SystemRandom().getrandbits(32) if given is None else int(given)
-    # What tests start shall not say in /run/iosd that it runs, nor take what says so there for its own.
-    folder = Path(tempfile.mkdtemp(prefix="iosd-run-"))
-    folder.chmod(0o755)
-    os.environ["IOSD_RUN"] = str(folder)
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    config.stash[SEED] = choose_seed(config.getoption("--seed"))
+    os.environ["IOSD_SEED"] = str(config.stash[SEED])  # of C unit tests, of fuzzing
+    config.add_cleanup(surroundings.settle())
+
+
+def choose_seed(given: int | None) -> int:
+    """Where this run's random choices come from.  A gate makes the same ones each time, as hypothesis
+    does there: it judges a change, and what was broken before is for other runs to find.
+    """
+    if given is not None:
+        return given
+    if "IOSD_SEED" in os.environ:
+        return int(os.environ["IOSD_SEED"])
+    return 1 if "CI" in os.environ else random.SystemRandom().getrandbits(32)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

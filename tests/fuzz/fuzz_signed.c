@@ -51,7 +51,7 @@ static const char *master_file(void)
 	static char path[64];
 
 	if (!path[0])
-		snprintf(path, sizeof(path), "/tmp/fuzz-master-%d.key", (int)getpid());
+		snprintf(path, sizeof(path), "fuzz-master-%d.key", (int)getpid());
 	unlink(path);
 	return path;
 }

@@ -296,12 +296,14 @@ def fuzz(program: Path, work: Path, seconds: int, replay: bool) -> bool:
     corpus.mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_len={MAX_LENGTH}", f"-timeout={UNIT_TIMEOUT}", "-rss_limit_mb=2048",
-        f"-artifact_prefix={work}/", "-print_final_stats=0", "-verbosity=0",
+        f"-artifact_prefix={work.resolve()}/", "-print_final_stats=0", "-verbosity=0",
         "-runs=0" if replay else f"-max_total_time={seconds}",
+        f"-seed={int(os.environ.get('IOSD_SEED', '0')) % (1 << 32)}",  # 0: one of its own
     ]  # fmt: skip
     folders = [corpus, work / "seeds", *([kept] if kept.is_dir() else [])]
     done = subprocess.run(
-        [str(program), *options, *map(str, folders)],
+        [str(program.resolve()), *options, *(str(each.resolve()) for each in folders)],
+        cwd=work,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -26,7 +26,7 @@ from tests.jobs.test_pools import found
 from tests.package_sets import make
 from tests.processes import long_lived
 
-SEED = int(os.environ.get("IOSD_SEED", "0")) or random.randrange(1 << 30)
+SEED = int(os.environ["IOSD_SEED"])
 NUMBERS = itertools.count(0x77777)
 STEPS = int(os.environ.get("IOSD_STEPS", "15"))
 WORD = "import word; print(word.WORD)"

@@ -121,7 +121,7 @@ class World:
 @pytest.mark.parametrize("harness", ["cached", "direct"], indirect=True)
 def test_model_while_heads_move(harness: Harness, tmp_path: Path) -> None:
     """To and fro under all commands, killed now and then; nothing is lost, nothing is left over."""
-    seed = int(os.environ.get("IOSD_SEED", "0")) or random.randrange(1 << 32)
+    seed = int(os.environ["IOSD_SEED"])
     print(f"IOSD_SEED={seed}")
     rng = random.Random(seed)
     world = World(harness.osd, rng)

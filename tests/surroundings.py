@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a test run takes from whoever starts it, and what not: a target they use, their login, their
+configuration, how they like their terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+OF_THE_RUN = {"IOSD_TGTD", "IOSD_TGT_SOURCE", "IOSD_SEED", "IOSD_LONG", "IOSD_STEPS", "IOSD_FUZZ_SECONDS",
+              "IOSD_EVERY_CALL", "IOSD_CORE_SANITIZED"}  # fmt: skip
+"""Variables by which people tell tests what to do."""
+OF_A_TERMINAL = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
+OF_A_GIT_HOOK = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"}
+FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+UMASK = 0o022
+
+
+def settle() -> Callable[[], None]:
+    """Make surroundings that are the same everywhere, for this process and those it starts.
+
+    Returns: what removes the folders that were made for it.
+    """
+    strange = OF_A_TERMINAL | OF_A_GIT_HOOK | {"TGT_IPC_SOCKET"}
+    strange |= {name for name in os.environ if name.startswith("IOSD_")} - OF_THE_RUN
+    for name in strange & os.environ.keys():
+        del os.environ[name]
+    os.umask(UMASK)
+    folder = Path(tempfile.mkdtemp(prefix="iosd-run-"))
+    folder.chmod(0o755)
+    for name in FOLDERS:
+        os.environ[name] = str(folder / name)
+    # What tests start shall not say in /run/iosd that it runs, nor take what says so there for its own.
+    os.environ["IOSD_RUN"] = str(folder / "run")
+    (folder / "run").mkdir()
+    return lambda: shutil.rmtree(folder, ignore_errors=True)
