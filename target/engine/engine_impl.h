@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* engine_impl.h -- what the files of the engine share: its state.
+ *
+ *   engine.c       queue, workers, the way of a request
+ *   engine_open.c  putting the parts of a target together, and taking them apart
+ *
+ * Locks: engine->lock guards the queue, the pool and the counters and is held for a few
+ * instructions only, never across a dispatch. */
+#ifndef OSD_ENGINE_ENGINE_IMPL_H
+#define OSD_ENGINE_ENGINE_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/dispatch.h"
+#include "engine/engine.h"
+#include "engine/tasks.h"
+
+enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /* to be joined */ };
+
+struct osd_worker {
+	struct osd_engine *engine;
+	pthread_t thread;
+	unsigned index;
+	enum osd_worker_state state; /* under engine->lock */
+};
+
+struct osd_engine {
+	struct osd_objects *objects;
+	struct osd_keyring *keyring;
+	struct osd_nonces *nonces;
+	struct osd_exec *exec;
+	struct osd_dispatcher *dispatcher;
+	struct osd_figures *figures;
+	struct osd_control *control; /* NULL: there is no such socket */
+
+	pthread_mutex_t lock;
+	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
+	pthread_cond_t idle;  /* outstanding became 0 */
+	struct osd_request *head, **tail; /* under lock; linked by request->next */
+	unsigned idle_workers;		  /* under lock; waiting for work */
+	bool waking;		/* under lock; one of them has been called and is on its way */
+	unsigned queued;	/* changed under lock; atomic, read without it */
+	size_t outstanding;	/* under lock; submitted and not done, parked ones too */
+	struct osd_tasks tasks; /* under lock; the same */
+	char *hold;		/* owned */
+	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
+	pthread_t background, urgent;
+	bool background_runs, urgent_runs;		/* by open, for close */
+	pthread_cond_t urgent_ready;			/* urgent_head is not NULL, or stop */
+	struct osd_request *urgent_head, **urgent_tail; /* under lock */
+	bool stop_urgent;				/* under lock */
+	unsigned wanted; /* under lock; workers with an index below stay */
+	struct osd_worker workers[OSD_WORKERS_MAX];
+
+	/* Of the thread that calls osd_engine_try, which is one. */
+	uint64_t window_start_ns, window_spent_ns, last_end_ns;
+};
+
+/* Submits again a request that waited aside (osd_dispatcher_config.requeue). */
+void osd_engine_requeue(struct osd_request *request);
+/* The thread of background commands and that of task management; false: one could not be started,
+ * and osd_engine_stop_others still is to be called. */
+bool osd_engine_start_others(struct osd_engine *engine);
+void osd_engine_stop_others(struct osd_engine *engine);
+/* Ends the workers; nothing is outstanding. */
+void osd_engine_stop_workers(struct osd_engine *engine);
+
+#endif
