@@ -1,45 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* dispatch.c -- see dispatch.h.
  * Lives here: the order of phases, transactions with their retries, attributes before or after.
- * Not here: single checks (validate.c), attribute lists (attributes.c) and the objects they are
- * for (phase.c), FORMAT's quiescence (gate.c), the answer's bytes (complete.c), what a command does
- * (cmd_*.c). */
+ * Not here: what is checked before (prepare.c), attribute lists (attributes.c) and the objects they
+ * are for (phase.c), FORMAT's quiescence (gate.c), the answer's bytes (complete.c), what a command
+ * does (cmd_*.c). */
 #include "command/dispatch.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
-#include "command/authorise.h"
-#include "command/background.h"
 #include "command/commands.h"
 #include "command/complete.h"
-#include "command/copies.h"
-#include "command/gate.h"
+#include "command/dispatch_impl.h"
 #include "command/integrity.h"
-#include "command/phase.h"
 #include "command/osc.h"
+#include "command/phase.h"
 #include "command/table.h"
 #include "command/transact.h"
 #include "command/validate.h"
 #include "exec/exec.h"
 #include "wire/cursor.h"
-#include "wire/sense.h"
 
 #define INLINE_READ_MAX	  (64u << 10)
 #define INLINE_HASHED_MAX (4u << 10) /* of Data-In with integrity information */
 #define INLINE_LIST_MAX	  512u /* bytes of Data-Out, which are the list of attributes asked for */
-
-struct osd_dispatcher {
-	struct osd_dispatcher_config config;
-	struct osd_checker checker;
-	struct osd_gate gate;
-	struct osd_backgrounds *backgrounds; /* owned */
-	struct osd_copies copies;
-};
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
@@ -63,196 +49,7 @@ static void leave(struct osd_dispatcher *dispatcher, bool alone)
 		osd_gate_leave(&dispatcher->gate);
 }
 
-/* ---- before execution ------------------------------------------------------------------------ */
-
-static void reset(const struct osd_dispatcher *dispatcher, struct osd_request *request)
-{
-	request->osc_compat = dispatcher->config.osc_compat;
-	request->strict = dispatcher->config.strict;
-	request->osc_list_e = dispatcher->config.osc_list_e;
-	request->sam_status = OSD_SAM_GOOD;
-	request->sense_length = 0;
-	request->data_in_length = 0;
-	request->data_in_needed = 0;
-	request->data_out_used = 0;
-	memset(&request->fault, 0, sizeof(request->fault));
-	request->def = NULL;
-	request->attributes = NULL;
-	request->object = (struct osd_object_id){0, 0};
-	request->object_type = OSD_ROOT;
-	request->made_count = 0;
-	request->append_start = 0;
-	request->capacity_change = 0;
-	request->set_change = 0;
-	request->command_data_in = 0;
-	request->retrieved_needed = 0;
-	request->retrieved_length = 0;
-	request->initiated = 0;
-	request->completed = 0;
-	request->security.exec = dispatcher->config.exec;
-	request->security.own_job = false;
-}
-
-static enum osd_status decode(struct osd_request *request)
-{
-	uint16_t field = OSD_NO_FIELD;
-	enum osd_status status = osd_cdb_decode(request->cdb, request->cdb_length,
-						request->osc_compat, &request->decoded, &field);
-
-	if (status == OSD_OK)
-		request->def = osd_command_find(request->decoded.service_action);
-	request->object =
-		(struct osd_object_id){request->decoded.partition_id, request->decoded.object_id};
-	if (status != OSD_OK)
-		return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
-	if (!request->def)
-		return osd_command_fail(request, OSD_E_CDB_FIELD, 8);
-	return OSD_OK;
-}
-
-/* One line a second explains it; an initiator that keeps asking must not fill the log. */
-static void explain_refusal(const struct osd_request *request)
-{
-	static time_t last;
-	time_t now = time(NULL);
-
-	if (__atomic_exchange_n(&last, now, __ATOMIC_RELAXED) != now)
-		osd_warning("refused: the capability of a request is not one for this target and "
-			    "partition 0x%" PRIx64 ", or less than the partition demands",
-			    request->decoded.partition_id);
-}
-
-/* Is the capability genuine, and the request fresh?  Whatever else is wrong with the request is told
- * only to those whose it is. */
-static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			     bool nowait)
-{
-	struct osd_request_security *security = &request->security;
-	uint16_t field = OSD_NO_FIELD;
-	enum osd_status status;
-
-	if (security->admitted)
-		return OSD_OK;
-	status = osd_check_request(&dispatcher->checker, request->cdb,
-				   request->decoded.service_action, request->nexus.id, nowait,
-				   &security->proof, &field);
-	if (status == OSD_OK) {
-		security->admitted = true;
-		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();
-		return OSD_OK;
-	}
-	if (status == OSD_E_RETRY)
-		return status;
-	if (!security->proof.grant.verified)
-		explain_refusal(request);
-	if (status == OSD_E_NONCE_TIME) { /* so that who has no clock of ours can set his */
-		request->fault.has_information = true;
-		request->fault.information = security->proof.clock_ms;
-	}
-	request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-	request->completed = OSD_FN_VALIDATION;
-	return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
-}
-
-/* A command that was accepted before: in the background it does what it was allowed to. */
-static void readmit(struct osd_request *request)
-{
-	struct osd_grant *grant = &request->security.proof.grant;
-
-	osd_capability_decode(request->decoded.capability, &grant->capability);
-	grant->open = grant->capability.security_method == OSD_NOSEC;
-	grant->verified = !grant->open;
-	request->security.admitted = request->security.accepted = true;
-}
-
-/* The lists of attributes are looked at after it, but belong to validation. */
-static enum osd_status authorise(struct osd_dispatcher *dispatcher, struct osd_request *request,
-				 bool nowait)
-{
-	enum osd_status status = osd_authorise(dispatcher->config.objects, request, nowait);
-
-	if (status != OSD_OK) {
-		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-		request->completed = OSD_FN_VALIDATION;
-	}
-	return status;
-}
-
-/* What a command consists of, checked before acting: the dispatcher's own copies. */
-struct loaded {
-	uint8_t *copy; /* what continuation lies in; owned */
-	struct osd_continuation continuation;
-};
-
-static void loaded_release(struct loaded *loaded)
-{
-	free(loaded->copy);
-	loaded->copy = NULL;
-}
-
-/* The private copy of the continuation segment lives as long as the command function runs. */
-static enum osd_status load_continuation(struct osd_request *request, struct loaded *loaded)
-{
-	size_t length;
-	enum osd_status status = osd_osc_segment(request, &loaded->copy, &length);
-
-	if (status != OSD_OK)
-		return status;
-	if (!loaded->copy && request->decoded.continuation_length) {
-		length = request->decoded.continuation_length;
-		loaded->copy = malloc(length);
-		if (!loaded->copy)
-			return OSD_E_NO_MEMORY;
-		memcpy(loaded->copy, request->data_out, length);
-		status = osd_integrity_continuation(request, loaded->copy, length);
-		if (status != OSD_OK)
-			return status;
-	}
-	status = osd_continuation_open(loaded->copy, length, request->decoded.service_action,
-				       &loaded->continuation);
-	return status == OSD_OK ? OSD_OK
-				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
-}
-
-/* All that comes with the CDB.  In the background nothing is verified again: the keys may have changed
- * since it was accepted. */
-static enum osd_status load(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			    bool nowait, struct loaded *loaded)
-{
-	enum osd_status status = load_continuation(request, loaded);
-
-	if (status == OSD_OK)
-		status = osd_authorise_extensions(&dispatcher->checker, request,
-						  &loaded->continuation);
-	if (status == OSD_OK)
-		status = osd_attributes_load(request, &request->attributes);
-	if (status == OSD_OK)
-		status = osd_authorise_attributes(dispatcher->config.objects, request, nowait);
-	return status;
-}
-
-/* From the CDB decoded to the command function: everything that can be checked before acting. */
-static enum osd_status prepare(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			       enum osd_status decoded, bool nowait, struct loaded *loaded)
-{
-	enum osd_status status = admit(dispatcher, request, nowait);
-
-	if (status == OSD_OK)
-		status = decoded;
-	if (status == OSD_OK)
-		status = osd_validate_ids(request);
-	if (status == OSD_OK)
-		status = authorise(dispatcher, request, nowait);
-	if (status == OSD_OK)
-		status = osd_validate(request);
-	if (status == OSD_OK)
-		status = load(dispatcher, request, nowait, loaded);
-	if (status == OSD_OK) {
-		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
-		request->completed = request->initiated;
-	}
-	return status;
-}
+/* ---- execution ------------------------------------------------------------------------------- */
 
 static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *request,
 			 struct osd_command_context *ctx)
@@ -284,8 +81,6 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 	if (request->decoded.fua)
 		ctx->data_flags |= OSD_DATA_FUA;
 }
-
-/* ---- execution ------------------------------------------------------------------------------- */
 
 /* What an attempt that is repeated, or came to nothing, must not leave in the request. */
 static void forget_attempt(struct osd_request *request)
@@ -424,7 +219,7 @@ static enum osd_status run_data(struct osd_dispatcher *dispatcher, struct osd_co
 
 /* *ret_result is changed where it was not done, and then the request is somebody else's. */
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request *request,
-			   const struct loaded *loaded, enum osd_dispatch_result *ret_result)
+			   const struct osd_loaded *loaded, enum osd_dispatch_result *ret_result)
 {
 	struct osd_command_context ctx;
 	enum osd_status status;
@@ -459,19 +254,19 @@ static void finish(struct osd_request *request, enum osd_status status)
 enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 				      struct osd_request *request)
 {
-	OSD_CLEANUP(loaded_release) struct loaded loaded = {0};
+	OSD_CLEANUP(osd_loaded_release) struct osd_loaded loaded = {0};
 	enum osd_dispatch_result result = OSD_DISPATCH_DONE;
 	enum osd_status status, decoded;
 	bool alone = false;
 
-	reset(dispatcher, request);
-	decoded = decode(request);
+	osd_prepare_reset(dispatcher, request);
+	decoded = osd_prepare_decode(request);
 	status = decoded == OSD_E_OPCODE ? decoded : osd_gate_enter(&dispatcher->gate);
 	if (status != OSD_OK) {
 		finish(request, status);
 		return OSD_DISPATCH_DONE;
 	}
-	status = prepare(dispatcher, request, decoded, false, &loaded);
+	status = osd_prepare(dispatcher, request, decoded, false, &loaded);
 	if (status == OSD_OK && osd_command_aborted(request))
 		status = OSD_E_TASK_ABORTED; /* in the queue */
 	if (status == OSD_OK && request->def->flags & OSD_CMD_EXCLUSIVE) {
@@ -532,14 +327,14 @@ static enum osd_status get_inline(struct osd_command_context *ctx)
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	struct osd_command_context ctx;
-	struct loaded loaded = {0};
-	enum osd_status status = decode(request);
+	struct osd_loaded loaded = {0};
+	enum osd_status status = osd_prepare_decode(request);
 
 	/* A worker says what is wrong with it. */
 	if (status != OSD_OK || request->decoded.continuation_length ||
 	    request->decoded.data_distribution)
 		return OSD_E_RETRY;
-	status = prepare(dispatcher, request, OSD_OK, true, &loaded);
+	status = osd_prepare(dispatcher, request, OSD_OK, true, &loaded);
 	if (status != OSD_OK || (osd_request_method(request) == OSD_ALLDATA &&
 				 request->data_in_capacity > INLINE_HASHED_MAX))
 		return OSD_E_RETRY;
@@ -559,7 +354,7 @@ enum osd_dispatch_result osd_dispatch_inline(struct osd_dispatcher *dispatcher,
 
 	if (!may_run_inline(request) || osd_gate_enter(&dispatcher->gate) != OSD_OK)
 		return OSD_DISPATCH_QUEUE;
-	reset(dispatcher, request);
+	osd_prepare_reset(dispatcher, request);
 	status = run_inline(dispatcher, request);
 	osd_gate_leave(&dispatcher->gate);
 	if (status != OSD_E_RETRY) {
@@ -602,19 +397,19 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 static enum osd_status rebuild(void *arg, struct osd_request *request,
 			       struct osd_command_context *ctx, uint8_t **ret_copy)
 {
-	OSD_CLEANUP(loaded_release) struct loaded loaded = {0};
+	OSD_CLEANUP(osd_loaded_release) struct osd_loaded loaded = {0};
 	struct osd_dispatcher *dispatcher = arg;
 	enum osd_status status;
 
-	reset(dispatcher, request);
-	status = decode(request);
-	readmit(request);
+	osd_prepare_reset(dispatcher, request);
+	status = osd_prepare_decode(request);
+	osd_prepare_readmit(request);
 	if (status == OSD_OK)
 		status = osd_validate_ids(request);
 	if (status == OSD_OK)
 		status = osd_validate(request);
 	if (status == OSD_OK)
-		status = load(dispatcher, request, false, &loaded);
+		status = osd_prepare_load(dispatcher, request, false, &loaded);
 	*ret_copy = OSD_STEAL(loaded.copy);
 	if (status != OSD_OK)
 		return status;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* prepare.c -- see dispatch_impl.h.
+ * Lives here: the order of what is done with a request before its command acts: decoding, the
+ * capability's proof, ids, authorisation, validation, what comes in Data-Out.
+ * Not here: each of these checks (authorise.c, validate.c, attributes.c, security/check.c), execution
+ * (dispatch.c). */
+#include "command/dispatch_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "command/attributes.h"
+#include "command/integrity.h"
+#include "command/osc.h"
+#include "command/table.h"
+#include "command/validate.h"
+
+void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_request *request)
+{
+	request->osc_compat = dispatcher->config.osc_compat;
+	request->strict = dispatcher->config.strict;
+	request->osc_list_e = dispatcher->config.osc_list_e;
+	request->sam_status = OSD_SAM_GOOD;
+	request->sense_length = 0;
+	request->data_in_length = 0;
+	request->data_in_needed = 0;
+	request->data_out_used = 0;
+	memset(&request->fault, 0, sizeof(request->fault));
+	request->def = NULL;
+	request->attributes = NULL;
+	request->object = (struct osd_object_id){0, 0};
+	request->object_type = OSD_ROOT;
+	request->made_count = 0;
+	request->append_start = 0;
+	request->capacity_change = 0;
+	request->set_change = 0;
+	request->command_data_in = 0;
+	request->retrieved_needed = 0;
+	request->retrieved_length = 0;
+	request->initiated = 0;
+	request->completed = 0;
+	request->security.exec = dispatcher->config.exec;
+	request->security.own_job = false;
+}
+
+enum osd_status osd_prepare_decode(struct osd_request *request)
+{
+	uint16_t field = OSD_NO_FIELD;
+	enum osd_status status = osd_cdb_decode(request->cdb, request->cdb_length,
+						request->osc_compat, &request->decoded, &field);
+
+	if (status == OSD_OK)
+		request->def = osd_command_find(request->decoded.service_action);
+	request->object =
+		(struct osd_object_id){request->decoded.partition_id, request->decoded.object_id};
+	if (status != OSD_OK)
+		return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
+	if (!request->def)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, 8);
+	return OSD_OK;
+}
+
+/* One line a second explains it; an initiator that keeps asking must not fill the log. */
+static void explain_refusal(const struct osd_request *request)
+{
+	static time_t last;
+	time_t now = time(NULL);
+
+	if (__atomic_exchange_n(&last, now, __ATOMIC_RELAXED) != now)
+		osd_warning("refused: the capability of a request is not one for this target and "
+			    "partition 0x%" PRIx64 ", or less than the partition demands",
+			    request->decoded.partition_id);
+}
+
+/* Is the capability genuine, and the request fresh?  Whatever else is wrong with the request is told
+ * only to those whose it is. */
+static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			     bool nowait)
+{
+	struct osd_request_security *security = &request->security;
+	uint16_t field = OSD_NO_FIELD;
+	enum osd_status status;
+
+	if (security->admitted)
+		return OSD_OK;
+	status = osd_check_request(&dispatcher->checker, request->cdb,
+				   request->decoded.service_action, request->nexus.id, nowait,
+				   &security->proof, &field);
+	if (status == OSD_OK) {
+		security->admitted = true;
+		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();
+		return OSD_OK;
+	}
+	if (status == OSD_E_RETRY)
+		return status;
+	if (!security->proof.grant.verified)
+		explain_refusal(request);
+	if (status == OSD_E_NONCE_TIME) { /* so that who has no clock of ours can set his */
+		request->fault.has_information = true;
+		request->fault.information = security->proof.clock_ms;
+	}
+	request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+	request->completed = OSD_FN_VALIDATION;
+	return field == OSD_NO_FIELD ? status : osd_command_fail(request, status, field);
+}
+
+/* A command that was accepted before: in the background it does what it was allowed to. */
+void osd_prepare_readmit(struct osd_request *request)
+{
+	struct osd_grant *grant = &request->security.proof.grant;
+
+	osd_capability_decode(request->decoded.capability, &grant->capability);
+	grant->open = grant->capability.security_method == OSD_NOSEC;
+	grant->verified = !grant->open;
+	request->security.admitted = request->security.accepted = true;
+}
+
+/* The lists of attributes are looked at after it, but belong to validation. */
+static enum osd_status authorise(struct osd_dispatcher *dispatcher, struct osd_request *request,
+				 bool nowait)
+{
+	enum osd_status status = osd_authorise(dispatcher->config.objects, request, nowait);
+
+	if (status != OSD_OK) {
+		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+		request->completed = OSD_FN_VALIDATION;
+	}
+	return status;
+}
+
+void osd_loaded_release(struct osd_loaded *loaded)
+{
+	free(loaded->copy);
+	loaded->copy = NULL;
+}
+
+/* The private copy of the continuation segment lives as long as the command function runs. */
+static enum osd_status load_continuation(struct osd_request *request, struct osd_loaded *loaded)
+{
+	size_t length;
+	enum osd_status status = osd_osc_segment(request, &loaded->copy, &length);
+
+	if (status != OSD_OK)
+		return status;
+	if (!loaded->copy && request->decoded.continuation_length) {
+		length = request->decoded.continuation_length;
+		loaded->copy = malloc(length);
+		if (!loaded->copy)
+			return OSD_E_NO_MEMORY;
+		memcpy(loaded->copy, request->data_out, length);
+		status = osd_integrity_continuation(request, loaded->copy, length);
+		if (status != OSD_OK)
+			return status;
+	}
+	status = osd_continuation_open(loaded->copy, length, request->decoded.service_action,
+				       &loaded->continuation);
+	return status == OSD_OK ? OSD_OK
+				: osd_command_fail(request, status, OSD_CONTINUATION_FIELD);
+}
+
+/* All that comes with the CDB.  In the background nothing is verified again: the keys may have changed
+ * since it was accepted. */
+enum osd_status osd_prepare_load(struct osd_dispatcher *dispatcher, struct osd_request *request,
+				 bool nowait, struct osd_loaded *loaded)
+{
+	enum osd_status status = load_continuation(request, loaded);
+
+	if (status == OSD_OK)
+		status = osd_authorise_extensions(&dispatcher->checker, request,
+						  &loaded->continuation);
+	if (status == OSD_OK)
+		status = osd_attributes_load(request, &request->attributes);
+	if (status == OSD_OK)
+		status = osd_authorise_attributes(dispatcher->config.objects, request, nowait);
+	return status;
+}
+
+/* From the CDB decoded to the command function: everything that can be checked before acting. */
+enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_request *request,
+			    enum osd_status decoded, bool nowait, struct osd_loaded *loaded)
+{
+	enum osd_status status = admit(dispatcher, request, nowait);
+
+	if (status == OSD_OK)
+		status = decoded;
+	if (status == OSD_OK)
+		status = osd_validate_ids(request);
+	if (status == OSD_OK)
+		status = authorise(dispatcher, request, nowait);
+	if (status == OSD_OK)
+		status = osd_validate(request);
+	if (status == OSD_OK)
+		status = osd_prepare_load(dispatcher, request, nowait, loaded);
+	if (status == OSD_OK) {
+		request->initiated = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
+		request->completed = request->initiated;
+	}
+	return status;
+}
