@@ -97,7 +97,7 @@ MUTANTS = (
     ),
     mutant(
         "a half that fails is told as the other",
-        "target/store/tier.c",
+        "target/store/tier_impl.h",
         "	return tail ? OSD_E_TAIL_FAILED : OSD_E_HEAD_FAILED;",
         "	return tail ? OSD_E_HEAD_FAILED : OSD_E_TAIL_FAILED;",
         *("tests/tiers/test_failures.py", "-k", "half"),
@@ -119,8 +119,8 @@ MUTANTS = (
     mutant(
         "lost heads are read as zeros",
         "target/store/tier.c",
-        "		return of_half(file, tail, has_tail(file) ? OSD_E_MEDIUM : OSD_OK);",
-        "		return OSD_OK;",
+        "osd_tier_has_tail(file) ? OSD_E_MEDIUM : OSD_OK);",
+        "OSD_OK);",
         *("tests/tiers/test_failures.py", "-k", "zeros"),
     ),
     mutant(
