@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attributes.h -- attributes of the object at hand of a transaction: those kept as they are, those of the
+ * standard's pages, those of page providers, and the times they leave behind.
+ * Not here: attributes as commands see them (object.h), indexed ones (value_index.h). */
+#ifndef OSD_OBJECT_ATTRIBUTES_H
+#define OSD_OBJECT_ATTRIBUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "object/object.h"
+#include "object/record.h"
+
+/* store_page.c: page B000_0002h; head_page.c: pages 2000_0004h and B000_0003h. */
+extern const struct osd_page_provider osd_store_page, osd_head_page, osd_heads_root_page;
+
+/* ---- attr.c, attr_std.c ----------------------------------------------------------------------- */
+
+/* Attributes kept as they are, of the object at hand.  get: *ret_length 0 when there is none. */
+enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
+				    uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+				    const uint8_t *value, size_t length);
+/* Value of an attribute of the object at hand, without a trace of the access. */
+enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
+			      size_t capacity, size_t *ret_length);
+/* Numbers stored on the page in ascending order (pages, when all_pages), each once. */
+struct osd_numbers {
+	uint32_t *list;
+	size_t count, capacity;
+};
+enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
+					struct osd_numbers *numbers);
+enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages);
+bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
+/* Whether the page is kept for the application, and is not the target's or the standard's. */
+bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
+const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
+uint32_t osd_page_base(enum osd_object_type type);
+
+/* Whether the object at hand may have that page. */
+bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page);
+
+/* Standard pages: relative number 0-6 of the object's own range, as far as the type has them. */
+bool osd_std_has_page(enum osd_object_type type, uint32_t relative);
+enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,
+			    const uint8_t *value, size_t length);
+/* Numbers that may have a value, ascending. */
+enum osd_status osd_std_numbers(struct osd_txn *txn, uint32_t relative,
+				struct osd_numbers *numbers);
+/* 40 bytes: vendor (8) and name (32). */
+void osd_page_identification(const char *vendor, const char *name, uint8_t bytes[40]);
+enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
+					size_t capacity, size_t *ret_length);
+/* Every page the object has, ascending. */
+enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages);
+
+/* ---- attr_time.c ------------------------------------------------------------------------------ */
+
+/* Of the object at hand, as it is, not as last settled. */
+uint64_t osd_txn_time(struct osd_txn *txn, enum osd_time which);
+/* Attributes of the object at hand were read; or changed; or what it contains was listed. */
+void osd_note_attr_access(struct osd_txn *txn);
+void osd_note_attr_change(struct osd_txn *txn);
+/* The user object's data changes with the commit. */
+void osd_note_data_change(struct osd_txn *txn);
+void osd_note_list_access(struct osd_txn *txn);
+/* Once committed, a collection has other members. */
+enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_place *collection);
+uint8_t osd_root_bypass(struct osd_objects *objects);
+
+#endif

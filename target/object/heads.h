@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heads.h -- which device has an object's first bytes, where there are two (docs/tiers.md): settings,
+ * figures, and moving heads from one to the other.
+ * Not here: reading and writing the two files (store/tier.h). */
+#ifndef OSD_OBJECT_HEADS_H
+#define OSD_OBJECT_HEADS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "object/object.h"
+#include "object/record.h"
+#include "store/tier.h"
+
+struct osd_partition;
+
+/* ---- heads ------------------------------------------------------------------------------------ */
+
+struct osd_heads {
+	/* Settings */
+	_Atomic uint64_t head_bytes; /* of new objects */
+	_Atomic unsigned policy;     /* enum osd_heads_policy */
+	_Atomic unsigned high, low;  /* per cent of the SSD */
+	_Atomic uint64_t rate;	     /* most bytes a second that the mover copies */
+	_Atomic bool draining;
+	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
+	void *context;
+	/* State */
+	_Atomic bool drained; /* draining, and no head was left on the SSD */
+	_Atomic bool wanted;  /* a head may be where it should not be */
+	/* Figures, by enum osd_tier_head_on: to there, since the start */
+	_Atomic uint64_t moved[2], moved_bytes[2];
+	_Atomic uint64_t passed_over; /* by the last pass: in use, or the move failed */
+};
+
+/* Numbers of page B000_0003h. */
+enum {
+	OSD_HEADS_SIZE = 1,
+	OSD_HEADS_POLICY,
+	OSD_HEADS_HIGH,
+	OSD_HEADS_LOW,
+	OSD_HEADS_RATE,
+	OSD_HEADS_DRAIN,
+	OSD_HEADS_SSD_TOTAL,
+	OSD_HEADS_SSD_FREE,
+	OSD_HEADS_HDD_TOTAL,
+	OSD_HEADS_HDD_FREE,
+	OSD_HEADS_SSD_BYTES,
+	OSD_HEADS_HDD_BYTES,
+	OSD_HEADS_TO_SSD,
+	OSD_HEADS_TO_HDD,
+	OSD_HEADS_TO_SSD_BYTES,
+	OSD_HEADS_TO_HDD_BYTES,
+	OSD_HEADS_PASSED_OVER,
+	OSD_HEADS_END
+};
+#define OSD_HEADS_PERCENT_MIN 1
+#define OSD_HEADS_PERCENT_MAX 99
+
+/* ---- heads.c, head_move.c, mover.c ------------------------------------------------------------ */
+
+void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *config);
+/* What the store remembers of them; once its epoch is known. */
+enum osd_status osd_heads_load(struct osd_objects *objects);
+bool osd_heads_two_roots(const struct osd_objects *objects);
+/* Head size of a new object; OSD_TIER_ONE with one root. */
+uint64_t osd_heads_default(const struct osd_objects *objects);
+/* Whether the SSD stays below so many per cent with more bytes on it. */
+bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64_t more);
+/* Where a head should be, room or not. */
+enum osd_tier_head_on osd_head_goal(const struct osd_objects *objects, uint64_t head_bytes,
+				    uint64_t length);
+/* The record's object gets its first bytes: up to length. */
+void osd_head_place(struct osd_objects *objects, uint64_t length, struct osd_record *record);
+/* What osd_head_place decided is committed. */
+void osd_head_placed(struct osd_objects *objects, const struct osd_record *record);
+/* How much of an object is head: nothing with one root, or where it is wholly on the HDD. */
+uint64_t osd_head_part(uint64_t head_bytes, uint64_t length);
+void osd_heads_count(struct osd_partition *partition, uint8_t head_on, uint64_t before,
+		     uint64_t after);
+void osd_heads_count_length(struct osd_object *object, uint64_t before, uint64_t after);
+/* Of all heads, by enum osd_tier_head_on. */
+void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2]);
+/* After a change of settings. */
+void osd_heads_changed(struct osd_objects *objects);
+/* Asked after each piece that was copied, without a lock; false: stop. */
+struct osd_head_pace {
+	bool (*step)(void *arg, uint64_t bytes);
+	void *arg;
+};
+/* Without pace: at once, and also while a sandbox holds descriptors.  OSD_E_EXISTS: it is there;
+ * OSD_E_BUSY: not now; OSD_E_TASK_ABORTED: told to stop.  No lock may be held. */
+enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on to,
+			      const struct osd_head_pace *pace, uint64_t *ret_bytes);
+/* A device is full: whether the object's head is on the other one now, so that it is worth another
+ * try.  No lock may be held. */
+bool osd_head_escape(struct osd_object *object);
+void *osd_mover_main(void *objects);
+void osd_kick_mover(struct osd_objects *objects);
+/* Until kicked, told to stop (then false), or so long. */
+bool osd_mover_wait(struct osd_objects *objects, uint64_t usec);
+/* The same, and it may not be kicked. */
+bool osd_mover_pause(struct osd_objects *objects, uint64_t usec);
+
+#endif

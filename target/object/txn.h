@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* txn.h -- transactions over records: the object at hand, effects after the commit, and what a
+ * transaction does to user objects, collections and memberships.
+ * Not here: transactions as commands see them (object.h), their attributes (attributes.h). */
+#ifndef OSD_OBJECT_TXN_H
+#define OSD_OBJECT_TXN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "object/object.h"
+#include "object/record.h"
+#include "store/store.h"
+
+struct osd_partition;
+struct osd_membership;
+
+/* ---- transactions ----------------------------------------------------------------------------- */
+
+struct osd_effect {
+	struct osd_effect *next;
+	void (*run)(struct osd_txn *txn, struct osd_effect *effect, bool committed);
+	struct osd_partition *partition; /* owned reference or NULL */
+	struct osd_object_id id;
+	uint64_t value, generation;
+	uint64_t head_part; /* bytes of its head */
+	uint8_t head_on;
+	void (*fn)(void *arg, bool committed);
+	void *arg;
+};
+
+struct osd_index_change;
+struct osd_tally_note;
+
+struct osd_txn {
+	struct osd_objects *objects;
+	struct osd_kv_txn *kv; /* owned; NULL: nothing locked yet */
+	unsigned flags;
+	uint64_t now_ms;
+	const bool *stop; /* osd_txn_watch */
+	uint64_t weight;
+	struct osd_effect *effects, **last_effect;
+	struct {
+		struct osd_index_change *list; /* owned; applied last (index_keep.c) */
+		size_t count, capacity;
+		bool entered, applied;
+		unsigned side; /* of objects->index_users */
+	} index;
+	struct {
+		struct osd_tally_note *list; /* owned; tally.c */
+		size_t count, capacity;
+		bool told;
+	} notes;
+
+	/* The object at hand; its record is written when another is taken up or at commit. */
+	struct osd_object_id id;
+	struct osd_place place;
+	struct osd_partition *partition; /* owned reference; NULL: nothing at hand, or root */
+	struct osd_record record;
+	bool loaded, locked, dirty;
+	bool length_set;	     /* record.length is new in this transaction */
+	bool accessed;		     /* its access time is noted */
+	void *kept;		     /* owned; a page provider's (osd_txn_keep) */
+	struct osd_object *changing; /* borrowed: this thread has all of it locked (change.c) */
+	uint64_t changing_length;    /* which it has once its data has changed */
+	struct osd_membership *memberships; /* owned; by number (membership.c) */
+	size_t membership_count, membership_capacity;
+	bool memberships_known, member_count_known;
+	bool attributes_counted; /* record.attribute_count is that of the root or partition */
+	uint64_t member_count;
+	uint64_t removals; /* objects->removals before the record was read */
+
+	const struct osd_effect *last_changed_members; /* in effects (attr_time.c) */
+};
+
+/* Whether a long walk inside txn shall end (osd_txn_watch): looked at for each record. */
+static inline bool osd_txn_stopped(const struct osd_txn *txn)
+{
+	return txn->stop && __atomic_load_n(txn->stop, __ATOMIC_RELAXED);
+}
+
+/* ---- txn.c ------------------------------------------------------------------------------------ */
+
+/* Begins the store's transaction if it has not begun. */
+enum osd_status osd_txn_lock_store(struct osd_txn *txn);
+/* Takes up the object: root, partition, collection or user object.  write: its record is locked and
+ * may be changed (then set txn->dirty). */
+enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
+/* Writes the record at hand and lets go of it. */
+enum osd_status osd_txn_let_go(struct osd_txn *txn);
+/* A read-only transaction gives its locks back; what it reads next is read as committed then. */
+void osd_txn_release_reads(struct osd_txn *txn);
+/* NULL: out of memory. */
+struct osd_effect *osd_txn_effect(struct osd_txn *txn,
+				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
+					      bool committed));
+enum osd_object_type osd_txn_type(const struct osd_txn *txn);
+/* A transaction of the layer's own, not to be begun while the thread holds another. */
+enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
+			      struct osd_kv_txn **ret_kv);
+enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
+void osd_own_abort(struct osd_kv_txn *kv);
+
+/* ---- object.c --------------------------------------------------------------------------------- */
+
+/* A new user object's record, without a generation. */
+void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
+		      uint64_t now_ms, struct osd_record *record);
+/* The next count ids, which nobody gets again but by asking for one. */
+enum osd_status osd_object_take_ids(struct osd_partition *partition, uint32_t count,
+				    uint64_t *ret_first);
+/* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS.
+ * Generation 0: a new one. */
+enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,
+				   uint64_t requested_id, uint32_t count,
+				   const struct osd_record *record, uint64_t *ret_first);
+/* Whether this transaction made the object. */
+bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id);
+/* With the record at hand locked: removes it, its attributes and its files. */
+enum osd_status osd_object_remove_record(struct osd_txn *txn);
+
+/* ---- the collection of all user objects ------------------------------------------------------- */
+
+/* It has no record: it is there as long as its partition, and its members are the partition's user
+ * objects.  Times are the partition's; only the target sets attributes of it (Command Tracking). */
+static inline bool osd_is_objects_collection(struct osd_object_id id)
+{
+	return id.partition_id != 0 && id.object_id == OSD_OBJECTS_COLLECTION;
+}
+
+/* ---- collection.c ----------------------------------------------------------------------------- */
+
+/* Both records of a membership; the collection's data is modified.  put: OSD_E_EXISTS.  number: the
+ * one by which it was joined, 0: the target did it. */
+enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
+				    uint64_t member, uint32_t number);
+enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
+				       uint64_t member);
+enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t *ret_count);
+
+/* ---- membership.c ----------------------------------------------------------------------------- */
+
+/* The record at hand is the user object: leaves every collection. */
+enum osd_status osd_memberships_drop_all(struct osd_txn *txn);
+enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection);
+enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection);
+enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number);
+struct osd_membership {
+	uint32_t number; /* 0: by the target */
+	uint64_t collection;
+};
+/* In ascending order of numbers, those with number 0 too; borrowed until the next call that takes
+ * up another object or changes a membership. */
+enum osd_status osd_memberships(struct osd_txn *txn, const struct osd_membership **ret_list,
+				size_t *ret_count);
+void osd_memberships_forget(struct osd_txn *txn);
+
+/* ---- list.c ----------------------------------------------------------------------------------- */
+
+/* Up to capacity members of the collection, ascending, from initial_id on; *ret_next 0: no more. */
+enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *collection,
+				 uint64_t initial_id, uint64_t *ids, size_t capacity,
+				 size_t *ret_count, uint64_t *ret_next);
+
+#endif
