@@ -5,16 +5,27 @@
 
 #include "fork_pages.h"
 
+#include <link.h>
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/util.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* since Linux 6.1 */
 #endif
 
+#define PAGE_BYTES    ((uintptr_t)4096)
 #define HUGE_BYTES    ((uintptr_t)2 << 20)
 #define RESERVE_BYTES (64u << 20) /* of addresses; what does not fit lies elsewhere */
+#define SMALL_MOST    512u	  /* what the interpreter's own allocator serves, in steps of 16 */
+#define SMALL_STEP    16u
+#define CHUNK_MOST    (64u << 10) /* of the C library's that are looked for */
 
 /* one per process */
 static struct {
@@ -28,18 +39,27 @@ static uintptr_t round_up(uintptr_t address, uintptr_t unit)
 	return (address + unit - 1) & ~(unit - 1);
 }
 
-static void *take_arena(void *context, size_t bytes)
+/* ---- arenas ---------------------------------------------------------------------------------- */
+
+/* The next of the reserve; NULL: there is no room, or no memory within the limit on data. */
+static void *take_reserve(size_t bytes)
 {
 	char *at = reserve.start + reserve.used;
+
+	if (!reserve.start || bytes > RESERVE_BYTES - reserve.used ||
+	    mprotect(at, bytes, PROT_READ | PROT_WRITE) < 0)
+		return NULL;
+	reserve.used += bytes;
+	return at;
+}
+
+static void *take_arena(void *context, size_t bytes)
+{
 	void *elsewhere;
 
 	(void)context;
-	if (reserve.start && bytes <= RESERVE_BYTES - reserve.used) {
-		if (mprotect(at, bytes, PROT_READ | PROT_WRITE) < 0)
-			return NULL; /* the limit on data */
-		reserve.used += bytes;
-		return at;
-	}
+	if (reserve.start && bytes <= RESERVE_BYTES - reserve.used)
+		return take_reserve(bytes);
 	elsewhere = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return elsewhere == MAP_FAILED ? NULL : elsewhere;
 }
@@ -62,14 +82,118 @@ void osd_fork_pages_prepare(void)
 	PyObject_SetArenaAllocator(&arenas);
 }
 
+/* ---- free blocks ----------------------------------------------------------------------------- */
+
+/* Blocks that were freed while the interpreter warmed up lie here and there; whoever allocated one would
+ * write to its page, to the head of its pool, and to those of the pool's neighbours.  So they are all
+ * taken, for good, and what a sandbox allocates comes from the begin of pools that nobody has used. */
+static void take_free_blocks(void)
+{
+	size_t used = reserve.used;
+	const char *fresh;
+
+	/* up to a huge page of its own, so that those before stay whole */
+	if (!take_reserve(round_up(used, HUGE_BYTES) - used))
+		return;
+	used = reserve.used;
+	fresh = reserve.start + used;
+	while (reserve.used == used && PyObject_Malloc(SMALL_MOST))
+		; /* the pools of old arenas that hold nothing */
+	for (size_t bytes = SMALL_STEP; bytes <= SMALL_MOST; bytes += SMALL_STEP) {
+		const char *block;
+
+		do
+			block = PyObject_Malloc(bytes);
+		while (block && (block < fresh || block >= reserve.start + RESERVE_BYTES));
+	}
+}
+
+/* The same of the C library's heap: what comes next lies behind everything. */
+static void take_free_chunks(void)
+{
+	uintptr_t end = (uintptr_t)sbrk(0), top = end - mallinfo2().keepcost;
+
+	for (size_t bytes = CHUNK_MOST; bytes >= 24; bytes -= bytes > 1024 ? 1024 : 16) {
+		void *chunk;
+
+		do
+			chunk = malloc(bytes);
+		while (chunk && (uintptr_t)chunk < top);
+		free(chunk);
+	}
+}
+
+void osd_fork_pages_gather(void)
+{
+	if (reserve.used == 0)
+		return; /* the interpreter has another allocator */
+	take_free_blocks();
+	take_free_chunks();
+}
+
+/* ---- huge pages ------------------------------------------------------------------------------ */
+
 static void collapse(uintptr_t from, uintptr_t to)
 {
 	for (from = round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
 		madvise((void *)from, HUGE_BYTES, MADV_COLLAPSE);
 }
 
+/* A copy of 2 MiB of machine code in one huge page, in the code's place.  False: there is no such page. */
+static bool replace_code(uintptr_t at)
+{
+	char *found = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *copy = (char *)round_up((uintptr_t)found, HUGE_BYTES);
+	bool done;
+
+	if (found == MAP_FAILED)
+		return false;
+	memcpy(copy, (const void *)at, HUGE_BYTES);
+	done = madvise(copy, HUGE_BYTES, MADV_COLLAPSE) == 0 &&
+	       mprotect(copy, HUGE_BYTES, PROT_READ | PROT_EXEC) == 0 &&
+	       mremap(copy, HUGE_BYTES, HUGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at) !=
+		       MAP_FAILED;
+	munmap(found, (size_t)(copy - found));
+	if (!done)
+		munmap(copy, HUGE_BYTES);
+	munmap(copy + HUGE_BYTES, (size_t)(found + HUGE_BYTES - copy));
+	return done;
+}
+
+/* What of a library is never written is three mappings, of tables, code and constants; as one, all
+ * executable, it costs each fork and each end of a sandbox a third.  The interpreter's own is copied
+ * into huge pages besides. */
+static int join_code(struct dl_phdr_info *info, size_t size, void *interpreter)
+{
+	uintptr_t from = 0, to = 0; /* of the parts so far, which lie side by side */
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + part->p_vaddr;
+		uintptr_t end = round_up(start + part->p_memsz, PAGE_BYTES);
+
+		start &= ~(PAGE_BYTES - 1);
+		if (part->p_type != PT_LOAD || part->p_flags & PF_W)
+			continue;
+		if (mprotect((void *)start, end - start, PROT_READ | PROT_EXEC) < 0)
+			return 0;
+		if (start != to)
+			from = start;
+		to = end;
+	}
+	if ((uintptr_t)interpreter < from || (uintptr_t)interpreter >= to)
+		return 0;
+	for (from = round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
+		if (!replace_code(from))
+			break;
+	return 0;
+}
+
 void osd_fork_pages_settle(void)
 {
+	dl_iterate_phdr(join_code, (void *)(uintptr_t)PyObject_Malloc);
 	collapse((uintptr_t)reserve.start, (uintptr_t)reserve.start + reserve.used);
 	collapse(reserve.heap, (uintptr_t)sbrk(0));
 	if (reserve.start) /* what a sandbox adds is its own, page by page */

@@ -11,7 +11,9 @@
 
 /* Before the interpreter starts: where it is to take its memory from. */
 void osd_fork_pages_prepare(void);
-/* When all that sandboxes are to find is in memory. */
+/* When all that sandboxes are to find is in memory: what is allocated from here on lies together. */
+void osd_fork_pages_gather(void);
+/* The last. */
 void osd_fork_pages_settle(void);
 
 #endif

@@ -70,6 +70,17 @@ def test_each_slot_has_a_user_of_its_own(daemon: Daemon) -> None:
         sandbox.close()
 
 
+def test_no_memory_is_both_written_and_executed(daemon: Daemon) -> None:
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    modes = [line.split()[1] for line in Path(f"/proc/{sandbox.pid}/maps").read_text().splitlines()]
+    assert any("x" in mode for mode in modes)
+    assert not [mode for mode in modes if "w" in mode and "x" in mode]
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
+
+
 def test_nothing_of_the_job_before(daemon: Daemon) -> None:
     """The same slot, one job after the other: what the first planted, the second does not find."""
     first = (
