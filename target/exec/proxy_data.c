@@ -85,17 +85,15 @@ static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_o
 	return osd_session_open_object(op->session, id, ret_object);
 }
 
-static enum osd_status check_free_in(struct osd_txn *txn, struct osd_op *op)
-{
-	return osd_session_check_free(
-		txn, (struct osd_object_id){op->call.partition_id, op->call.object_id});
-}
-
 static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret_object)
 {
+	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
 	enum osd_status status = open_to_read(op, ret_object);
+	struct osd_look look = {0};
 
-	return status == OSD_OK ? forget_removed(op, osd_op_transact(op, check_free_in)) : status;
+	if (status == OSD_OK)
+		status = forget_removed(op, osd_object_look(op->session->objects, id, &look));
+	return status == OSD_OK && look.unfinished ? OSD_E_JOB_IN_WAY : status;
 }
 
 /* Counts bytes against the job's limit; beyond it the job ends. */
