@@ -57,12 +57,12 @@ static void serve_calls(void)
 	struct osd_call call;
 	uint32_t seen = 0;
 
-	while (osd_shm_wait(&shm()->call, &seen, OSD_SHM_FOREVER, NULL) == OSD_SHM_POSTED) {
+	while (osd_shm_wait(&shm()->areas[0].call, &seen, OSD_SHM_FOREVER, NULL) == OSD_SHM_POSTED) {
 		if (!osd_call_decode(memory + OSD_SHM_FRAME_AT, &call))
 			_exit(1);
 		answer.a = call.a;
 		osd_answer_encode(&answer, memory + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
-		osd_shm_post(&shm()->answer);
+		osd_shm_post(&shm()->areas[0].answer);
 	}
 }
 

@@ -14,7 +14,8 @@
 #include "fd_message.h"
 #include "proxy_client.h"
 
-#define SHARE_FDS 3
+#define SHARE_FDS  3
+#define WRITE_MOST (8u << 20) /* at a time: signals are looked at in between */
 
 static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
 static _Atomic bool in_script;
@@ -103,6 +104,42 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 		return NULL;
 	return Py_BuildValue("(KKN)", (unsigned long long)answer.a, (unsigned long long)answer.b,
 			     data);
+}
+
+PyDoc_STRVAR(
+	write_long_doc,
+	"write_long(op, partition_id, object_id, offset, data, /) -> (a, bytes written)\n\n"
+	"WRITE or APPEND of as much as goes, the next piece copied while one is written.  Raises\n"
+	"only if nothing was.");
+
+static PyObject *core_write_long(PyObject *module, PyObject *args)
+{
+	unsigned long long partition_id, object_id, offset;
+	struct osd_call call = {0};
+	struct osd_answer answer;
+	const uint8_t *answer_body;
+	PyObject *result = NULL;
+	size_t written;
+	Py_buffer data;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "HKKKy*:write_long", &call.op, &partition_id, &object_id,
+			      &offset, &data))
+		return NULL;
+	call.partition_id = partition_id;
+	call.object_id = object_id;
+	call.a = offset;
+	if (data.len == 0)
+		PyErr_SetString(PyExc_ValueError, "nothing to write");
+	else if (!osd_proxy_write(&call, data.buf, OSD_MIN((size_t)data.len, (size_t)WRITE_MOST),
+				  &answer, &answer_body, &written))
+		PyErr_SetString(PyExc_SystemError, "malformed answer from the proxy");
+	else if (written == 0)
+		raise_answer(&answer, answer_body);
+	else
+		result = Py_BuildValue("(Kn)", (unsigned long long)answer.a, (Py_ssize_t)written);
+	PyBuffer_Release(&data);
+	return result;
 }
 
 PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"
@@ -325,6 +362,7 @@ static PyObject *core_restore(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
 	{"call", core_call, METH_VARARGS, call_doc},
+	{"write_long", core_write_long, METH_VARARGS, write_long_doc},
 	{"readinto", core_readinto, METH_VARARGS, readinto_doc},
 	{"pread", osd_core_pread, METH_VARARGS, pread_doc},
 	{"share", core_share, METH_VARARGS, share_doc},

@@ -5,18 +5,23 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "fd_message.h"
+
+#define FIRST_BYTES    (128u << 10) /* of the pieces of a long write */
+#define BYTES_PER_NSEC 10	    /* the page cache takes, about */
 
 static struct osd_shm *shm;
 static int job_socket = -1;
-static uint32_t answer_seen;
+static uint32_t answers_seen[OSD_SHM_AREAS];
 static bool is_open;
 
 void osd_proxy_attach(struct osd_shm *memory, int socket)
 {
 	shm = memory;
 	job_socket = socket;
-	answer_seen = atomic_load(&memory->answer.seq);
+	for (unsigned area = 0; area < OSD_SHM_AREAS; area++)
+		answers_seen[area] = atomic_load(&memory->areas[area].answer.seq);
 }
 
 void osd_proxy_open(bool open)
@@ -29,20 +34,79 @@ static uint8_t *at(size_t offset)
 	return (uint8_t *)shm + offset;
 }
 
+static void post(unsigned area, const struct osd_call *call, const void *body)
+{
+	if (call->body_bytes)
+		memcpy(at(osd_shm_body_at(area)), body, call->body_bytes);
+	osd_call_encode(call, at(osd_shm_frame_at(area)));
+	osd_shm_post(&shm->areas[area].call);
+}
+
+/* size: bytes of the call's body, which take their time to write. */
+static bool wait_for_answer(unsigned area, size_t size, struct osd_answer *ret_answer,
+			    const uint8_t **ret_body)
+{
+	osd_shm_await(&shm->areas[area].answer, &answers_seen[area],
+		      OSD_SHM_SPIN_NSEC + size / BYTES_PER_NSEC);
+	if (!osd_answer_decode(at(osd_shm_frame_at(area) + OSD_FRAME_BYTES), ret_answer))
+		return false;
+	*ret_body = at(osd_shm_body_at(area));
+	return true;
+}
+
 bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
 		    const uint8_t **ret_body)
 {
 	if (!is_open || call->body_bytes > OSD_BODY_MAX)
 		return false;
-	if (call->body_bytes)
-		memcpy(at(OSD_SHM_BODY_AT), body, call->body_bytes);
-	osd_call_encode(call, at(OSD_SHM_FRAME_AT));
-	osd_shm_post(&shm->call);
-	osd_shm_wait(&shm->answer, &answer_seen, OSD_SHM_FOREVER, NULL);
-	if (!osd_answer_decode(at(OSD_SHM_FRAME_AT + OSD_FRAME_BYTES), ret_answer))
+	post(0, call, body);
+	return wait_for_answer(0, call->body_bytes, ret_answer, ret_body);
+}
+
+/* Short ones first: until there is one, the proxy has nothing to do. */
+static size_t piece_of(size_t done, size_t left)
+{
+	size_t piece = OSD_MIN(OSD_MAX(done, (size_t)FIRST_BYTES), (size_t)OSD_AHEAD_BYTES);
+
+	return OSD_MIN(piece, left);
+}
+
+/* Once a piece has failed the proxy does none that follow, and says the same of each: they are made all
+ * the same, for the last one must not say that another follows. */
+bool osd_proxy_write(const struct osd_call *first, const uint8_t *data, size_t length,
+		     struct osd_answer *ret_answer, const uint8_t **ret_body, size_t *ret_written)
+{
+	size_t sizes[OSD_SHM_AREAS], sent = 0, done = 0;
+	unsigned calls = 0, answers = 0;
+	struct osd_call call = *first;
+	struct osd_answer answer;
+	bool fine = true;
+
+	if (!is_open)
 		return false;
-	*ret_body = at(OSD_SHM_BODY_AT);
-	return true;
+	*ret_written = 0;
+	while (done < length) {
+		unsigned area = calls % OSD_SHM_AREAS;
+
+		if (sent < length && calls < answers + OSD_SHM_AREAS) {
+			sizes[area] = piece_of(sent, length - sent);
+			call.body_bytes = (uint32_t)sizes[area];
+			call.flags = sent + sizes[area] < length ? OSD_CALL_AHEAD : 0;
+			post(area, &call, data + sent);
+			sent += sizes[area];
+			call.a += call.op == OSD_CALL_WRITE ? sizes[area] : 0;
+			calls++;
+			continue;
+		}
+		area = answers % OSD_SHM_AREAS;
+		fine &= wait_for_answer(area, sizes[area], &answer, ret_body);
+		done += sizes[area];
+		if (fine && answer.code == OSD_ANSWER_OK)
+			*ret_written = done;
+		if (answers++ == 0 || *ret_written == 0)
+			*ret_answer = answer;
+	}
+	return fine;
 }
 
 int osd_proxy_receive_fds(int *fds, size_t capacity)

@@ -23,6 +23,12 @@ void osd_proxy_open(bool open);
 bool osd_proxy_call(const struct osd_call *call, const void *body, struct osd_answer *ret_answer,
 		    const uint8_t **ret_body);
 
+/* WRITE or APPEND of any length, in pieces of at most OSD_AHEAD_BYTES: while the proxy serves one, the next is
+ * copied.  call: as for the first piece, without a body.  *ret_written counts the bytes of those before
+ * the first that failed; the answer is the first piece's.  Else as osd_proxy_call. */
+bool osd_proxy_write(const struct osd_call *call, const uint8_t *data, size_t length,
+		     struct osd_answer *ret_answer, const uint8_t **ret_body, size_t *ret_written);
+
 /* Descriptors of the answer just received: the caller's.  Count, or -errno. */
 int osd_proxy_receive_fds(int *fds, size_t capacity);
 

@@ -142,6 +142,12 @@ class SessionTransport:
         """Raise PermissionDenied where the target would refuse a job in this zone the call."""
         self.zone.check(op, obj, a, body)
 
+    def write_long(
+        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+    ) -> tuple[int, int]:
+        piece = memoryview(data)[:CALL_IO_MAX]
+        return self.call(op, partition_id, object_id, offset, 0, piece)[0], len(piece)
+
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:

@@ -388,10 +388,14 @@ class Data(io.BufferedIOBase):
         """
         raw = self._unbuffered()
         with octets_of(data) as view:
-            for at in range(0, len(view), CALL_IO_MAX):
-                piece = view[at : at + CALL_IO_MAX]
-                raw.transport.call(Call.WRITE, *raw.ids, raw.position, 0, piece)
-                raw.position += len(piece)
+            done = 0
+            while len(view) - done > CALL_IO_MAX:
+                count = raw.transport.write_long(Call.WRITE, *raw.ids, raw.position, view[done:])[1]
+                raw.position += count
+                done += count
+            if done < len(view):
+                raw.transport.call(Call.WRITE, *raw.ids, raw.position, 0, view[done:])
+                raw.position += len(view) - done
             return len(view)
 
     def append(self, data: ReadableBuffer | str) -> int:
@@ -405,14 +409,16 @@ class Data(io.BufferedIOBase):
         Raises: NoSpace, TypeError.
         """
         raw = self._unbuffered()
-        first = None
+        places = []
         with octets_of(data) as view:
-            for at in range(0, max(1, len(view)), CALL_IO_MAX):
-                piece = view[at : at + CALL_IO_MAX]
-                where = raw.transport.call(Call.APPEND, *raw.ids, 0, 0, piece)[0]
-                first = where if first is None else first
-        assert first is not None
-        return first
+            done = 0
+            while len(view) - done > CALL_IO_MAX:
+                where, count = raw.transport.write_long(Call.APPEND, *raw.ids, 0, view[done:])
+                places.append(where)
+                done += count
+            if done < len(view) or not places:
+                places.append(raw.transport.call(Call.APPEND, *raw.ids, 0, 0, view[done:])[0])
+        return places[0]
 
     def truncate(self, size: int | None = None, /) -> int:
         """Make the object so long, cutting it or adding zeros; returns size.  The position stays.

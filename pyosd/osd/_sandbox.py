@@ -36,6 +36,7 @@ class Core(Protocol):
     """Names of the module _osdcore."""
 
     call: Callable[..., tuple[int, int, bytes]]
+    write_long: Callable[[int, int, int, int, ReadableBuffer], tuple[int, int]]
     readinto: Callable[[int, int, int, WriteableBuffer], int]
     pread: Callable[[memoryview, int, int, int, int, int, WriteableBuffer], int]
     share: Callable[[int, int], tuple[int, int, int, int, int]]
@@ -180,6 +181,11 @@ class SandboxTransport:
         body: ReadableBuffer = b"",
     ) -> tuple[int, int, bytes]:
         return core.call(op, partition_id, object_id, a, b, body)
+
+    def write_long(
+        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+    ) -> tuple[int, int]:
+        return core.write_long(op, partition_id, object_id, offset, data)
 
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer

@@ -120,6 +120,13 @@ class Transport(Protocol):
     ) -> tuple[int, int, bytes]:
         """Make one call; the answer's a, b and body."""
 
+    def write_long(
+        self, op: int, partition_id: int, object_id: int, offset: int, data: ReadableBuffer
+    ) -> tuple[int, int]:
+        """WRITE or APPEND of more than one call can carry: the first answer's a, and how many bytes are
+        in the object, at least one.
+        """
+
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:

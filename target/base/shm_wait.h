@@ -3,7 +3,7 @@
  *
  * One side posts, one side waits, per line.  The waiter remembers the last sequence number it
  * has dealt with and waits until the line shows another.  A system call is made only to sleep
- * and to wake a sleeper.  Before it sleeps the waiter spins for at most OSD_SHM_SPIN_NSEC, and
+ * and to wake a sleeper.  Before it sleeps the waiter spins, usually for at most OSD_SHM_SPIN_NSEC, and
  * only if the poster last ran on another CPU: spinning on the poster's own CPU only keeps the
  * poster from running.  Nobody ever yields (measured: a yield costs up to a scheduler slice on a
  * busy machine).
@@ -95,14 +95,14 @@ static inline bool osd_shm_changed_(struct osd_shm_line *line, uint32_t *seen)
 }
 
 /* True when a post came within the spin; false at once when spinning cannot help. */
-static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen)
+static inline bool osd_shm_spin_(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec)
 {
 	uint32_t peer = atomic_load_explicit(&line->cpu, memory_order_relaxed);
 	uint64_t end;
 
 	if (peer == 0 || peer == osd_shm_cpu_())
 		return false;
-	end = osd_shm_now_() + OSD_SHM_SPIN_NSEC;
+	end = osd_shm_now_() + nsec;
 	do {
 		for (int i = 0; i < 32; i++) {
 			if (osd_shm_changed_(line, seen))
@@ -158,9 +158,16 @@ static inline enum osd_shm_outcome osd_shm_wait(struct osd_shm_line *line, uint3
 {
 	if (dead && atomic_load(dead))
 		return OSD_SHM_DEAD;
-	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen))
+	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, OSD_SHM_SPIN_NSEC))
 		return dead && atomic_load(dead) ? OSD_SHM_DEAD : OSD_SHM_POSTED;
 	return osd_shm_sleep(line, seen, timeout_usec, dead);
+}
+
+/* Wait for what is known to come, and to take longer than most: spins for so many nanoseconds. */
+static inline void osd_shm_await(struct osd_shm_line *line, uint32_t *seen, uint64_t spin_nsec)
+{
+	if (!osd_shm_changed_(line, seen) && !osd_shm_spin_(line, seen, spin_nsec))
+		osd_shm_sleep(line, seen, OSD_SHM_FOREVER, NULL);
 }
 
 #endif

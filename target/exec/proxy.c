@@ -232,17 +232,16 @@ static enum handed_over take_over(struct osd_run *run)
 /* ---- serving --------------------------------------------------------------------------------- */
 
 /* One call in some is timed: two looks at the clock are a hundredth of a short one. */
-static enum osd_served serve_one(struct osd_run *run, unsigned number)
+static enum osd_served serve_one(struct osd_run *run, unsigned number, unsigned area)
 {
 	uint8_t *shared = (uint8_t *)run->sandbox->shm;
+	uint8_t *frame = shared + osd_shm_frame_at(area), *body = shared + osd_shm_body_at(area);
 	bool timed = number % OSD_CALLS_PER_TIMED == 0;
 	uint64_t start = timed ? osd_monotonic_usec() : 0;
 	enum osd_served served;
 
 	osd_call_gate_enter(&run->exec->gate);
-	served = osd_session_serve(
-		&run->session, shared + OSD_SHM_FRAME_AT, shared + OSD_SHM_BODY_AT,
-		shared + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES, shared + OSD_SHM_BODY_AT);
+	served = osd_session_serve(&run->session, frame, body, frame + OSD_FRAME_BYTES, body);
 	osd_call_gate_leave(&run->exec->gate);
 	if (timed && served == OSD_SERVED)
 		osd_figures_call_took(run->exec, run->session.last_op,
@@ -265,19 +264,20 @@ static void let_others_go(uint64_t *turn_usec)
 /* Until the script finishes, misbehaves or dies.  The answer to FINISH is left to post. */
 static void serve(struct osd_run *run)
 {
-	struct osd_shm *shm = run->sandbox->shm;
-	uint32_t seen = run->call_seen;
+	struct osd_shm_area *areas = run->sandbox->shm->areas;
 	enum osd_served served;
 	uint64_t turn_usec = 0;
+	unsigned area = 0;
 
 	for (unsigned number = 0;; number++) {
-		if (osd_shm_wait(&shm->call, &seen, OSD_SHM_FOREVER, &run->sandbox->dead) !=
-		    OSD_SHM_POSTED)
+		if (osd_shm_wait(&areas[area].call, &run->calls_seen[area], OSD_SHM_FOREVER,
+				 &run->sandbox->dead) != OSD_SHM_POSTED)
 			return;
-		served = serve_one(run, number);
+		served = serve_one(run, number, area);
 		if (served != OSD_SERVED)
 			return; /* somebody waits for how it ended */
-		osd_shm_post(&shm->answer);
+		osd_shm_post(&areas[area].answer);
+		area = run->session.ahead ? 1 - area : 0;
 		let_others_go(&turn_usec);
 	}
 }

@@ -19,7 +19,7 @@ struct osd_run {
 	uint64_t handed_over_usec;	     /* 0: not yet */
 	uint64_t policy_swept;		     /* the sweep's (rights.c), as session.policy_seen */
 	bool unasked;			     /* nobody had asked it to end when it did */
-	uint32_t call_seen;		     /* the call line before the job was handed over */
+	uint32_t calls_seen[OSD_SHM_AREAS];  /* the call lines before the job was handed over */
 	struct osd_run *next_started;	     /* exec->lock; of its pool's */
 	struct osd_fair_principal *occupant; /* started: whose job has the slot */
 	bool not_sent;			     /* started, but its sandbox did not take the job */

@@ -25,6 +25,7 @@ enum op_flags {
 	OP_AT_B = 64,
 	OP_AT_BODY = 128,
 	OP_FROM = 256,
+	OP_AHEAD = 512, /* may be called ahead */
 };
 
 struct op_row {
@@ -335,9 +336,9 @@ static const struct op_row rows[] = {
 	 osd_op_swapattr},
 	{OSD_CALL_ADDATTR, OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, osd_op_addattr},
 	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read},
-	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY, OSD_PERM_WRITE,
+	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY | OP_AHEAD, OSD_PERM_WRITE,
 	 osd_op_write},
-	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_APPEND,
+	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_FROM | OP_AHEAD, OSD_PERM_APPEND,
 	 osd_op_append},
 	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_WRITE, osd_op_truncate},
 	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B, OSD_PERM_WRITE, osd_op_clear},
@@ -354,6 +355,16 @@ static const struct op_row *find_row(uint16_t op)
 		if (rows[i].op == op)
 			return &rows[i];
 	return NULL;
+}
+
+/* Calls made ahead: of data alone, and none longer than its area. */
+static bool may_follow(const struct osd_session *session, const struct op_row *row,
+		       const struct osd_call *call)
+{
+	if (!session->ahead && !call->flags)
+		return true;
+	return (call->flags & ~OSD_CALL_AHEAD) == 0 && row->flags & OP_AHEAD &&
+	       call->body_bytes <= OSD_AHEAD_BYTES;
 }
 
 static enum osd_status check(struct osd_op *op, const struct op_row *row)
@@ -479,13 +490,15 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	if (!osd_call_decode(copy, &op.call))
 		return fault(session, OSD_REASON_PROTOCOL);
 	row = find_row(op.call.op);
-	if (!row || session->phase != OSD_PHASE_RUN)
+	if (!row || session->phase != OSD_PHASE_RUN || !may_follow(session, row, &op.call))
 		return fault(session, OSD_REASON_PROTOCOL);
 	if (osd_rights_ended(session) && row->op != OSD_CALL_FINISH)
 		return fault(session, OSD_REASON_REVOKED);
 	atomic_fetch_add_explicit(&session->calls, 1, memory_order_relaxed);
 	session->access = access_of(row, &op.call);
-	status = check(&op, row);
+	status = session->ahead ? session->ahead_status : OSD_OK;
+	if (status == OSD_OK)
+		status = check(&op, row);
 	if (status == OSD_OK && row->flags & OP_CHANGES)
 		status = note_write(session);
 	if (status == OSD_OK)
@@ -493,6 +506,8 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	if (session->fault)
 		return fault(session, session->fault);
 	session->last_op = op.call.op;
+	session->ahead = op.call.flags & OSD_CALL_AHEAD;
+	session->ahead_status = status;
 	if (session->exec)
 		osd_figures_called(session->exec, op.call.op, answer_code(status));
 	if (answer_code(status) != OSD_ANSWER_OK)

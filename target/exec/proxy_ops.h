@@ -72,6 +72,8 @@ struct osd_session {
 	struct osd_access access; /* what the call under way needs */
 	uint64_t policy_seen;	  /* osd_objects_policy_changes when its rights were looked at */
 	bool wrote;
+	bool ahead;		  /* the last call had OSD_CALL_AHEAD */
+	enum osd_status ahead_status; /* how it went */
 	struct osd_object *companion;
 	struct osd_session_entry {
 		struct osd_object_id id;

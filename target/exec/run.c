@@ -83,7 +83,8 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 	run->references = 1;
 	run->exec = exec;
 	run->sandbox = sandbox;
-	run->call_seen = atomic_load(&sandbox->shm->call.seq);
+	for (unsigned area = 0; area < OSD_SHM_AREAS; area++)
+		run->calls_seen[area] = atomic_load(&sandbox->shm->areas[area].call.seq);
 	return run;
 }
 

@@ -93,9 +93,9 @@ void osd_pool_keep(struct osd_exec *exec, struct osd_sandbox *sandbox, const cha
 	make_room(exec, sandbox->pool);
 	sandbox->principal = name;
 	sandbox->ready_again = false;
-	sandbox->calls_seen = atomic_load(&sandbox->shm->call.seq);
+	sandbox->calls_seen = atomic_load(&sandbox->shm->areas[0].call.seq);
 	osd_answer_encode(&again, (uint8_t *)sandbox->shm + OSD_SHM_FRAME_AT + OSD_FRAME_BYTES);
-	osd_shm_post(&sandbox->shm->answer);
+	osd_shm_post(&sandbox->shm->areas[0].answer);
 	set_kept(exec, sandbox);
 	osd_pool_refill(exec);
 }
@@ -130,7 +130,7 @@ static bool hear(struct osd_sandbox *sandbox)
 	if (length <= 0 ||
 	    !osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) ||
 	    type != OSD_JOB_READY || body_length != 0 ||
-	    atomic_load(&sandbox->shm->call.seq) != sandbox->calls_seen)
+	    atomic_load(&sandbox->shm->areas[0].call.seq) != sandbox->calls_seen)
 		return false;
 	discard(sandbox->stdout_fd);
 	discard(sandbox->stderr_fd);

@@ -438,7 +438,7 @@ void osd_pool_let_go(struct osd_sandbox *sandbox, uint64_t now_usec,
 		return;
 	}
 	sandbox->answer_due = false;
-	osd_shm_post(&sandbox->shm->answer);
+	osd_shm_post(&sandbox->shm->areas[0].answer);
 }
 
 bool osd_pool_ask_limits(struct osd_exec *exec, struct osd_sandbox *sandbox,
@@ -498,8 +498,8 @@ void osd_pool_died(struct osd_exec *exec, struct osd_sandbox *sandbox)
 		epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
 	if (sandbox->state == OSD_SANDBOX_WARMING)
 		epoll_ctl(exec->monitor_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
-	if (sandbox->shm)
-		osd_shm_kick(&sandbox->shm->call);
+	for (unsigned area = 0; sandbox->shm && area < OSD_SHM_AREAS; area++)
+		osd_shm_kick(&sandbox->shm->areas[area].call);
 	pthread_cond_broadcast(&exec->changed);
 	if (sandbox->exit_known && sandbox->state != OSD_SANDBOX_TAKEN)
 		unlink_sandbox(exec, sandbox);

@@ -437,6 +437,61 @@ static void test_lengths(void)
 	osd_session_release(&session);
 }
 
+/* A piece of a long write. */
+static struct osd_call piece(uint64_t id, uint64_t offset, uint32_t length, uint16_t flags)
+{
+	struct osd_call call = call_on(OSD_CALL_WRITE, pid, id);
+
+	call.a = offset;
+	call.body_bytes = length;
+	call.flags = flags;
+	return call;
+}
+
+static uint64_t length_of(struct osd_session *session, uint64_t id)
+{
+	CHECK(ask(session, call_on(OSD_CALL_LENGTH, pid, id)) == OSD_ANSWER_OK);
+	return answer_a;
+}
+
+static void check_fault(struct osd_call first, struct osd_call second)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	if (first.op)
+		CHECK(ask(&session, first) == OSD_ANSWER_OK && session.ahead);
+	CHECK(serve(&session, &second) == OSD_SERVED_FAULT &&
+	      session.fault == OSD_REASON_PROTOCOL);
+	osd_session_release(&session);
+}
+
+/* What follows a piece that failed is not done; what comes after those is. */
+static void test_ahead(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+	struct osd_call length = call_on(OSD_CALL_LENGTH, pid, object), none = {0};
+
+	CHECK(ask(&session, piece(object, 0, OSD_AHEAD_BYTES, OSD_CALL_AHEAD)) == OSD_ANSWER_OK);
+	CHECK(session.ahead);
+	CHECK(ask(&session, piece(object, OSD_AHEAD_BYTES, 7, 0)) == OSD_ANSWER_OK);
+	CHECK(!session.ahead);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(stranger, 0, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, OSD_CALL_AHEAD)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK_EQ(length_of(&session, object), OSD_AHEAD_BYTES + 7);
+	CHECK(ask(&session, piece(object, 1 << 20, 1, 0)) == OSD_ANSWER_OK);
+	CHECK_EQ(length_of(&session, object), (1 << 20) + 1);
+	osd_session_release(&session);
+
+	check_fault(none, piece(object, 0, OSD_AHEAD_BYTES + 1, OSD_CALL_AHEAD));
+	check_fault(none, piece(object, 0, 1, 2));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), piece(object, 0, OSD_AHEAD_BYTES + 1, 0));
+	check_fault(piece(object, 0, 1, OSD_CALL_AHEAD), length);
+	length.flags = OSD_CALL_AHEAD;
+	check_fault(none, length);
+}
+
 static void test_result(void)
 {
 	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
@@ -507,6 +562,7 @@ int main(void)
 	test_query();
 	test_atomics();
 	test_lengths();
+	test_ahead();
 	test_result();
 	test_phases_and_nonsense();
 	osd_objects_close(objects);

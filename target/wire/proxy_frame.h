@@ -3,7 +3,8 @@
  *
  * Two channels per sandbox, both made by iosd-sandboxd:
  *   - a sealed memfd of OSD_SHM_BYTES: one call at a time from the sandbox's compute thread, the answer
- *     in the same place; sync words are native atomics, frames and bodies are big-endian bytes;
+ *     in the same place; sync words are native atomics, frames and bodies are big-endian bytes.  Data
+ *     may be written ahead (OSD_CALL_AHEAD): while one piece is served, the next is put beside it;
  *   - a Unix SEQPACKET socket, the job socket: READY and FAILED from the sandbox, JOB from the proxy, and
  *     descriptors (SCM_RIGHTS) that go with an answer whose fd_count is not 0.
  * Both ends distrust the other: the proxy copies a frame header out before it checks it, checks op, phase
@@ -33,6 +34,8 @@
 #define OSD_SHM_BODY_AT  8192u
 #define OSD_SHM_BYTES    (OSD_SHM_BODY_AT + OSD_BODY_MAX)
 #define OSD_FRAME_BYTES  64u
+#define OSD_SHM_AREAS    2	    /* the second: for every other one of calls made ahead */
+#define OSD_AHEAD_BYTES  (512u << 10) /* the longest body of those: half of the room */
 
 /* Sync words (struct osd_shm_line): base/shm_wait.h.  The poster writes the frame, then posts. */
 
@@ -41,13 +44,26 @@ enum osd_control_word { OSD_CONTROL_NONE, OSD_CONTROL_PING, OSD_CONTROL_END /* r
 
 struct osd_shm {
 	uint32_t magic, version;
-	struct osd_shm_line call;    /* sandbox -> proxy */
-	struct osd_shm_line answer;  /* proxy -> sandbox */
+	struct osd_shm_area {
+		struct osd_shm_line call;   /* sandbox -> proxy */
+		struct osd_shm_line answer; /* proxy -> sandbox */
+	} areas[OSD_SHM_AREAS];
 	struct osd_shm_line control; /* proxy -> management thread */
 	_Alignas(64) _Atomic uint32_t control_word;
 	_Atomic uint32_t control_answer; /* control.seq last seen by the management thread */
 	_Alignas(64) _Atomic uint64_t cpu_user_usec, cpu_system_usec, peak_bytes; /* samples; not trusted */
 };
+
+/* Where an area's request header, and the bodies of its calls and answers, begin in the memory. */
+static inline size_t osd_shm_frame_at(unsigned area)
+{
+	return OSD_SHM_FRAME_AT + (size_t)area * 2 * OSD_FRAME_BYTES;
+}
+
+static inline size_t osd_shm_body_at(unsigned area)
+{
+	return OSD_SHM_BODY_AT + (size_t)area * OSD_AHEAD_BYTES;
+}
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
@@ -95,6 +111,11 @@ enum osd_call_op {
 #undef X
 };
 
+/* Of WRITE and APPEND: the next call, one of these two, comes in the other area, perhaps before this one is
+ * answered; both have at most OSD_AHEAD_BYTES.  After a call without it the next comes in area 0.  What
+ * follows one that failed is not done, and is answered as that was. */
+#define OSD_CALL_AHEAD 1u
+
 enum osd_finish_kind {
 	OSD_FINISH_OK,        /* ran to its end, or SystemExit with code 0 */
 	OSD_FINISH_EXCEPTION, /* an exception, SyntaxError included; exit code 1 */
@@ -122,7 +143,7 @@ enum osd_answer_code {
 
 struct osd_call {
 	uint16_t op;
-	uint16_t flags;
+	uint16_t flags; /* OSD_CALL_AHEAD */
 	uint32_t body_bytes;
 	uint64_t partition_id, object_id;
 	uint64_t a, b;

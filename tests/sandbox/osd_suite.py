@@ -309,6 +309,7 @@ def large():
         f.write(block)
     assert f.write(block * 2 + b"tail") == 2 * len(block) + 4
     whole = block * 7 + b"tail"
+    assert f.tell() == len(whole)
     assert u.length() == len(whole)
     assert u.data.read() == whole
     f = u.data

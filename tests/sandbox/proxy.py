@@ -28,8 +28,9 @@ WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL, ROTATED = 17, 18, 19, 20, 2
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
 SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
-CALL_AT, ANSWER_AT, CONTROL_AT, WORD_AT = 64, 128, 192, 256
-FRAME_AT, BODY_AT, FRAME_BYTES = 4096, 8192, 64
+CALL_AT, ANSWER_AT, CONTROL_AT, WORD_AT = (64, 192), (128, 256), 320, 384
+FRAME_AT, BODY_AT, FRAME_BYTES = (4096, 4096 + 128), (8192, 8192 + (512 << 10)), 64
+AHEAD, WRITE, APPEND = 1, 33, 34
 
 HEADER = struct.Struct(">HHIQ")
 LIMITS_BODY = struct.Struct(">QIII")
@@ -97,6 +98,7 @@ class Outcome:
     result_encoding: int | None = None
     progress: list[tuple[int, str]] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
+    pieces: int = 0  # calls made ahead, and the last of each row
 
 
 STARTING, SERVING, FAILING = range(3)  # states of a pool
@@ -232,7 +234,10 @@ class Sandbox:
         self.job = socket.socket(fileno=job)
         self.job.settimeout(DEADLINE_S)
         self.outcome = Outcome()
-        self.seen = 0
+        self.seen = [0, 0]
+        self.area = 0
+        self.ahead = self.follows = False  # the call under way: another follows, it follows another
+        self.failed: bytes | None = None  # the answer to a piece, given to all that follow
         self.objects = None
         self.open_pipes = {self.stdout: "stdout", self.stderr: "stderr"}
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
@@ -309,28 +314,48 @@ class Sandbox:
     def dead(self) -> bool:
         return bool(select.select([self.pidfd], [], [], 0)[0])
 
-    def next_call(self) -> tuple[int, int, int, int, int, bytes] | None:
-        """op, partition, object, a, b, body; None once the sandbox is dead."""
+    def wait_for_call(self) -> bool:
+        """False: the sandbox is dead."""
+        line, seen = CALL_AT[self.area], self.seen[self.area]
         deadline = time.monotonic() + DEADLINE_S
-        while self.word(CALL_AT) == self.seen:
-            if self.dead() and self.word(CALL_AT) == self.seen:
-                return None
+        while self.word(line) == seen:
+            if self.dead() and self.word(line) == seen:
+                return False
             if time.monotonic() > deadline:
                 raise Timeout("the sandbox neither calls nor ends")
             self.drain(0.0005)
-        self.seen = self.word(CALL_AT)
-        version, op, _flags, zero, length, partition, obj, a, b = CALL.unpack_from(
-            self.memory, FRAME_AT
-        )
-        assert version == 1 and zero == 0
-        return op, partition, obj, a, b, self.memory[BODY_AT : BODY_AT + length]
+        self.seen[self.area] = self.word(line)
+        return True
+
+    def next_call(self) -> tuple[int, int, int, int, int, bytes] | None:
+        """op, partition, object, a, b, body; None once the sandbox is dead."""
+        while self.wait_for_call():
+            version, op, flags, zero, length, partition, obj, a, b = CALL.unpack_from(
+                self.memory, FRAME_AT[self.area]
+            )
+            assert version == 1 and zero == 0 and flags in (0, AHEAD)
+            self.follows, self.ahead = self.ahead, flags == AHEAD
+            if self.ahead or self.follows:
+                assert op in (WRITE, APPEND) and 0 < length <= 512 << 10
+                self.outcome.pieces += 1
+            if not self.follows:
+                self.failed = None
+            if self.failed is None:
+                begin = BODY_AT[self.area]
+                return op, partition, obj, a, b, self.memory[begin : begin + length]
+            self.answer(self.failed[0], body=self.failed[1:])
+        return None
 
     def answer(
         self, code: int = 0, a: int = 0, b: int = 0, body: bytes = b"", flags: int = 0, fds: int = 0
     ) -> None:
-        self.memory[BODY_AT : BODY_AT + len(body)] = body
-        ANSWER.pack_into(self.memory, FRAME_AT + FRAME_BYTES, 1, code, flags, fds, len(body), a, b)
-        self.post(ANSWER_AT)
+        begin, frame = BODY_AT[self.area], FRAME_AT[self.area]
+        self.memory[begin : begin + len(body)] = body
+        ANSWER.pack_into(self.memory, frame + FRAME_BYTES, 1, code, flags, fds, len(body), a, b)
+        self.post(ANSWER_AT[self.area])
+        if code:
+            self.failed = bytes([code]) + body
+        self.area = 1 - self.area if self.ahead else 0
 
     def finish(self, objects: object = None) -> Outcome:
         """Serve calls until the sandbox is dead; the daemon's word on its end."""

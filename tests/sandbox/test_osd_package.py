@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import objects
 import pytest
 from objects import MemoryObjects, Thing
 from proxy import FINISH_OK, ROOT, Daemon
@@ -231,3 +232,32 @@ def test_many_objects_share_few_descriptors(daemon: Daemon) -> None:
     )
     assert int(out.stdout) <= 4 + 64
     assert out.calls.count(SHARE) - out.calls.count(UNSHARE) <= 65
+
+
+LONG = """
+f = u.data
+f.seek(5)
+print(f.write(bytes(range(256)) * 36_000), f.tell(), u.data.append(b"a" * (9 << 20)))
+f.seek(19 << 20)
+try:
+    f.write(b"z" * (3 << 20))
+except osd.NoSpace as error:
+    print(error, f.tell() - (19 << 20))
+u.data.append("end")
+"""
+
+
+def test_long_writes_go_ahead_of_their_answers(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stop at the first piece that cannot be written, the position behind those that were."""
+    monkeypatch.setattr(objects, "LENGTH_MOST", 20 << 20)
+    store = Watched(b"")
+    out = run_over(daemon, store, LONG)
+    first, second = bytes(range(256)) * 36_000, b"a" * (9 << 20)
+    written, stopped = out.stdout.decode().splitlines()
+    assert written == f"{len(first)} {5 + len(first)} {5 + len(first)}"
+    assert stopped == f"no space {3 << 19}"
+    whole = (bytes(5) + first + second).ljust(19 << 20, b"\0")
+    assert store.thing_.data == whole + b"z" * (3 << 19) + b"end"
+    assert out.pieces > 40
