@@ -31,7 +31,7 @@ from scheduler.supervise import (
     prepare_store,
     with_default,
 )
-from scheduler.tgt import LUN, TgtAdm, TgtError
+from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
 
 __all__ = ["Places", "attach", "detach"]
 
@@ -177,7 +177,8 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
         )
     except TgtError as error:
         await remove(adm, number, wait_s)
-        raise ServiceFailed(f"tgtd does not serve the store {config.data}: {error}") from None
+        why = "journalctl -u tgt says why" if REFUSED in str(error) else str(error)
+        raise ServiceFailed(f"tgtd does not serve the store {config.data}: {why}") from None
     return "made"
 
 

@@ -209,12 +209,13 @@ class Target:
             case Shed(on):
                 was, now = {"shedding": self.load.shedding}, {"shedding": on}
                 await self.ask(Type.SHED, POLICY, decision.why, on=on)
-        LOG.info("%s: %s %s -> %s: %s", self.name, pool or "", was, now, decision.why)
         self.explain(pool, POLICY, decision.why, now)
         for key in ("count", "active"):
             if key in now and was[key] is not None:
                 self.decisions[pool or "workers", "up" if now[key] > was[key] else "down"] += 1
-        self.log(Change(self.name, POLICY, POLICY, decision.why, was, now, pool))
+        change = Change(self.name, POLICY, POLICY, decision.why, was, now, pool)
+        LOG.info("%s", change)
+        self.log(change)
 
     def explain(self, pool: str | None, by: str, why: str, now: Mapping[str, Any]) -> None:
         """Status says why something has the size it has."""

@@ -156,7 +156,7 @@ class Manager:
                     f"make room at {self.store.path.parent}",
                 ) from None
         for each in changes:
-            LOG.info("%s: %s by %s: %s -> %s", each.target, each.what, each.by, each.was, each.now)
+            LOG.info("%s", each)
 
     async def logged(self, change: Change) -> None:
         """A change that is about no target; when it returns, it is on the disk."""

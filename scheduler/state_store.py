@@ -98,6 +98,15 @@ class Change:
     at: float = field(default_factory=time.time)
     id: int = 0
 
+    def __str__(self) -> str:
+        """For a log: "pool default: active 2 -> 1, by policy: none waits"."""
+        where = f"{self.target}: {f'pool {self.pool}: ' if self.pool else ''}"
+        was, now = self.was or {}, self.now or {}
+        values = [f"{key} {was.get(key)} -> {now.get(key)}" for key in {**was, **now}]
+        what = [self.what] if self.what != self.by else []
+        why = f": {self.why}" if self.why else ""
+        return f"{where}{', '.join([*what, *values])}, by {self.by}{why}"
+
     def fields(self) -> dict[str, Any]:
         """As it is answered."""
         found = dict(vars(self))

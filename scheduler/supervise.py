@@ -31,7 +31,7 @@ from scheduler.realtime import put_first
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user, group_of
-from scheduler.tgt import LUN, TgtAdm, TgtError
+from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
 from scheduler.tgtd import STOCK, Tgtd, find_tgtd
 
 __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
@@ -247,7 +247,8 @@ class Supervisor:
         try:
             await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
         except TgtError as error:
-            raise ServiceFailed(f"tgtd does not open the store {config.data}: {error}") from None
+            why = "" if REFUSED in str(error) else f": {error}"  # tgtd's own last words follow
+            raise ServiceFailed(f"tgtd does not open the store {config.data}{why}") from None
         await wait_for_connection(host, self.port)
 
     def _came_up(self, again: bool) -> None:

@@ -33,6 +33,9 @@ NEGOTIATION: Mapping[str, str] = {
 }
 
 
+REFUSED = "tgtadm: invalid request"  # all it says of a store that the module does not open
+
+
 class TgtError(Exception):
     """tgtadm refused; the text is its own."""
 

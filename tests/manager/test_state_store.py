@@ -129,6 +129,13 @@ def test_merge() -> None:
     assert merge(loads) == {"queued": 3, "io": None, "busy": 1.5, "ended": 9}
 
 
+def test_a_change_as_a_line_of_the_log() -> None:
+    change = Change("disk", "policy", "policy", "none waits", {"active": 2}, {"active": 1}, "p")
+    assert str(change) == "disk: pool p: active 2 -> 1, by policy: none waits"
+    change = Change("disk", "workers.set", "ada", now={"count": 4})
+    assert str(change) == "disk: workers.set, count None -> 4, by ada"
+
+
 def test_damaged_file_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     StateStore(tmp_path).close()
     (tmp_path / "state.sqlite").write_bytes(os.urandom(8192))

@@ -191,7 +191,9 @@ def test_portal_in_use(folder: Path) -> None:
 def test_store_in_use(folder: Path) -> None:
     with serving(folder / "data"):
         words = refused(folder / "data", "--portal", "127.0.0.1:0", code=1)
-    assert str(folder / "data") in words
+    assert f"tgtd does not open the store {folder / 'data'}\n" in words
+    assert "in use by another process; stop it first" in words.splitlines()[-1]
+    assert "tgtadm" not in words
 
 
 @pytest.mark.tgtd
