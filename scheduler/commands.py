@@ -20,7 +20,7 @@ from scheduler.config import DEFAULT_FILE, HEADS_KEYS, METHODS, TARGET_KEYS, Con
 from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
-from scheduler.schema import SIZES, ConfigError, measure
+from scheduler.schema import SIZES, ConfigError, measure, split_portal
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
@@ -46,12 +46,10 @@ class Portal(ParamType[tuple[str, int]]):
         """Split at the last colon that is not inside brackets."""
         if isinstance(value, tuple):
             return value
-        host, colon, port = str(value).rpartition(":")
-        if not colon or (host.count(":") and not host.endswith("]")):
-            host, port = str(value), "3260"
-        if not port.isascii() or not port.isdigit() or int(port) > 65535:
-            self.fail(f"'{port}' is not a port number", param, ctx)
-        return host.strip("[]"), int(port)
+        try:
+            return split_portal(str(value), 3260)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class ModuleOption(ParamType[str]):

@@ -30,7 +30,10 @@ from scheduler.schema import (
     choice,
     count,
     duration,
+    endpoints,
     flag,
+    http,
+    portal,
     size,
     text,
     texts,
@@ -60,7 +63,7 @@ METHODS = ("nosec", "capkey", "cmdrsp", "alldata")
 TARGET_KEYS = (
     Key("data", text, None, "folder of the store"),
     Key("ssd", text, None, "folder on an SSD for objects' heads"),
-    Key("portal", text, None, "address and port to listen on"),
+    Key("portal", portal, None, "address and port to listen on"),
     Key("unsafe_portal", flag, None, "allow a portal that is not loopback on a stock tgtd"),
     Key("tgtd", text, None, "iSCSI daemon: stock, hardened, or a path"),
     Key("allow", texts, None, "initiators that may log in"),
@@ -89,12 +92,15 @@ OWN_KEYS = (
 MANAGER_KEYS = (
     Key("enabled", flag, True, "run one beside the target"),
     Key(
-        "listen", texts, (), "where administrators reach it, besides this host's socket: tcp://..."
+        "listen",
+        endpoints,
+        (),
+        "where administrators reach it, besides this host's socket: tcp://...",
     ),
     Key("state", text, None, "folder of what it keeps [manager beside the store]"),
     Key("keys", text, None, "folder of keys [keys in state]"),
     Key(
-        "http", text, None, "ADDRESS:PORT of metrics and console [127.0.0.1:8470, if free]; or none"
+        "http", http, None, "ADDRESS:PORT of metrics and console [127.0.0.1:8470, if free]; or none"
     ),
     Key("http_names", texts, (), "names that browsers know that address by"),
 )
@@ -295,11 +301,11 @@ def _manager_of(table: object, where: str) -> dict[str, Setting]:
     found = check(table, MANAGER_KEYS, where, "manager", [*MANAGER_TABLES])
     assert isinstance(table, Mapping)
     for part, keys in MANAGER_TABLES.items():
-        inner = check(table.get(part, {}), keys, where, f"manager, {part}")
+        inner = check(table.get(part, {}), keys, where, f"manager.{part}")
         found |= {f"{part}.{key}": setting for key, setting in inner.items()}
     least, most = found["workers.min"], found["workers.max"]
     if least.value > most.value and "default" not in (least.origin, most.origin):
-        raise ConfigError(f"{where}: [manager, workers] min is above max")
+        raise ConfigError(f"{where}: [manager.workers] min is above max")
     if least.origin == "default":
         found["workers.min"] = Setting(min(least.value, most.value), "default")
     if most.origin == "default":

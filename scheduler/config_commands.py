@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,9 +19,13 @@ from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, standards
 from scheduler.config import DEFAULT_FILE, in_force, key_of
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
+from scheduler.paths import MissingComponent
 from scheduler.pools import Pool
 from scheduler.reload import Source, ask_supervisor, compare, lines_of
 from scheduler.schema import ConfigError, Setting
+from scheduler.supervise import Refused, check_portal
+from scheduler.tgtd import find_tgtd
+from scheduler.unit_commands import configured
 
 __all__ = ["build", "check", "reload", "show"]
 
@@ -164,6 +169,19 @@ def summary(pool: Pool) -> str:
     return words
 
 
+def refusal(path: Path | None) -> str:
+    """Why serving with the file would be refused; "": it would not."""
+    try:
+        config = configured(path)
+        with suppress(MissingComponent):  # which osd doctor tells
+            check_portal(config, hardened=find_tgtd(config.tgtd).hardened)
+    except Refused as error:
+        return str(error)
+    except click.ClickException as error:
+        return error.format_message()
+    return ""
+
+
 def against_served(path: Path | None, place: dict[str, Any]) -> None:
     """Say what a reload would do to a target that is served here."""
     source = Source.of(place["config"], place["flags"], standards())
@@ -204,6 +222,8 @@ def check(path: Path | None, target: str | None) -> None:
         place = None
     if place is not None:
         against_served(path, place)
+    if why := refusal(path):
+        fail(EXIT_CONFIG, f"it would not be served: {why}")
     missing = [pool for pool in config.pools if pool.missing]
     for pool in missing:
         click.echo(f"osd: pool {pool.name} would not serve: {pool.missing}", err=True)

@@ -196,9 +196,9 @@ def make_pool(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]], sets: 
 def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for where, table in [("", {}), *tables]:
-        found = check(table, POOL_KEYS, where, f"pool {name}", [*TABLES])
+        found = check(table, POOL_KEYS, where, f"pools.{name}", [*TABLES])
         for part, keys in TABLES.items():
-            inner = check(table.get(part, {}), keys, where, f"pool {name}, {part}")
+            inner = check(table.get(part, {}), keys, where, f"pools.{name}.{part}")
             found |= {f"{part}.{key}": setting for key, setting in inner.items()}
         settings |= {
             key: setting

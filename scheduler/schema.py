@@ -7,6 +7,7 @@ Pure.  Not here: which tables there are (config.py, pools.py).
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,11 +24,15 @@ __all__ = [
     "choice",
     "count",
     "duration",
+    "endpoints",
     "flag",
+    "http",
     "known",
     "measure",
     "number",
+    "portal",
     "size",
+    "split_portal",
     "text",
     "texts",
 ]
@@ -94,7 +99,7 @@ def check(
     rows = {key.name: key for key in keys}
     found = {key.name: Setting(key.default, "default") for key in keys}
     for name, value in table.items():
-        known(name, [*rows, *parts], f"key in [{path}]", where)
+        known(name, [*rows, *parts], f"key in [{path}]" if path else "table", where)
         if name in rows:
             try:
                 found[name] = Setting(rows[name].convert(value), where)
@@ -119,6 +124,50 @@ def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
         raise ValueError('a list of texts: ["one", "two"]')
     return tuple(found)
+
+
+def split_portal(value: str, port: int | None = None) -> tuple[str, int]:
+    """ADDRESS:PORT, an IPv6 address in brackets.  port: where none is said.  Raises: ValueError."""
+    host, colon, said = value.rpartition(":")
+    if port is not None and (not colon or (host.count(":") and not host.endswith("]"))):
+        host, said = value, str(port)
+    if not said.isascii() or not said.isdigit() or int(said) > 65535:
+        raise ValueError(f"'{said}' is not a port number")
+    return host.strip("[]"), int(said)
+
+
+def portal(value: Any) -> str:
+    """Where tgtd listens: an IP address, and a port if one likes."""
+    try:
+        ipaddress.ip_address(split_portal(text(value), 3260)[0])
+    except ValueError:
+        raise ValueError('an IP address and a port, like "127.0.0.1:3260"') from None
+    return str(value)
+
+
+def http(value: Any) -> str:
+    """Where metrics and console are."""
+    try:
+        if text(value) != "none" and not split_portal(value)[0]:
+            raise ValueError
+    except ValueError:
+        raise ValueError('an address and a port, like "127.0.0.1:8470", or "none"') from None
+    return str(value)
+
+
+def endpoints(value: Any) -> tuple[str, ...]:
+    """Where the resource manager listens."""
+    try:
+        found = texts(value)
+        for each in found:
+            scheme, _, rest = each.partition("://")
+            if scheme == "tcp":
+                split_portal(rest.removesuffix(":*") + ":0" if rest.endswith(":*") else rest)
+            elif scheme != "ipc" or not rest:
+                raise ValueError
+    except ValueError:
+        raise ValueError('a list of "tcp://ADDRESS:PORT" and "ipc://PATH"') from None
+    return found
 
 
 def flag(value: Any) -> bool:

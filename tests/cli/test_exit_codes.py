@@ -118,3 +118,25 @@ def test_code_of_the_script() -> None:
 
 def test_every_code_has_a_meaning() -> None:
     assert set(MEANING) == set(Exit)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[target]\ntgtd = 'stock'\nportal = '0.0.0.0'",
+            "portal 0.0.0.0 is not a loopback address",
+        ),
+        ("[target]\nchap_file = '/nowhere/at/all'", "'/nowhere/at/all' does not exist"),
+        ("[target]\nportal = 'here'", "portal must be an IP address"),
+    ],
+)
+def test_a_configuration_that_would_not_be_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setenv("IOSD_RUN", str(tmp_path))
+    file = tmp_path / "iosd.toml"
+    file.write_text(text)
+    code, words = run("config", "check", str(file))
+    assert code == Exit.CONFIG
+    assert said in words

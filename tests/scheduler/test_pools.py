@@ -86,15 +86,15 @@ def test_later_words_win(file: Path) -> None:
 
 
 WRONG = [
-    ("[pool.default]\nmax = 1", "no such key in []: 'pool'; did you mean 'pools'?"),
+    ("[pool.default]\nmax = 1", "no such table: 'pool'; did you mean 'pools'?"),
     ("[target]\nportl = '1'", "no such key in [target]: 'portl'; did you mean 'portal'?"),
-    ("[pools.a]\nmaxx = 1", "no such key in [pool a]: 'maxx'; did you mean 'max'?"),
+    ("[pools.a]\nmaxx = 1", "no such key in [pools.a]: 'maxx'; did you mean 'max'?"),
     ("[pools.a.limit]\nmem = '1GiB'", "'limit'; did you mean 'limits'?"),
     (
         "[pools.a.limits]\nmen = '1GiB'",
-        "no such key in [pool a, limits]: 'men'; did you mean 'mem'?",
+        "no such key in [pools.a.limits]: 'men'; did you mean 'mem'?",
     ),
-    ("[pools.a]\nmax = 0", "[pool a] max must be a whole number from 1 to 64"),
+    ("[pools.a]\nmax = 0", "[pools.a] max must be a whole number from 1 to 64"),
     ("[pools.a]\nmax = true", "max must be a whole number"),
     ("[pools.a]\nmax = 2\nmin = 3", "pool 'a': min is above max"),
     ("[pools.a]\nreuse = 'trust'", "reuse must be one of never, verified, trusted; did you mean"),
@@ -107,8 +107,16 @@ WRONG = [
     ("pools = 3", "[pools] is not a table"),
     ("[pools.a]\nmax = 40\n[pools.b]\nmax = 40", "slots together, at most 64 can be"),
     ("= 3", "Invalid statement"),
-    ("[manager]\nlisten = 'tcp'\nstat = 'x'", "no such key in [manager]: 'stat'; did you mean"),
-    ("[manager.workers]\nmin = 9\nmax = 8", "[manager, workers] min is above max"),
+    (
+        "[manager]\nlisten = 'tcp://[::1]:*'\nstat = 'x'",
+        "no such key in [manager]: 'stat'; did you mean",
+    ),
+    ("[manager.workers]\nmin = 9\nmax = 8", "[manager.workers] min is above max"),
+    ("[target]\nportal = '127.0.0.1:99999'", "portal must be an IP address and a port"),
+    ("[target]\nportal = 'here'", "portal must be an IP address and a port"),
+    ("[manager]\nhttp = '8470'", "http must be an address and a port"),
+    ("[manager]\nlisten = ['tcp://foo']", "listen must be a list of"),
+    ("[manager]\nlisten = ['http://[::1]:80']", "listen must be a list of"),
     ("[manager.scale]\nup_factor = 1", "up_factor must be a number from 1.01 to 64"),
     ("[pools.a.scale]\nauto = 1", "auto must be true or false"),
 ]
