@@ -107,13 +107,14 @@ static enum osd_status execute(struct osd_command_context *ctx)
 }
 
 /* What is got before something is set must still be so when it is: reads before the first change of a
- * transaction lock nothing by themselves. */
-static enum osd_status hold_for_both(const struct osd_request *request, struct osd_txn *txn)
+ * transaction lock nothing by themselves.  And a record that is locked at once is read once. */
+static enum osd_status hold_to_set(const struct osd_command_context *ctx)
 {
-	const struct osd_attr_params *params = request->attributes;
+	const struct osd_attr_params *params = ctx->request->attributes;
 
-	return params && params->gets && params->sets ? osd_object_hold(txn, request->object)
-						      : OSD_OK;
+	return params && params->sets && ctx->def->execute == osd_cmd_attributes
+		       ? osd_object_hold(ctx->txn, ctx->request->object)
+		       : OSD_OK;
 }
 
 /* All phases of a command whose row says OSD_CMD_TXN. */
@@ -124,7 +125,9 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	enum osd_status status = OSD_OK;
 
 	if (!(flags & OSD_CMD_REQUESTED_ID)) {
-		status = osd_validate_exists(request, ctx->txn);
+		status = hold_to_set(ctx);
+		if (status == OSD_OK)
+			status = osd_validate_exists(request, ctx->txn);
 		if (status == OSD_OK)
 			status = osd_authorise_again(request, ctx->txn);
 	}
@@ -135,9 +138,7 @@ static enum osd_status phases(struct osd_command_context *ctx)
 	if (status != OSD_OK || flags & OSD_CMD_OWN_ATTRS)
 		return status == OSD_OK ? execute(ctx) : status;
 	if (flags & OSD_CMD_GET_FIRST) {
-		status = hold_for_both(request, ctx->txn);
-		if (status == OSD_OK)
-			status = osd_phase_get(request, ctx->txn);
+		status = osd_phase_get(request, ctx->txn);
 		if (status == OSD_OK)
 			status = osd_phase_set(request, ctx->txn);
 		return status == OSD_OK ? execute(ctx) : status;
