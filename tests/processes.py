@@ -29,6 +29,14 @@ def parents() -> dict[int, int]:
     return found
 
 
+def zygote_of(sandboxd: int) -> int | None:
+    """The child of iosd-sandboxd that has children, or the only one."""
+    parent = parents()
+    children = [pid for pid, up in parent.items() if up == sandboxd]
+    busy = [pid for pid in children if pid in parent.values()]
+    return min(busy or children, default=None)
+
+
 def descendants(root: int) -> set[int]:
     """Processes below root, root excluded."""
     parent = parents()

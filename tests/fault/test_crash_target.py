@@ -28,7 +28,7 @@ from pyosd.job_status import JobState, JobStatus
 from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.oracle import Clients
-from tests.processes import descendants
+from tests.processes import descendants, zygote_of
 from tests.serving import Serving, missing, sandboxes_missing
 
 CLIENTS, SUBMITTERS = 4, 2
@@ -167,7 +167,11 @@ def strike(serving: Serving, victims: tuple[str, ...]) -> None:
     """SIGKILL to all of them, one right after the other."""
     pids = []
     for name in victims:
-        pid = busy_sandbox(serving) if name == "sandbox" else serving.pids[name]
+        pid = serving.pids.get(name)
+        if name == "sandbox":
+            pid = busy_sandbox(serving)
+        elif name == "zygote":
+            pid = zygote_of(serving.pids["iosd-sandboxd"])
         if pid is not None:
             pids.append(pid)
     for pid in pids:

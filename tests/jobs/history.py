@@ -7,13 +7,15 @@ the state machine of docs/jobs.md with what the target may do by itself between 
 for an order is tests/linearize.py's.  Pure.
 
 Since a job moves by itself, the model keeps the set of states it may be in.  An answer, which names
-state and generation, narrows the set; an operation without an answer widens it.
+state and generation, narrows the set; an operation without an answer widens it.  What was seen of a
+job that this one is to run after narrows it as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from pyosd.job_status import JobState
@@ -43,56 +45,87 @@ IN_THE_WAY = "in the way"
 """Answer of a remove while the job is unfinished."""
 REMOVED = "removed"
 NO_PREDECESSOR = "no predecessor"
-"""Answer of an EXEC whose predecessor is not there."""
+"""Answer of an EXEC that names a job that is not there."""
+CLASHES = "clashes"
+"""Answer of an EXEC whose key is that of a job with other content."""
 THERE = "there"
 SUBMIT, STATUS, REMOVE, LISTED = "submit", "status", "remove", "listed"
-RETRIED = "retried"
-"""An EXEC of another line that names the job as its predecessor: THERE or GONE."""
+NAMED = "named"
+"""An EXEC of another line that names the job, to run it again or to run after it: THERE or GONE."""
+AFTER = "after"
+"""What was seen of the n-th job (argument: n) that this line's are to run after: one of these."""
+WAITS, WAITS_ANY, MET, MISSED, OVER = "waits", "waits for any end", "met", "missed", "over"
+"""It has not ended, and shall COMPLETE; it shall end in any way; it has ended as asked; it has ended
+otherwise; it has ended, and is gone."""
+SEEN_AS = {WAITS: (WAITS, WAITS_ANY), MET: (MET,), MISSED: (MISSED,), OVER: (MET, MISSED)}
 CANCEL, KILL, HOLD, RELEASE = "cancel", "kill", "hold", "release"
 CONTROLS = (CANCEL, KILL, HOLD, RELEASE)
 
 
+WAITS_FOR_JOB, UNREACHABLE = 109, 110
+"""Reasons of a job that waits for another, or never can run after it."""
+
+
 class Seen(NamedTuple):
-    """What one command said of a job.  reason, attempt: of the record."""
+    """What one command said of a job.  reason, attempt: of the record.  states: of an array's
+    members."""
 
     state: JobState
     generation: int
     reason: int = 0
     attempt: int = 0
+    states: tuple[JobState, ...] = ()
+
+
+class Asked(NamedTuple):
+    """What an EXEC asks for, as far as it matters.  content: with one key, it must be the same."""
+
+    held: bool = False
+    content: int = 0
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a submission may come to by itself.  ends: terminal states with their reasons.  array: it
-    makes several jobs (history_arrays.py)."""
+    """What a submission may come to by itself.  ends: terminal states with their reasons.  members:
+    of an array (history_arrays.py); 0: it is none.  at_once: of them; 0: all.  attempts: at most.
+    after: for each job it is to run after WAITS or WAITS_ANY."""
 
     name: str
     ends: frozenset[tuple[JobState, int]]
-    array: bool = False
+    members: int = 0
+    at_once: int = 0
+    attempts: int = 3
+    after: tuple[str, ...] = ()
 
 
 class Where(NamedTuple):
     """A state a job may be in.  doomed: an effective kill was acknowledged, so it is never tried
     again and ends CANCELLED, or by a limit that came first.  ending: CANCEL or KILL, if one of its
-    array is on its way to it."""
+    array is on its way to it.  after: what the jobs it is to run after have come to."""
 
     state: JobState
     doomed: bool = False
     ending: str = ""
+    after: tuple[str, ...] = ()
 
 
 class Line(NamedTuple):
     """State of the model.  job: the one that is there; 0: none; UNNAMED: made by an EXEC that was
     not answered.  may: all states it may be in.  seen: the last answer about it.  past: jobs that
-    were removed."""
+    were removed.  content: the job's.  after: what is known of the jobs it is to run after, before
+    it is there.  member: it is one of an array's."""
 
     job: int = 0
     may: frozenset[Where] = frozenset()
     seen: Seen | None = None
     past: frozenset[int] = frozenset()
+    content: int = 0
+    after: tuple[str, ...] = ()
+    member: bool = False
 
 
 UNNAMED = -1
+ENDS_OF = {WAITS: (MET, MISSED), WAITS_ANY: (MET,)}
 BY_ITSELF = {Q: (S,), S: (R, C, Q), R: (C, Q), C: (Q, *ENDS)}
 """Transitions nobody asks for."""
 STARTED = (S, R)
@@ -100,36 +133,50 @@ FOUND_AT_RESTART = (JobState.SANDBOX_LOST, CANCELLED)
 """What a crash makes of a job that had started, CANCELLED if a kill had been answered."""
 
 
-def later(may: Iterable[Where]) -> frozenset[Where]:
+def by_itself(at: Where) -> Iterator[Where]:
+    """Where the job may be next, if nobody asks for anything."""
+    for state in BY_ITSELF.get(at.state, ()):
+        if at.doomed and (state is Q or (state.terminal and state not in DOOMED_ENDS)):
+            continue
+        if state is CANCELLED and not at.doomed:
+            continue
+        if at.state is Q and any(each != MET for each in at.after):
+            continue
+        yield at._replace(state=state)
+    if at.ending == KILL and at.state in STARTED and not at.doomed:
+        yield at._replace(doomed=True)
+    if at.ending and at.state in (Q, H):
+        yield cancelled(at)
+    if at.state in (Q, H) and MISSED in at.after:
+        yield at._replace(state=JobState.FAILED, ending="")
+    if at.state in STARTED:
+        yield at._replace(state=FOUND_AT_RESTART[at.doomed], ending="")
+    for n, each in enumerate(at.after):
+        for end in ENDS_OF.get(each, ()):
+            yield at._replace(after=(*at.after[:n], end, *at.after[n + 1 :]))
+
+
+@cache
+def later(may: frozenset[Where]) -> frozenset[Where]:
     """All states the job may come to by itself."""
     found = set(may)
     todo = list(found)
     while todo:
-        at = todo.pop()
-        for state in BY_ITSELF.get(at.state, ()):
-            if at.doomed and (state is Q or (state.terminal and state not in DOOMED_ENDS)):
-                continue
-            if state is CANCELLED and not at.doomed:
-                continue
-            after = at._replace(state=state)
+        for after in by_itself(todo.pop()):
             if after not in found:
                 found.add(after)
                 todo.append(after)
-        if at.ending == KILL and at.state in STARTED and not at.doomed:
-            doomed = at._replace(doomed=True)
-            found.add(doomed)
-            todo.append(doomed)
-        if at.ending and at.state in (Q, H):
-            found.add(Where(CANCELLED))
-        if at.state in STARTED:
-            found.add(Where(FOUND_AT_RESTART[at.doomed], at.doomed))
     return frozenset(found)
+
+
+def cancelled(at: Where) -> Where:
+    return Where(CANCELLED, after=at.after)
 
 
 def controlled(at: Where, control: str) -> Where:
     """The state after a control that takes effect now."""
     if at.state in (Q, H) and control in (CANCEL, KILL):
-        return Where(CANCELLED)
+        return cancelled(at)
     if at.state in (S, R) and control == KILL:
         return at._replace(doomed=True)
     if (at.state, control) == (Q, HOLD):
@@ -139,6 +186,16 @@ def controlled(at: Where, control: str) -> Where:
     return at
 
 
+def suits(at: Where, seen: Seen, member: bool) -> bool:
+    """Whether the state is the one that was seen, for the reason that was."""
+    if at.state is not seen.state:
+        return False
+    if at.state is JobState.FAILED:
+        return (seen.reason == UNREACHABLE) == (MISSED in at.after)
+    waits = at.state is not Q or seen.reason == WAITS_FOR_JOB or member
+    return waits or all(each == MET for each in at.after)
+
+
 def narrow(line: Line, may: frozenset[Where], seen: Seen) -> Line | None:
     """Take an answer in: None: it cannot be."""
     if line.seen is not None:
@@ -146,9 +203,9 @@ def narrow(line: Line, may: frozenset[Where], seen: Seen) -> Line | None:
             return None
         if seen.generation == line.seen.generation and seen.state is not line.seen.state:
             return None
-        if line.seen.state.terminal and seen != line.seen:
+        if line.seen.state.terminal and seen[:4] != line.seen[:4]:  # polls do not show members
             return None
-    fits = frozenset(at for at in may if at.state is seen.state)
+    fits = frozenset(at for at in may if suits(at, seen, line.member))
     return line._replace(may=fits, seen=seen) if fits else None
 
 
@@ -160,18 +217,21 @@ def named(line: Line, job: int) -> Line | None:
 
 
 def submitted(line: Line, operation: Operation) -> Line | None:
-    held = operation.argument
+    asked: Asked = operation.argument
     if operation.answer == NO_PREDECESSOR:
         return None if line.job else line
+    if operation.answer == CLASHES:
+        return line if line.job and line.content != asked.content else None
     if not operation.answered:
-        return _made(line, UNNAMED, held) if line.job == 0 else line
+        return _made(line, UNNAMED, asked) if line.job == 0 else line
     if line.job:
-        return named(line, operation.answer)
-    return None if operation.answer in line.past else _made(line, operation.answer, held)
+        return named(line, operation.answer) if line.content == asked.content else None
+    return None if operation.answer in line.past else _made(line, operation.answer, asked)
 
 
-def _made(line: Line, job: int, held: bool) -> Line:
-    return line._replace(job=job, may=frozenset({Where(H if held else Q)}), seen=None)
+def _made(line: Line, job: int, asked: Asked) -> Line:
+    may = frozenset({Where(H if asked.held else Q, after=line.after)})
+    return line._replace(job=job, may=may, seen=None, content=asked.content)
 
 
 def removed(line: Line, operation: Operation) -> Line | None:
@@ -186,7 +246,7 @@ def removed(line: Line, operation: Operation) -> Line | None:
         return found._replace(may=rest) if rest else None
     if not over:
         return line if not operation.answered else None
-    return Line(past=found.past | {operation.argument})
+    return found._replace(job=0, may=frozenset(), seen=None, past=found.past | {operation.argument})
 
 
 def listed(line: Line, operation: Operation) -> Line | None:
@@ -197,7 +257,20 @@ def listed(line: Line, operation: Operation) -> Line | None:
     return named(line, jobs[0]) if len(jobs) == 1 else None
 
 
-def retried(line: Line, operation: Operation) -> Line | None:
+def after_seen(line: Line, operation: Operation) -> Line | None:
+    n, fits = operation.argument, SEEN_AS[operation.answer]
+    if line.job:
+        may = frozenset(at for at in later(line.may) if at.after[n] in fits)
+        line = line._replace(may=may)
+        if not may:
+            return None
+    known = line.after[n]
+    if known in ENDS_OF and len(fits) == 1:
+        line = line._replace(after=(*line.after[:n], *fits, *line.after[n + 1 :]))
+    return line if known in ENDS_OF or known in fits else None
+
+
+def named_by(line: Line, operation: Operation) -> Line | None:
     found = named(line, operation.argument)
     if operation.answer == GONE:
         return line if found is None else None
@@ -215,13 +288,19 @@ def asked(line: Line, operation: Operation) -> Line | None:
     if operation.name in CONTROLS:
         after = frozenset(controlled(at, operation.name) for at in before)
         # An effective kill's answer may be read when it has led somewhere already.
-        after |= later(at for at in after if at.doomed)
+        after |= later(frozenset(at for at in after if at.doomed))
     if not operation.answered:
         return found._replace(may=before | after)
     return narrow(found, after, operation.answer)
 
 
-HOW = {SUBMIT: submitted, REMOVE: removed, LISTED: listed, RETRIED: retried}
+HOW = {
+    SUBMIT: submitted,
+    REMOVE: removed,
+    LISTED: listed,
+    NAMED: named_by,
+    AFTER: after_seen,
+}
 
 
 def step(line: Line, operation: Operation) -> tuple[object, Line]:
@@ -235,31 +314,39 @@ def step(line: Line, operation: Operation) -> tuple[object, Line]:
     return operation.answer, after
 
 
-MACHINE: Machine[Line] = Machine(Line(), step)
+def machine(script: Script) -> Machine[Line]:
+    return Machine(Line(after=script.after), step)
 
 
 # ---- beyond the order ----------------------------------------------------------------------------
 
 
 def ended_wrong(script: Script, history: Sequence[Operation]) -> list[str]:
-    """Ends that this script does not come to; of an array those of its members."""
+    """Ends that this script does not come to, of an array those of its members; more of these at
+    once, or more attempts, than there may be."""
     found = []
     cancelled = {(CANCELLED, 105), (CANCELLED, 107)}
     for each in history:
         seen = each.answer
-        of_array = script.array and isinstance(each.argument, int)
-        if not isinstance(seen, Seen) or not seen.state.terminal or of_array:
+        of_array = script.members and isinstance(each.argument, int)
+        if not isinstance(seen, Seen):
+            continue
+        at_work = sum(state in (S, R, C) for state in seen.states)
+        if script.at_once and at_work > script.at_once:
+            found.append(f"'{script.name}' ran {at_work} at once, not {script.at_once}")
+        if seen.attempt > script.attempts:
+            found.append(f"'{script.name}' ran {seen.attempt} times, not {script.attempts}")
+        if not seen.state.terminal or of_array:
             continue
         end = (seen.state, seen.reason)
         lost = seen.state is JobState.SANDBOX_LOST
-        if end not in script.ends and end not in cancelled and not lost:
+        unreachable = bool(script.after) and end == (JobState.FAILED, UNREACHABLE)
+        if end not in script.ends and end not in cancelled and not lost and not unreachable:
             found.append(f"'{script.name}' ended {seen.state.name}, reason {seen.reason}")
     return found
 
 
-def wrong(
-    script: Script, history: Sequence[Operation], machine: Machine[Any] = MACHINE
-) -> list[str]:
+def wrong(script: Script, history: Sequence[Operation], machine: Machine[Any]) -> list[str]:
     """What is wrong with the history of one line; each text names operations."""
     found = ended_wrong(script, history)
     # What only looked, and has no answer, changes and tells nothing.
@@ -299,7 +386,8 @@ def told(history: Iterable[Operation]) -> str:
     """One line an operation."""
     lines = []
     for each in sorted(history, key=lambda each: each.start):
-        argument = format(each.argument, "#x") if each.name != SUBMIT else ""
+        plain = each.name in (SUBMIT, AFTER)
+        argument = str(each.argument) if plain else format(each.argument, "#x")
         answer = each.answer
         if isinstance(answer, Seen):
             answer = (

@@ -14,14 +14,22 @@ from typing import NamedTuple
 
 from pyosd.job_status import JobState
 from tests.jobs import history
-from tests.jobs.history import BUSY, CANCELLED, GONE, IN_THE_WAY, Line, Where, later
+from tests.jobs.history import (
+    BUSY,
+    CANCELLED,
+    GONE,
+    IN_THE_WAY,
+    MISSED,
+    Line,
+    Script,
+    Where,
+    later,
+)
 from tests.linearize import Machine, Operation
-
-MEMBERS = 3
 
 
 class Member(NamedTuple):
-    """What an operation is about, if not the array itself.  array: its id.  at: 0..MEMBERS - 1."""
+    """What an operation is about, if not the array itself.  array: its id.  at: from 0 on."""
 
     array: int
     at: int
@@ -35,10 +43,11 @@ class Member(NamedTuple):
 
 
 class Array(NamedTuple):
-    """State of the model.  head: the array; its `may` is not used.  members: as many, while the array
+    """State of the model.  head: the array; its `may` is not used.  members: `size`, while the array
     is there; their ids count from 1, whatever the array's is.  ending: it was cancelled or killed, and
     is not held or released from then on."""
 
+    size: int
     head: Line = Line()
     members: tuple[Line, ...] = ()
     ending: bool = False
@@ -46,6 +55,20 @@ class Array(NamedTuple):
 
 def terminal(may: Iterable[Where]) -> frozenset[Where]:
     return frozenset(at for at in may if at.state.terminal)
+
+
+def unreachable(may: Iterable[Where]) -> bool:
+    """May a job that the array is to run after have ended otherwise?  Its members then end one by one,
+    whatever is asked of the array."""
+    return any(MISSED in at.after for at in may)
+
+
+def wheres(states: Iterable[JobState], members: Iterable[frozenset[Where]]) -> frozenset[Where]:
+    """The array's own, in one of the states, with such members."""
+    found = set(map(Where, states))
+    if any(unreachable(may) for may in members) and Where(JobState.FAILED) in found:
+        found.add(Where(JobState.FAILED, after=(MISSED,)))
+    return frozenset(found)
 
 
 def states_of(members: Iterable[frozenset[Where]]) -> set[JobState]:
@@ -75,14 +98,16 @@ def ending(may: Iterable[Where], how: str) -> frozenset[Where]:
 def controlled(may: frozenset[Where], control: str) -> frozenset[Where]:
     if control in (history.CANCEL, history.KILL):
         return ending(may, control)
-    return frozenset(history.controlled(at, control) for at in may)
+    missed = frozenset(at for at in may if MISSED in at.after)
+    return missed | frozenset(history.controlled(at, control) for at in may)
 
 
 def submitted(array: Array, operation: Operation) -> Array | None:
     head = history.submitted(array.head, operation)
     if head is None or array.head.job or not head.job:
         return None if head is None else array._replace(head=head)
-    return Array(head, tuple(Line(1 + at, head.may) for at in range(MEMBERS)))
+    members = (Line(1 + at, head.may, member=True, after=head.after) for at in range(array.size))
+    return Array(array.size, head, tuple(members))
 
 
 def with_states(array: Array, states: Iterable[frozenset[Where]]) -> Array:
@@ -105,9 +130,13 @@ def asked(array: Array, operation: Operation) -> Array | None:
     states = {seen.state} if seen and seen.state.terminal else states_of(there)
     if seen and seen.state is history.H and all(terminal(may) for may in there):
         states.add(history.H)  # its end comes a moment after the last member's
-    head = history.narrow(array.head, frozenset(map(Where, states)), operation.answer)
+    head = history.narrow(array.head, wheres(states, there), operation.answer)
     if head is None:
         return None
+    for at, state in enumerate(operation.answer.states):
+        after[at] = frozenset(each for each in after[at] if each.state is state)
+        if array.members[at].job and not after[at]:
+            return None
     if operation.answer.state.terminal:
         after = [terminal(may) for may in after]
     if operation.answer.state is history.H:
@@ -129,7 +158,8 @@ def removed(array: Array, operation: Operation) -> Array | None:
         return None if known else array
     if ended(array) is None:
         return array if not operation.answered else None
-    return Array(Line(past=array.head.past | {operation.argument}))
+    past = array.head.past | {operation.argument}
+    return Array(array.size, Line(past=past, after=array.head.after))
 
 
 def member_asked(array: Array, operation: Operation) -> Array | None:
@@ -146,11 +176,32 @@ def member_asked(array: Array, operation: Operation) -> Array | None:
         after = history.removed(array.members[at], about)
     else:
         after = history.asked(array.members[at], about)
-        if after is None and array.ending:
+        ending = array.ending or unreachable(later(array.members[at].may))
+        if after is None and ending:
             after = history.asked(array.members[at], replace(about, name=history.STATUS))
     if after is None:
         return None
     return array._replace(members=(*array.members[:at], after, *array.members[at + 1 :]))
+
+
+def named_by(array: Array, operation: Operation) -> Array | None:
+    about = operation.argument
+    if not isinstance(about, Member):
+        head = history.named_by(array.head, operation)
+        return head and array._replace(head=head)
+    head = history.named(array.head, about.array)
+    if head is None or not array.members[about.at].job:
+        return array if operation.answer == GONE else None
+    return array._replace(head=head) if operation.answer != GONE else None
+
+
+def after_seen(array: Array, operation: Operation) -> Array | None:
+    known = history.after_seen(array.head._replace(job=0), operation)
+    members = [history.after_seen(each, operation) for each in array.members]
+    if known is None or None in members:
+        return None
+    head = array.head._replace(after=known.after)
+    return array._replace(head=head, members=tuple(each for each in members if each))
 
 
 def step(array: Array, operation: Operation) -> tuple[object, Array]:
@@ -164,9 +215,13 @@ def step(array: Array, operation: Operation) -> tuple[object, Array]:
 def _after(array: Array, operation: Operation) -> Array | None:
     if operation.name == history.SUBMIT:
         return submitted(array, operation)
-    if operation.name in (history.LISTED, history.RETRIED):
-        head = history.step(array.head, operation)
-        return None if head[0] is None else array._replace(head=head[1])
+    if operation.name == history.LISTED:
+        head = history.listed(array.head, operation)
+        return head and array._replace(head=head)
+    if operation.name == history.NAMED:
+        return named_by(array, operation)
+    if operation.name == history.AFTER:
+        return after_seen(array, operation)
     about = operation.argument
     alone = isinstance(about, Member)
     head_is = history.named(array.head, about.array if alone else about)
@@ -181,4 +236,5 @@ def _after(array: Array, operation: Operation) -> Array | None:
     return (removed if operation.name == history.REMOVE else asked)(array, operation)
 
 
-MACHINE: Machine[Array] = Machine(Array(), step)
+def machine(script: Script) -> Machine[Array]:
+    return Machine(Array(script.members, Line(after=script.after)), step)

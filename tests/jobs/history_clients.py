@@ -11,100 +11,53 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pyosd
 from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.errors import CommandTimeout, Conflict, NotFound, OSDError, TargetBusy, Unreachable
-from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams, Limits
-from pyosd.job_status import JobState, Number, decode_status
+from pyosd.exec_params import ArgsEncoding, ExecFlag, ExecParams
+from pyosd.job_status import JobState, JobStatus, Number, decode_status
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
-from tests.jobs import history, history_arrays
-from tests.jobs.history import BUSY, GONE, IN_THE_WAY, NO_PREDECESSOR, REMOVED, THERE, Script, Seen
-from tests.jobs.history_arrays import MEMBERS, Member
+from tests.jobs import history
+from tests.jobs.history import (
+    BUSY,
+    CLASHES,
+    GONE,
+    IN_THE_WAY,
+    NO_PREDECESSOR,
+    REMOVED,
+    THERE,
+    Asked,
+    Script,
+    Seen,
+)
+from tests.jobs.history_arrays import Member
+from tests.jobs.history_lines import (
+    KINDS,
+    LOG,
+    LONGEST_LINE,
+    NO_FLAGS,
+    OFTEN,
+    ONCE,
+    About,
+    Line,
+    Notebook,
+    id_of,
+)
 from tests.linearize import Operation
 
 JOBS_COLLECTION = 0x1001
 CONTROL_BYTES = {history.CANCEL: 1, history.KILL: 2, history.HOLD: 3, history.RELEASE: 4}
-SEEN_IDS = tuple(
-    AttributeId(Page.JOB_STATUS, number)
-    for number in (Number.GENERATION, Number.STATE, Number.REASON, Number.ATTEMPT, Number.NAME)
-)
-WITH_PREDECESSOR = (*SEEN_IDS, AttributeId(Page.JOB_STATUS, Number.PREDECESSOR))
-INVALID_FIELD_IN_CDB = (0x24, 0)
-RECONNECT_S = 60.0
-FAULT_S = 0.005
-"""Pause after an error that a fault made."""
-OPEN_LINES = 6
-"""Lines that clients work on at a time: few, so that they meet."""
-RETRIES = 0.25
-"""Share of lines that are another one's job, run again."""
-ARRAYS = 0.2
-"""Share of lines that are arrays."""
-LONGEST_LINE = 40
-"""Operations after which a line is left alone, but for its end."""
-
-
-def ends(*pairs: tuple[JobState, int]) -> frozenset[tuple[JobState, int]]:
-    return frozenset(pairs)
-
-
-NO_LIMITS, NO_FLAGS = Limits(), ExecFlag(0)
-WRITES = b"""
-import time
-try:
-    osd.zone.create_many(1)
-except Exception:
-    pass  # a full or broken disk
-time.sleep(0.05)
-print(osd.args.decode())
-"""
-TELLS = b"""
-import sys, time
-for _ in range(30):
-    print(".", file=sys.stderr, flush=True)
-    time.sleep(0.005)
-print(osd.args.decode())
-"""
-"""Each word is a new generation."""
-DONE = (JobState.COMPLETED, 0)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A script, how it is submitted, how it ends by itself."""
-
-    code: bytes
-    ends: frozenset[tuple[JobState, int]]
-    limits: Limits = NO_LIMITS
-    flags: ExecFlag = NO_FLAGS
-
-
-KINDS = {
-    "quick": Kind(b"print(osd.args.decode())", ends(DONE)),
-    "slow": Kind(b"import time; time.sleep(0.05); print(osd.args.decode())", ends(DONE)),
-    "long": Kind(b"import time; time.sleep(0.5); print(osd.args.decode())", ends(DONE)),
-    "tells": Kind(TELLS, ends(DONE)),
-    "raises": Kind(b"1 / 0", ends((JobState.FAILED, 201))),
-    "exits": Kind(b"raise SystemExit(3)", ends((JobState.FAILED, 202))),
-    "over time": Kind(
-        b"while True: pass", ends((JobState.TIMEOUT, 301)), Limits(wall=0.1, cpu=60.0)
-    ),
-    "writes": Kind(
-        WRITES,
-        ends(DONE),
-    ),
-    "may write twice": Kind(
-        WRITES,
-        ends(DONE),
-        flags=ExecFlag.IDEMPOTENT,
-    ),
-}
 WEIGHTS = {
     "again": 12,
     history.STATUS: 40,
@@ -117,80 +70,29 @@ WEIGHTS = {
 }
 
 
-@dataclass
-class Line:
-    """One submission and all that was asked about it.
-
-    jobs: ids it was answered with.  parent: the line and the job of it that this one runs again.
-    at_once: of an array's members; None: it is no array.
-    """
-
-    name: str
-    kind: str
-    key: bytes
-    held: bool
-    parent: tuple[Line, int] | None = None
-    at_once: int | None = None
-    jobs: list[int] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-
-    @property
-    def script(self) -> Script:
-        array = self.at_once is not None
-        return Script(f"{self.kind} ({self.name})", KINDS[self.kind].ends, array)
+def ids(*numbers: Number) -> tuple[AttributeId, ...]:
+    return tuple(AttributeId(Page.JOB_STATUS, number) for number in numbers)
 
 
-class Notebook:
-    """All lines of a run.  Thread-safe."""
-
-    def __init__(self, zone: ObjectRef, seed: int) -> None:
-        self.zone, self.rng = zone, random.Random(seed)
-        self.lock = threading.Lock()
-        self.lines: dict[str, Line] = {}
-        self.open: list[Line] = []
-        self.busy = 0
-
-    def new_line(self) -> Line:
-        with self.lock:
-            kind = self.rng.choice(sorted(KINDS))
-            name = f"line-{len(self.lines)}"
-            key = name.encode() if self.rng.random() < 0.6 else b""
-            line = Line(name, kind, key, self.rng.random() < 0.25)
-            if self.rng.random() < ARRAYS:
-                line.at_once = self.rng.choice([0, 1])
-            with_jobs = [each for each in self.open if each.jobs]
-            if with_jobs and self.rng.random() < RETRIES:
-                parent = self.rng.choice(with_jobs)
-                line.kind, line.parent = parent.kind, (parent, parent.jobs[-1])
-            self.lines[name] = line
-            return line
-
-    def opened(self, line: Line) -> None:
-        """Others may work on it from now on."""
-        with self.lock:
-            self.open.append(line)
-
-    def pick(self, rng: random.Random) -> Line | None:
-        """A line to work on; None: begin another."""
-        with self.lock:
-            self.open = [each for each in self.open if len(each.operations) < LONGEST_LINE]
-            return rng.choice(self.open) if len(self.open) >= OPEN_LINES else None
-
-    def note(self, line: Line, operation: Operation) -> None:
-        with self.lock:
-            line.operations.append(operation)
-            answer = operation.answer
-            self.busy += answer == BUSY
-            made = operation.name == history.SUBMIT and isinstance(answer, int)
-            if made and answer not in line.jobs:
-                line.jobs.append(answer)
+SEEN_IDS = ids(
+    *(Number.GENERATION, Number.STATE, Number.REASON, Number.ATTEMPT, Number.NAME, Number.STATES)
+)
+AT_THE_END = (*SEEN_IDS, *ids(Number.PREDECESSOR, Number.AFTER))
+INVALID_FIELD_IN_CDB, KEY_CLASH = (0x24, 0), (0x80, 0x12)
+RECONNECT_S = 60.0
+LOG_MOST = 1 << 20
+FAULT_S = 0.005
+"""Pause after an error that a fault made."""
 
 
 def seen_of(attributes: tuple[AttributeValue, ...], job: ObjectRef) -> tuple[Seen, str] | None:
     status = decode_status(job, attributes)
     if status is None:
         return None
-    return Seen(status.state, status.generation, status.reason, status.attempt), status.name
+    states = next((each.value for each in attributes if each.number == Number.STATES), b"")
+    of_members = tuple(map(JobState, states))
+    seen = Seen(status.state, status.generation, status.reason, status.attempt, of_members)
+    return seen, status.name
 
 
 def no_fault(_: OSDError) -> bool:
@@ -201,7 +103,7 @@ class Client:
     """One of those who work at once.
 
     fault: whether an error is a fault's doing: then the command may have happened, as one without an
-    answer.  dropped: sessions are also lost while tgtd lives on, so that a command may happen later.
+    answer.
     """
 
     def __init__(
@@ -212,10 +114,9 @@ class Client:
         seed: int,
         *,
         fault: Callable[[OSDError], bool] = no_fault,
-        dropped: bool = False,
     ) -> None:
         self.number, self.book, self.connect = number, book, connect
-        self.fault, self.dropped = fault, dropped
+        self.fault = fault
         self.rng = random.Random(seed)
         self.session: pyosd.Target | None = None
         self.answered = self.lost = 0
@@ -250,8 +151,8 @@ class Client:
         else:
             # Mostly the newest; an older one is gone, and must stay so.
             job = line.jobs[-1] if self.rng.random() < 0.9 else self.rng.choice(line.jobs)
-            if line.at_once is not None and self.rng.random() < 0.6:
-                self.about(line, name, Member(job, self.rng.randrange(MEMBERS)))
+            if line.members and self.rng.random() < 0.6:
+                self.about(line, name, Member(job, self.rng.randrange(line.members)))
             else:
                 self.about(line, name, job)
 
@@ -278,14 +179,10 @@ class Client:
         start = time.monotonic()
         try:
             answer = ask(target)
-        except CommandTimeout:
+        except (CommandTimeout, Unreachable):
+            # It may still happen, while this tgtd lives.
             self.drop()
             return None, start, math.inf, False
-        except Unreachable:
-            # Mostly the session is lost when tgtd is gone: nothing happens after that.
-            end = math.inf if self.dropped else time.monotonic()
-            self.drop()
-            return None, start, end, False
         except OSDError as error:
             if not self.fault(error):
                 raise
@@ -299,6 +196,12 @@ class Client:
         self.lost += 1
         self.close()
 
+    def cut(self) -> None:
+        """As if it were killed, from another thread: a command may be under way."""
+        session = self.session
+        if session is not None:
+            session.transport.drop()  # type: ignore[attr-defined]
+
     def noted(
         self, line: Line, name: str, argument: Any, ask: Callable[[Commands], Any]
     ) -> Operation:
@@ -311,48 +214,58 @@ class Client:
 
     def submit(self, line: Line) -> None:
         kind = KINDS[line.kind]
+        partition = self.book.zone.partition_id
+        other = line.key and line.operations and self.rng.random() < 0.2
+        asked = Asked(line.held, int(bool(other)))
         params = ExecParams(
             args=line.name.encode(),
             args_encoding=ArgsEncoding.BYTES,
             limits=kind.limits,
+            priority=line.priority,
             name=line.name,
             key=line.key,
             flags=kind.flags | (ExecFlag.HOLD if line.held else NO_FLAGS),
-            predecessor=ref(self.book.zone.partition_id, line.parent[1]) if line.parent else None,
-            array=None if line.at_once is None else (0, MEMBERS - 1, line.at_once),
+            predecessor=ref(partition, id_of(line.again[1])) if line.again else None,
+            after=line.after_in(partition),
+            array=(line.first, line.first + line.members - 1, line.at_once)
+            if line.members
+            else None,
         )
+        code = b"import osd\n" + kind.code + b"\n# %d" % asked.content
 
         def ask(target: Commands) -> int | str:
             try:
-                reply = target.exec_code(self.book.zone, b"import osd\n" + kind.code, params)
+                reply = target.exec_code(self.book.zone, code, params)
             except TargetBusy:
                 return BUSY
             except OSDError as error:
-                if not line.parent or (error.asc, error.ascq) != INVALID_FIELD_IN_CDB:
+                if line.key and (error.asc, error.ascq) == KEY_CLASH:
+                    return CLASHES
+                if not line.named or (error.asc, error.ascq) != INVALID_FIELD_IN_CDB:
                     raise
                 return NO_PREDECESSOR
             assert reply.job is not None
             return reply.job.object_id
 
-        submitted = self.noted(line, history.SUBMIT, line.held, ask)
-        if line.parent:
-            self.note_retry(line, line.parent, submitted)
+        self.note_named(line, self.noted(line, history.SUBMIT, asked, ask))
 
-    def note_retry(self, line: Line, parent: tuple[Line, int], submitted: Operation) -> None:
-        """What a submission tells of the job it runs again.
+    def note_named(self, line: Line, submitted: Operation) -> None:
+        """What a submission tells of the jobs it names.
 
-        One with a key may have found an earlier job of the line, and tells nothing then.
+        One with a key may have found an earlier job of the line, and tells nothing then; nor does a
+        refusal that may be for one of several.
         """
-        refused = submitted.answer == NO_PREDECESSOR
+        refused = submitted.answer == NO_PREDECESSOR and len(line.named) == 1
         if refused or (not line.key and isinstance(submitted.answer, int)):
             there = GONE if refused else THERE
-            retried = replace(submitted, name=history.RETRIED, argument=parent[1], answer=there)
-            self.book.note(parent[0], retried)
+            for other, about in line.named:
+                named = replace(submitted, name=history.NAMED, argument=about, answer=there)
+                self.book.note(other, named)
 
-    def about(self, line: Line, name: str, job: int | Member) -> Any:
+    def about(self, line: Line, name: str, job: About) -> Any:
         """A status, a control or a remove of one job, or of an array."""
-        object_id = job.job if isinstance(job, Member) else job
-        surrogate = ref(self.book.zone.partition_id, object_id)
+        surrogate = ref(self.book.zone.partition_id, id_of(job))
+        polls = name == history.STATUS and self.rng.random() < 0.3
 
         def look(target: Commands) -> Seen | str:
             if name == history.STATUS:
@@ -363,12 +276,20 @@ class Client:
             found = seen_of(attributes, surrogate)
             return found[0] if found else GONE
 
+        def poll(target: Commands) -> Seen | str:
+            found = target.poll_job(surrogate)
+            if found is None:
+                return GONE
+            return Seen(JobState(found.state), found.generation, found.reason, found.attempt)
+
         def remove(target: Commands) -> str:
             target.remove(surrogate)
             return REMOVED
 
         def ask(target: Commands) -> Any:
             try:
+                if polls:
+                    return poll(target)
                 return (remove if name == history.REMOVE else look)(target)
             except NotFound:
                 return GONE
@@ -442,27 +363,64 @@ class Client:
                 self.book.note(self.book.lines[found[1]], status)
         for name, jobs in there.items():
             listed = Operation(history.LISTED, 0, tuple(jobs), start, end)
-            self.book.note(self.book.lines[name], listed)
+            line = self.book.lines[name]
+            self.book.note(line, listed)
+            for job, at in product(jobs, range(line.members)):
+                self.about(line, history.STATUS, Member(job, at))
 
-    def outputs(self) -> list[str]:
-        """Jobs that COMPLETED without their output, whole and once, or name another predecessor."""
-        target = self.target()
-        found = []
-        for member in self.members(target):
-            job = ref(self.book.zone.partition_id, member.object_id)
-            seen = seen_of(member.attributes, job)
-            if seen is None:
-                continue
-            state, name = seen[0].state, seen[1]
-            expected = b"" if self.book.lines[name].script.array else name.encode() + b"\n"
-            data = bytes(target.read(job, 0, 1000))
-            if state is JobState.COMPLETED and data != expected:
-                found.append(f"{name}: COMPLETED, its output is {data!r}")
-            status = decode_status(job, target.get_attributes(job, WITH_PREDECESSOR))
-            again, parent = status and status.predecessor, self.book.lines[name].parent
-            if (again and again.object_id) != (parent and parent[1]):
-                found.append(f"{name}: it names {again} as its predecessor")
+    def left(self) -> list[str]:
+        """Jobs that COMPLETED without their output, whole and once, name other jobs than they were to,
+        or have run more often than they may."""
+        target, partition = self.target(), self.book.zone.partition_id
+        log = bytes(target.read(ref(partition, LOG), 0, LOG_MOST))
+        runs = Counter(re.findall(rb"<([0-9a-f]+ \w+)>", log))
+        most = {ONCE: 1, OFTEN: Script("", frozenset()).attempts}
+        found = [
+            f"job {each.decode()}: it ran {count} times"
+            for each, count in runs.items()
+            if count > most[each.split()[1]]
+        ]
+        ran = {int(each.split()[0], 16) for each in runs}
+        for line, about in self.there(target):
+            job = ref(partition, id_of(about))
+            with suppress(NotFound):  # a member that was removed alone
+                status = decode_status(job, target.get_attributes(job, AT_THE_END))
+                assert status is not None
+                data = bytes(target.read(job, 0, 1000))
+                found += [
+                    f"{line.name}: {each}" for each in self.left_of(line, about, status, data)
+                ]
+                if status.attempt == 0 and job.object_id in ran:
+                    found.append(f"{line.name}: it ended without an attempt, and ran")
         return found
+
+    def there(self, target: Commands) -> Iterator[tuple[Line, About]]:
+        for each in self.members(target):
+            found = seen_of(each.attributes, ref(self.book.zone.partition_id, each.object_id))
+            if found:
+                line = self.book.lines[found[1]]
+                yield line, each.object_id
+                for at in range(line.members):
+                    yield line, Member(each.object_id, at)
+
+    def left_of(self, line: Line, about: About, status: JobStatus, data: bytes) -> Iterator[str]:
+        alone = isinstance(about, Member)
+        expected = b"" if line.members and not alone else line.name.encode() + b"\n"
+        if status.state is JobState.COMPLETED and data != expected:
+            yield f"COMPLETED, its output is {data!r}"
+        again = id_of(line.again[1]) if line.again and not alone else 0
+        if (status.predecessor.object_id if status.predecessor else 0) != again:
+            yield f"it names {status.predecessor} as its predecessor, not {again:#x}"
+        after = () if alone else line.after_in(self.book.zone.partition_id)
+        if status.after != after:
+            yield f"it names {status.after} as those it is to run after, not {after}"
+
+
+def notebook(target: Commands, seed: int) -> Notebook:
+    """For a run in a partition of its own."""
+    partition = target.create_partition()
+    target.create(partition, LOG)
+    return Notebook(ref(partition), seed)
 
 
 def work(
@@ -489,14 +447,3 @@ def work(
         for thread in threads:
             thread.join()
     return failures
-
-
-def verdict(book: Notebook, also: frozenset[tuple[JobState, int]] = frozenset()) -> list[str]:
-    """What is wrong with the whole run, line by line.  also: ends that any script may come to."""
-    found = []
-    for line in book.lines.values():
-        script = replace(line.script, ends=line.script.ends | also)
-        machine = history_arrays.MACHINE if script.array else history.MACHINE
-        texts = history.wrong(script, line.operations, machine)
-        found += [f"{script.name}: {text}" for text in texts]
-    return found

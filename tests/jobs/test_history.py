@@ -13,28 +13,33 @@ import time
 import pytest
 
 from pyosd.job_status import JobState
-from pyosd.types import ref
 from tests.conftest import unavailable
 from tests.fault.test_crash_target import strike
 from tests.jobs import history, history_arrays
 from tests.jobs.history import (
+    CLASHES,
     GONE,
     IN_THE_WAY,
     NO_PREDECESSOR,
     REMOVED,
     THERE,
+    Asked,
     Script,
     Seen,
     wrong,
 )
 from tests.jobs.history_arrays import Member
-from tests.jobs.history_clients import Client, Notebook, verdict, work
+from tests.jobs.history_clients import Client, notebook, work
+from tests.jobs.history_lines import verdict
 from tests.linearize import Operation
 from tests.serving import Serving, missing, sandboxes_missing
 
 CLIENTS = 8
 SETTLE_S = 60.0
-KILLS = (("sandbox",), ("sandbox",), ("iosd-sandboxd",), ("tgtd",), ("tgtd", "iosd-sandboxd"))
+KILLS = (
+    *(("sandbox",), ("sandbox",), ("zygote",), ("client",), ("iosd-sandboxd",)),
+    *(("tgtd",), ("tgtd", "iosd-sandboxd")),
+)
 
 
 @pytest.mark.tgtd
@@ -47,7 +52,7 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
     seconds = float(request.config.getoption("--history-seconds"))
     with Serving("--isolation", "best", "--slots", "3") as serving:
         with serving.connect() as control:
-            book = Notebook(ref(control.create_partition()), rng.getrandbits(32))
+            book = notebook(control, rng.getrandbits(32))
         clients = [
             Client(n, book, lambda: serving.connect(reconnect_timeout=0), rng.getrandbits(32))
             for n in range(CLIENTS)
@@ -62,15 +67,20 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
                 time.sleep(rng.uniform(0.1, 0.6))
                 victims = order[len(kills) % len(order)]
                 serving.everything()
-                strike(serving, victims)
+                if "client" in victims:
+                    rng.choice(clients).cut()
+                else:
+                    strike(serving, victims)
                 kills.append("+".join(victims))
-                serving.restarted(sum(name != "sandbox" for name in victims))
+                serving.restarted(sum(name in serving.pids for name in victims))
+                if "tgtd" in victims:
+                    book.restarts.append(time.monotonic())
 
         failures = work(book, clients, kill_now_and_then)
         assert failures == []
         last = clients[0]
         late = last.settle(SETTLE_S)
-        outputs = last.outputs()
+        left = last.left()
         last.close()
         assert "is not permitted" not in serving.text(), (
             "a transition that job_table.c does not list"
@@ -82,7 +92,7 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
         f"killed {', '.join(kills)}"
     )
     assert late == []
-    assert outputs == []
+    assert left == []
     found = verdict(book)
     assert not found, "\n".join(found)
     assert len(book.lines) > CLIENTS
@@ -100,6 +110,8 @@ def seen(state: JobState, generation: int, reason: int = 0, attempt: int = 0) ->
 
 QUEUED, HELD, RUNNING = (seen(state, 1) for state in (history.Q, history.H, history.R))
 RAN = seen(JobState.COMPLETED, 9, 0, 1)
+WAITING = seen(history.Q, 1, 109)
+UNREACHABLE = seen(JobState.FAILED, 2, 110)
 KILLED = seen(JobState.CANCELLED, 9, 107, 1)
 RUNS = seen(history.R, 4, 0, 1)
 
@@ -112,18 +124,20 @@ def one_by_one(*rows: Row) -> list[Operation]:
     ]
 
 
-SUBMITTED: Row = (history.SUBMIT, False, 7)
-STATUS, REMOVE, LISTED, RETRIED = (
+SUBMITTED: Row = (history.SUBMIT, Asked(), 7)
+STATUS, REMOVE, LISTED, NAMED = (
     history.STATUS,
     history.REMOVE,
     history.LISTED,
-    history.RETRIED,
+    history.NAMED,
 )
 
+NEXT = (history.SUBMIT, Asked(content=1))
+HELD_ONE: Row = (history.SUBMIT, Asked(held=True), 7)
 GOOD: dict[str, list[Row]] = {
     "ran": [SUBMITTED, (STATUS, 7, QUEUED), (STATUS, 7, RUNS), (STATUS, 7, RAN)],
     "held": [
-        (history.SUBMIT, True, 7),
+        HELD_ONE,
         (STATUS, 7, HELD),
         (history.RELEASE, 7, seen(history.Q, 2)),
     ],
@@ -150,17 +164,22 @@ GOOD: dict[str, list[Row]] = {
     "perhaps removed": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, None), (STATUS, 7, GONE)],
     "once for its key": [SUBMITTED, SUBMITTED, (LISTED, 0, (7,))],
     "again after its end": [
-        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (history.SUBMIT, False, 8)),
+        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (history.SUBMIT, Asked(), 8)),
         (LISTED, 0, (8,)),
     ],
-    "perhaps submitted": [(history.SUBMIT, False, None), (LISTED, 0, (7,))],
-    "never submitted": [(history.SUBMIT, False, None), (LISTED, 0, ())],
+    "perhaps submitted": [(history.SUBMIT, Asked(), None), (LISTED, 0, (7,))],
+    "never submitted": [(history.SUBMIT, Asked(), None), (LISTED, 0, ())],
     "in the way": [SUBMITTED, (REMOVE, 7, IN_THE_WAY), (STATUS, 7, RAN)],
     "run again": [
-        *(SUBMITTED, (RETRIED, 7, THERE), (STATUS, 7, RAN), (RETRIED, 7, THERE)),
-        *((REMOVE, 7, REMOVED), (RETRIED, 7, GONE)),
+        *(SUBMITTED, (NAMED, 7, THERE), (STATUS, 7, RAN), (NAMED, 7, THERE)),
+        *((REMOVE, 7, REMOVED), (NAMED, 7, GONE)),
     ],
-    "runs nothing again": [(history.SUBMIT, False, NO_PREDECESSOR), (LISTED, 0, ())],
+    "another script under its key": [SUBMITTED, (*NEXT, CLASHES), (LISTED, 0, (7,))],
+    "another script after its end": [
+        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (*NEXT, 8)),
+        (history.SUBMIT, Asked(), CLASHES),
+    ],
+    "runs nothing again": [(history.SUBMIT, Asked(), NO_PREDECESSOR), (LISTED, 0, ())],
 }
 BROKEN: dict[str, list[Row]] = {
     "two ends": [SUBMITTED, (STATUS, 7, RAN), (STATUS, 7, seen(JobState.FAILED, 10, 201, 1))],
@@ -174,10 +193,10 @@ BROKEN: dict[str, list[Row]] = {
     ],
     "attempt falls": [SUBMITTED, (STATUS, 7, RUNS), (STATUS, 7, seen(history.Q, 5, 104, 0))],
     "held by nobody": [SUBMITTED, (STATUS, 7, seen(history.H, 2))],
-    "released by nobody": [(history.SUBMIT, True, 7), (STATUS, 7, HELD), (STATUS, 7, RUNS)],
+    "released by nobody": [HELD_ONE, (STATUS, 7, HELD), (STATUS, 7, RUNS)],
     "starts though held": [SUBMITTED, (history.HOLD, 7, HELD), (STATUS, 7, RUNS)],
     "hold does not hold": [SUBMITTED, (STATUS, 7, QUEUED), (history.HOLD, 7, QUEUED)],
-    "cancel does not cancel": [(history.SUBMIT, True, 7), (history.CANCEL, 7, HELD)],
+    "cancel does not cancel": [HELD_ONE, (history.CANCEL, 7, HELD)],
     "cancelled by nobody": [SUBMITTED, (STATUS, 7, KILLED)],
     "runs though cancelled": [
         *(SUBMITTED, (history.CANCEL, 7, seen(JobState.CANCELLED, 2, 105)), (STATUS, 7, RAN)),
@@ -188,35 +207,114 @@ BROKEN: dict[str, list[Row]] = {
     ],
     "lost": [SUBMITTED, (STATUS, 7, GONE)],
     "lost in the end": [SUBMITTED, (STATUS, 7, RAN), (LISTED, 0, ())],
-    "twice for one key": [SUBMITTED, (history.SUBMIT, False, 8)],
+    "twice for one key": [SUBMITTED, (history.SUBMIT, Asked(), 8)],
     "twice there": [SUBMITTED, (LISTED, 0, (7, 8))],
-    "twice, unanswered": [(history.SUBMIT, False, None), (LISTED, 0, (7, 8))],
+    "twice, unanswered": [(history.SUBMIT, Asked(), None), (LISTED, 0, (7, 8))],
     "removed while it runs": [SUBMITTED, (REMOVE, 7, REMOVED), (STATUS, 7, RUNS)],
     "there after its remove": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (STATUS, 7, RAN)],
     "id used again": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), SUBMITTED],
     "in the way of nothing": [SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, IN_THE_WAY)],
     "run again though removed": [
-        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (RETRIED, 7, THERE)),
+        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, 7, REMOVED), (NAMED, 7, THERE)),
     ],
-    "not run again though there": [SUBMITTED, (RETRIED, 7, GONE)],
-    "refused though it had a job": [SUBMITTED, (history.SUBMIT, False, NO_PREDECESSOR)],
+    "not run again though there": [SUBMITTED, (NAMED, 7, GONE)],
+    "refused though it had a job": [SUBMITTED, (history.SUBMIT, Asked(), NO_PREDECESSOR)],
+    "another script's job under its key": [SUBMITTED, (*NEXT, 7)],
+    "clashes with nothing": [(*NEXT, CLASHES)],
+    "clashes with itself": [SUBMITTED, (history.SUBMIT, Asked(), CLASHES)],
+    "runs too often": [SUBMITTED, (STATUS, 7, RAN._replace(attempt=4))],
+    "waits for nothing": [SUBMITTED, (STATUS, 7, UNREACHABLE)],
     "an end of another script": [SUBMITTED, (STATUS, 7, seen(JobState.TIMEOUT, 9, 301, 1))],
 }
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_good_history(name: str) -> None:
-    assert wrong(QUICK, one_by_one(*GOOD[name])) == []
+    assert wrong(QUICK, one_by_one(*GOOD[name]), history.machine(QUICK)) == []
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_history_is_seen(name: str) -> None:
-    assert wrong(QUICK, one_by_one(*BROKEN[name]))
+    assert wrong(QUICK, one_by_one(*BROKEN[name]), history.machine(QUICK))
 
 
 OTHER = Member(7, 0)
+
+
+def seen_of(n: int, what: str) -> Row:
+    return history.AFTER, n, what
+
+
+GOOD_AFTER: dict[str, list[Row]] = {
+    "runs after it": [
+        *(SUBMITTED, (STATUS, 7, WAITING), seen_of(0, history.WAITS), seen_of(0, history.MET)),
+        *(
+            (STATUS, 7, WAITING),
+            (STATUS, 7, RUNS),
+            seen_of(0, history.OVER),
+            seen_of(1, history.MET),
+        ),
+    ],
+    "never can": [
+        *(SUBMITTED, (history.HOLD, 7, HELD), seen_of(0, history.MISSED), (STATUS, 7, HELD)),
+        *((STATUS, 7, UNREACHABLE), seen_of(1, history.WAITS)),
+    ],
+    "had ended before": [seen_of(0, history.MISSED), SUBMITTED, (STATUS, 7, UNREACHABLE)],
+    "cancelled meanwhile": [
+        *(SUBMITTED, (history.CANCEL, 7, seen(JobState.CANCELLED, 2, 105))),
+        *(seen_of(0, history.WAITS), seen_of(0, history.MISSED)),
+    ],
+}
+BROKEN_AFTER: dict[str, list[Row]] = {
+    "runs before it": [SUBMITTED, (STATUS, 7, RUNS), seen_of(0, history.WAITS)],
+    "runs before the second": [
+        *(SUBMITTED, seen_of(0, history.MET), (STATUS, 7, RUNS), seen_of(1, history.WAITS)),
+    ],
+    "runs all the same": [SUBMITTED, seen_of(0, history.MISSED), (STATUS, 7, RUNS)],
+    "ran all the same": [SUBMITTED, (STATUS, 7, RAN), seen_of(0, history.MISSED)],
+    "fails too early": [
+        SUBMITTED,
+        (STATUS, 7, UNREACHABLE),
+        *(seen_of(n, history.WAITS) for n in (0, 1)),
+    ],
+    "fails for nothing": [
+        *(SUBMITTED, (STATUS, 7, UNREACHABLE), seen_of(0, history.MET), seen_of(1, history.MET)),
+    ],
+    "fails for one whose end does not matter": [
+        *(SUBMITTED, seen_of(0, history.MET), (STATUS, 7, UNREACHABLE)),
+    ],
+    "waits for nothing more": [SUBMITTED, (STATUS, 7, QUEUED), seen_of(0, history.WAITS)],
+    "gone before it has ended": [SUBMITTED, seen_of(0, history.OVER), seen_of(0, history.WAITS)],
+    "fails by itself": [
+        *(SUBMITTED, seen_of(0, history.MISSED), (STATUS, 7, seen(JobState.FAILED, 2, 201))),
+    ],
+}
+NEXT_TO_TWO = Script("quick", QUICK.ends, after=(history.WAITS, history.WAITS_ANY))
+
+
+@pytest.mark.parametrize("name", GOOD_AFTER)
+def test_good_history_after_others(name: str) -> None:
+    rows = one_by_one(*GOOD_AFTER[name])
+    assert wrong(NEXT_TO_TWO, rows, history.machine(NEXT_TO_TWO)) == []
+
+
+@pytest.mark.parametrize("name", BROKEN_AFTER)
+def test_broken_history_after_others_is_seen(name: str) -> None:
+    assert wrong(NEXT_TO_TWO, one_by_one(*BROKEN_AFTER[name]), history.machine(NEXT_TO_TWO))
+
+
 ENDED = seen(JobState.CANCELLED, 9, 107)
+
+
+def with_states(*states: JobState) -> Seen:
+    return RUNS._replace(states=states)
+
+
 GOOD_ARRAYS: dict[str, list[Row]] = {
+    "one at a time": [
+        *(SUBMITTED, (STATUS, 7, with_states(history.R, history.Q, history.Q))),
+        *((STATUS, OTHER, RUNS), (NAMED, OTHER, THERE), (NAMED, 7, THERE), (STATUS, OTHER, RAN)),
+    ],
     "killed": [
         *(SUBMITTED, (history.KILL, 7, QUEUED), (STATUS, OTHER, QUEUED), (STATUS, 7, ENDED)),
         *((STATUS, OTHER, KILLED), (REMOVE, 7, REMOVED), (STATUS, OTHER, GONE)),
@@ -231,8 +329,19 @@ GOOD_ARRAYS: dict[str, list[Row]] = {
     ],
 }
 BROKEN_ARRAYS: dict[str, list[Row]] = {
+    "run again though the member was removed": [
+        *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, OTHER, REMOVED), (NAMED, OTHER, THERE)),
+    ],
+    "too many at once": [SUBMITTED, (STATUS, 7, with_states(history.R, history.C, history.Q))],
+    "a member is not what the array says": [
+        *(
+            SUBMITTED,
+            (STATUS, OTHER, RAN),
+            (STATUS, 7, with_states(history.R, history.Q, history.Q)),
+        ),
+    ],
     "held by nobody": [SUBMITTED, (STATUS, 7, HELD)],
-    "released by nobody": [(history.SUBMIT, True, 7), (STATUS, 7, HELD), (STATUS, OTHER, QUEUED)],
+    "released by nobody": [HELD_ONE, (STATUS, 7, HELD), (STATUS, OTHER, QUEUED)],
     "cancelled by nobody": [SUBMITTED, (STATUS, 7, ENDED)],
     "ends before its members": [SUBMITTED, (STATUS, 7, RAN), (STATUS, OTHER, RUNS)],
     "completed though one was cancelled": [
@@ -251,22 +360,22 @@ BROKEN_ARRAYS: dict[str, list[Row]] = {
         (STATUS, OTHER, RAN),
     ],
 }
-ARRAY = Script("quick", QUICK.ends, array=True)
+ARRAY = Script("quick", QUICK.ends, members=3, at_once=1)
 
 
 @pytest.mark.parametrize("name", GOOD_ARRAYS)
 def test_good_history_of_an_array(name: str) -> None:
-    assert wrong(ARRAY, one_by_one(*GOOD_ARRAYS[name]), history_arrays.MACHINE) == []
+    assert wrong(ARRAY, one_by_one(*GOOD_ARRAYS[name]), history_arrays.machine(ARRAY)) == []
 
 
 @pytest.mark.parametrize("name", BROKEN_ARRAYS)
 def test_broken_history_of_an_array_is_seen(name: str) -> None:
-    assert wrong(ARRAY, one_by_one(*BROKEN_ARRAYS[name]), history_arrays.MACHINE)
+    assert wrong(ARRAY, one_by_one(*BROKEN_ARRAYS[name]), history_arrays.machine(ARRAY))
 
 
 def test_concurrent_answers_may_come_in_any_order() -> None:
     """The same three answers one after the other are wrong; at once they fit."""
     rows = [(0.0, 9.0, (STATUS, 7, RAN)), (0.5, 9.0, (STATUS, 7, RUNS)), (0.2, 9.0, SUBMITTED)]
     at_once = [Operation(name, about, answer, s, e) for s, e, (name, about, answer) in rows]
-    assert wrong(QUICK, at_once) == []
-    assert wrong(QUICK, one_by_one(*(row for _, _, row in rows)))
+    assert wrong(QUICK, at_once, history.machine(QUICK)) == []
+    assert wrong(QUICK, one_by_one(*(row for _, _, row in rows)), history.machine(QUICK))

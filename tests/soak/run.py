@@ -19,10 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.fault.test_crash_target import busy_sandbox
+from tests.processes import zygote_of
 from tests.serving import Serving
 from tests.soak.judge import Slope, judge
 from tests.soak.load import Crew
-from tests.soak.samples import Sample, Sampler, zygote_of
+from tests.soak.samples import Sample, Sampler
 
 WORKERS = 4
 WARM_UP_SHARE, WARM_UP_LEAST_S, WARM_UP_MOST_S = 0.25, 30.0, 900.0

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyosd
 from pyosd.attributes import Page
 from pyosd.types import ROOT, AttributeId
-from tests.processes import parents
+from tests.processes import zygote_of
 from tests.serving import Serving
 
 STORE_FIGURES = {
@@ -58,14 +58,6 @@ def process_figures(name: str, pid: int) -> dict[str, float]:
     for figure, folder in (("descriptors", "fd"), ("threads", "task")):
         found[f"{name}.{figure}"] = float(sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir()))
     return found
-
-
-def zygote_of(sandboxd: int) -> int | None:
-    """The child of iosd-sandboxd that has children, or the only one."""
-    parent = parents()
-    children = [pid for pid, up in parent.items() if up == sandboxd]
-    busy = [pid for pid in children if pid in parent.values()]
-    return min(busy or children, default=None)
 
 
 def cgroups_of(sandboxd: int) -> int:

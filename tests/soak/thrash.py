@@ -25,11 +25,12 @@ from typing import Any
 import pyosd
 from pyosd.errors import OSDError, TargetBusy, Unreachable
 from pyosd.job_status import JobState
-from pyosd.types import ObjectRef, TaskManagement, ref
+from pyosd.types import ObjectRef, TaskManagement
 from scheduler.admin.client import Manager, ManagerError
 from tests.fault.test_crash_target import cgroups_of
 from tests.jobs.history_clients import Client as JobClient
-from tests.jobs.history_clients import Notebook, verdict
+from tests.jobs.history_clients import notebook
+from tests.jobs.history_lines import verdict
 from tests.oracle import Client as DataClient
 from tests.serving import Serving, missing, sandboxes_missing
 from tests.soak.faults import BROKEN, Disk, cut_from_sandboxd, kill_sandbox, send_signal
@@ -111,6 +112,7 @@ class Thrasher:
 
     def __init__(self, serving: Serving, disk: Disk, jobs: list[JobClient], seed: int) -> None:
         self.serving, self.disk, self.jobs = serving, disk, jobs
+        self.book = jobs[0].book
         self.rng = random.Random(seed)
         self.manager = Administrator(serving)
         self.done: Counter[str] = Counter()
@@ -147,6 +149,8 @@ class Thrasher:
     def kill(self, name: str) -> None:
         self.serving.kill(name)
         self.serving.restarted()
+        if name == "tgtd":
+            self.book.restarts.append(time.monotonic())
 
     def stop_sandboxd(self) -> None:
         send_signal(self.serving, "iosd-sandboxd", signal.SIGSTOP)
@@ -182,9 +186,7 @@ class Thrasher:
 
     def kill_client(self) -> None:
         """Its connection goes while a command is under way."""
-        session = self.rng.choice(self.jobs).session
-        if session is not None:
-            session.transport.drop()  # type: ignore[attr-defined]
+        self.rng.choice(self.jobs).cut()
 
 
 class Administrator:
@@ -237,13 +239,12 @@ class World:
         rng = random.Random(seed)
         self.serving = serving
         with serving.connect() as target:
-            self.zone = ref(target.create_partition())
+            self.book = notebook(target, rng.getrandbits(32))
             shared = target.create(target.create_partition())
             self.data = [
                 DataWorker(self.data_client(target, n, shared, folder, rng), serving)
                 for n in range(DATA_CLIENTS)
             ]
-        self.book = Notebook(self.zone, rng.getrandbits(32))
         self.jobs = [
             JobClient(
                 n,
@@ -251,7 +252,6 @@ class World:
                 lambda: serving.connect(reconnect_timeout=0),
                 rng.getrandbits(32),
                 fault=of_a_fault,
-                dropped=True,
             )
             for n in range(JOB_CLIENTS)
         ]
@@ -294,7 +294,7 @@ class World:
         """What is not as it should be once no fault is in the way any more."""
         last = self.jobs[0]
         found = last.settle(CLEAN_S)
-        found += last.outputs()
+        found += last.left()
         last.close()
         for each in self.data:
             each.look()
