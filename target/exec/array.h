@@ -95,16 +95,17 @@ enum osd_status osd_array_control(struct osd_exec *exec, struct osd_txn *txn, st
 struct osd_wr;
 void osd_array_put_place(struct osd_wr *w, const struct osd_job_array *place);
 /* live: of one that has not ended. */
-enum osd_status osd_array_put_counts(struct osd_exec *exec, struct osd_txn *txn,
-				     const struct osd_job_record *record,
+enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_record *record,
 				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w);
-/* A byte a member; *ret_length all of them, also when the buffer is too small. */
-enum osd_status osd_array_get_states(struct osd_exec *exec, struct osd_txn *txn,
-				     const struct osd_job_record *record, uint8_t *buffer,
-				     size_t capacity, size_t *ret_length);
-enum osd_status osd_array_each_states(struct osd_exec *exec, struct osd_txn *txn,
-				      const struct osd_job_record *record, uint32_t number,
-				      osd_attr_fn *fn, void *arg);
+/* Of one that has ended: a byte a member; *ret_length all of them, also when the buffer is too small. */
+enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_record *record,
+				     uint8_t *buffer, size_t capacity, size_t *ret_length);
+enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint32_t number, osd_attr_fn *fn, void *arg);
+/* exec->lock held.  How many members are in each state, and each one's: as txn sees them, which may be
+ * about to hold or release all. */
+void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
+		    size_t counts[OSD_JOB_STATES_END], uint8_t *states);
 
 /* ---- exec->lock held ------------------------------------------------------------------------- */
 

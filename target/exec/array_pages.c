@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* array_pages.c -- attributes 2Bh to 2Dh of page 2000_0001h: where a job stands in an array, and how
- * an array's members stand (array.h).  Of an array in memory from there, of one that has ended from
- * what its end left in the store. */
+ * an array's members stand (array.h).  Of an array in memory as it is at the moment of the view, of one
+ * that has ended from what its end left in the store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,32 +29,37 @@ static void put_counts(struct osd_wr *w, const size_t counts[OSD_JOB_STATES_END]
 	}
 }
 
-enum osd_status osd_array_get_states(struct osd_exec *exec, struct osd_txn *txn,
-				     const struct osd_job_record *record, uint8_t *buffer,
-				     size_t capacity, size_t *ret_length)
+void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
+		    size_t counts[OSD_JOB_STATES_END], uint8_t *states)
 {
-	struct osd_job *job;
+	const struct osd_job *head = array->head;
+	uint8_t to = head->pending.state,
+		from = to == OSD_STATE_HELD ? OSD_STATE_QUEUED : OSD_STATE_HELD;
 
+	memcpy(counts, array->counts, sizeof(array->counts));
+	memcpy(states, array->states, head->record.array.count);
+	if (head->pending.txn != txn || array->ending_next)
+		return;
+	counts[to] += counts[from];
+	counts[from] = 0;
+	for (uint32_t at = 0; at < head->record.array.count; at++)
+		if (states[at] == from)
+			states[at] = to;
+}
+
+enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_record *record,
+				     uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
 	*ret_length = 0;
 	if (!record->array.count)
-		return OSD_OK;
-	pthread_mutex_lock(&exec->lock);
-	job = osd_exec_find(exec, record->id);
-	if (job && job->array) {
-		*ret_length = record->array.count;
-		memcpy(buffer, job->array->states, OSD_MIN(capacity, *ret_length));
-	}
-	pthread_mutex_unlock(&exec->lock);
-	if (*ret_length)
 		return OSD_OK;
 	return osd_job_payload_any(txn, record->id, OSD_PAYLOAD_STATES, buffer, capacity,
 				   ret_length);
 }
 
 /* All states, the caller's to free; *ret_length at most as many as there are members. */
-static enum osd_status load_states(struct osd_exec *exec, struct osd_txn *txn,
-				   const struct osd_job_record *record, uint8_t **ret_states,
-				   size_t *ret_length)
+static enum osd_status load_states(struct osd_txn *txn, const struct osd_job_record *record,
+				   uint8_t **ret_states, size_t *ret_length)
 {
 	uint32_t count = record->array.count;
 	enum osd_status status;
@@ -62,13 +67,12 @@ static enum osd_status load_states(struct osd_exec *exec, struct osd_txn *txn,
 	*ret_states = malloc(count);
 	if (!*ret_states)
 		return OSD_E_NO_MEMORY;
-	status = osd_array_get_states(exec, txn, record, *ret_states, count, ret_length);
+	status = osd_array_get_states(txn, record, *ret_states, count, ret_length);
 	*ret_length = OSD_MIN(*ret_length, (size_t)count);
 	return status;
 }
 
-enum osd_status osd_array_put_counts(struct osd_exec *exec, struct osd_txn *txn,
-				     const struct osd_job_record *record,
+enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_record *record,
 				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w)
 {
 	OSD_CLEANUP_FREE uint8_t *states = NULL;
@@ -81,16 +85,15 @@ enum osd_status osd_array_put_counts(struct osd_exec *exec, struct osd_txn *txn,
 	}
 	if (!record->array.count)
 		return OSD_OK;
-	status = load_states(exec, txn, record, &states, &length);
+	status = load_states(txn, record, &states, &length);
 	for (size_t i = 0; status == OSD_OK && i < length; i++)
 		counts[OSD_MIN((size_t)states[i], (size_t)OSD_JOB_STATES_END - 1)]++;
 	put_counts(w, counts);
 	return status;
 }
 
-enum osd_status osd_array_each_states(struct osd_exec *exec, struct osd_txn *txn,
-				      const struct osd_job_record *record, uint32_t number,
-				      osd_attr_fn *fn, void *arg)
+enum osd_status osd_array_each_states(struct osd_txn *txn, const struct osd_job_record *record,
+				      uint32_t number, osd_attr_fn *fn, void *arg)
 {
 	OSD_CLEANUP_FREE uint8_t *states = NULL;
 	size_t length = 0;
@@ -98,7 +101,7 @@ enum osd_status osd_array_each_states(struct osd_exec *exec, struct osd_txn *txn
 
 	if (!record->array.count)
 		return OSD_OK;
-	status = load_states(exec, txn, record, &states, &length);
+	status = load_states(txn, record, &states, &length);
 	if (status == OSD_OK && length)
 		status = fn(arg, OSD_PAGE_JOB_STATUS, number, states, length);
 	return status;

@@ -21,6 +21,8 @@ struct view {
 	size_t counts[OSD_JOB_STATES_END]; /* of an unfinished array's members, by state */
 	char why[OSD_POOL_WHY_MAX];	   /* its pool does not serve; "" */
 	struct osd_job_record own;	   /* as it is now; unset while another's is borrowed */
+	size_t members;			   /* of an unfinished array, and the state of each */
+	uint8_t states[];
 };
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -316,6 +318,8 @@ static void view_live(struct osd_exec *exec, struct osd_job *job, const struct o
 		v->own.reason = job->pending.reason;
 		v->own.generation++;
 	}
+	if (job->array)
+		osd_array_view(job->array, txn, v->counts, v->states);
 	if (job->started_usec == 0 && !v->own.started_msec)
 		v->own.queue_usec = osd_monotonic_usec() - job->accepted_usec;
 	if (job->run)
@@ -337,23 +341,26 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	OSD_CLEANUP_FREE struct view *v = NULL;
 	const struct osd_job_record *ended = NULL;
 	struct osd_job *job;
+	uint32_t members;
 	enum osd_status status = OSD_OK;
 
 	*ret_view = osd_txn_kept(txn);
 	if (*ret_view && is_of(*ret_view, id))
 		return OSD_OK;
-	v = calloc(1, sizeof(*v));
-	if (!v)
-		return OSD_E_NO_MEMORY;
 	pthread_mutex_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	if (job)
+	members = job && job->array ? job->record.array.count : 0;
+	v = calloc(1, sizeof(*v) + members);
+	if (v && job)
 		view_live(exec, job, txn, v);
 	else
 		ended = osd_exec_find_ended(exec, id);
-	if (ended)
+	if (v && ended)
 		v->own = *ended;
 	pthread_mutex_unlock(&exec->lock);
+	if (!v)
+		return OSD_E_NO_MEMORY;
+	v->members = members;
 	v->record = &v->own;
 	if (!job && !ended)
 		status = osd_job_record_get(txn, id, &v->own);
@@ -384,8 +391,8 @@ static enum osd_status get_after(struct osd_txn *txn, const struct view *v, stru
 }
 
 /* One of the attributes behind the rows. */
-static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, const struct view *v,
-				struct osd_object_id id, uint32_t number, struct osd_wr *w)
+static enum osd_status get_more(struct osd_txn *txn, const struct view *v, struct osd_object_id id,
+				uint32_t number, struct osd_wr *w)
 {
 	switch (number) {
 	case STATUS_AFTER:
@@ -397,7 +404,7 @@ static enum osd_status get_more(struct osd_exec *exec, struct osd_txn *txn, cons
 		osd_array_put_place(w, &v->record->array);
 		return OSD_OK;
 	case STATUS_MEMBERS:
-		return osd_array_put_counts(exec, txn, v->record, v->counts, w);
+		return osd_array_put_counts(txn, v->record, v->counts, w);
 	default:
 		return OSD_OK;
 	}
@@ -417,10 +424,15 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	status = get_view(context, txn, id, &v);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
+	if (status == OSD_OK && number == STATUS_STATES && v->members) {
+		*ret_length = v->members;
+		memcpy(buffer, v->states, OSD_MIN(capacity, v->members));
+		return OSD_OK;
+	}
 	if (status == OSD_OK && number == STATUS_STATES)
-		return osd_array_get_states(context, txn, v->record, buffer, capacity, ret_length);
+		return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
 	if (status == OSD_OK && number > STATUS_LAST)
-		status = get_more(context, txn, v, id, number, &w);
+		status = get_more(txn, v, id, number, &w);
 	else if (status == OSD_OK)
 		put_status(&w, v, number);
 	*ret_length = osd_wr_used(&w);
@@ -452,13 +464,14 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 	for (uint32_t number = STATUS_AFTER; number < STATUS_STATES && status == OSD_OK; number++) {
 		struct osd_wr w = osd_wr_init(value, sizeof(value));
 
-		status = get_more(context, txn, v, id, number, &w);
+		status = get_more(txn, v, id, number, &w);
 		if (status == OSD_OK && osd_wr_used(&w))
 			status = fn(arg, page, number, value, osd_wr_used(&w));
 	}
-	return status == OSD_OK
-		       ? osd_array_each_states(context, txn, v->record, STATUS_STATES, fn, arg)
-		       : status;
+	if (status != OSD_OK)
+		return status;
+	return v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
+			  : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
 }
 
 /* What polling needs, without a list of names to send and of values to take apart: version, state,

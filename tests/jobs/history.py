@@ -390,8 +390,10 @@ def told(history: Iterable[Operation]) -> str:
         argument = str(each.argument) if plain else format(each.argument, "#x")
         answer = each.answer
         if isinstance(answer, Seen):
+            members = "".join(f" {state.name}" for state in answer.states)
             answer = (
                 f"{answer.state.name} g{answer.generation:x} r{answer.reason} a{answer.attempt}"
+                + members
             )
         elif isinstance(answer, int):
             answer = f"{answer:#x}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -17,7 +18,7 @@ from pyosd.exec_params import After, ExecParams
 from pyosd.job_array import JobArray
 from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.jobs import Job
-from pyosd.types import ROOT, AttributeValue, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from tests.jobs.conftest import Target, skip_without_sandboxes
 
 if TYPE_CHECKING:
@@ -164,6 +165,20 @@ def test_hold_and_release(osd: Commands, zone: ObjectRef) -> None:
     for verb in ("hold", "release", "cancel", "kill"):
         getattr(array, verb)()
         assert array.states() == [X] * 5
+
+
+def test_a_control_shows_the_members_it_moves(osd: Commands, zone: ObjectRef) -> None:
+    """State, counts and states that one command reads are of one moment, also what it has changed."""
+    array = submit(osd, zone, range(4))
+    array[1].cancel()
+    numbers = (Number.MEMBERS, Number.STATES, Number.STATE)
+    ids = [AttributeId(Page.JOB_STATUS, number) for number in numbers]
+    for control, state in ((3, H), (4, Q), (3, H)):
+        value = AttributeValue(Page.JOB_CONTROL, 1, bytes([control]))
+        found = {each.number: each.value for each in osd.set_attributes(array.id, [value], ids)}
+        assert found[Number.STATE] == bytes([state])
+        assert found[Number.STATES] == bytes([state, X, state, state])
+        assert found[Number.MEMBERS] == struct.pack(">4I", state, 3, X, 1)
 
 
 def test_a_key_covers_the_range(osd: Commands, zone: ObjectRef) -> None:
