@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
-#define STEP_EDGES 64 /* looked at without letting go of the lock */
+#define STEP_EDGES 64	 /* looked at without letting go of the lock */
 #define PAUSE_NSEC 20000 /* between two steps: else the lock would be ours again at once */
 
 /* A job that others wait for. */
@@ -20,7 +20,7 @@ struct osd_after_node {
 	struct osd_after_edge *kept;  /* not met, or of a job that is being accepted */
 	struct osd_after_node *next_settling;
 	bool settling;
-	bool pinned; /* stays until the target is closed */
+	bool pinned;   /* stays until the target is closed */
 	uint8_t ended; /* terminal state; 0: not yet, or before there was a node */
 };
 
@@ -56,8 +56,7 @@ static struct osd_after *allocate(size_t count)
 	return after;
 }
 
-enum osd_status osd_after_create(const struct osd_exec_params *params,
-				 struct osd_after **ret_after)
+enum osd_status osd_after_create(const struct osd_exec_params *params, struct osd_after **ret_after)
 {
 	*ret_after = NULL;
 	if (params->after_count == 0)
@@ -91,7 +90,7 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 		return OSD_E_NO_MEMORY;
 	for (size_t i = 0; i < count; i++)
 		after->edges[i].on = list[i];
-	after->left = 1; /* until osd_after_recover */
+	after->left = 1;  /* until osd_after_recover */
 	free(*ret_after); /* of a transaction that has to be run again */
 	*ret_after = after;
 	return OSD_OK;
@@ -394,21 +393,30 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 	return job != NULL;
 }
 
+enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, const char *principal,
+				  struct osd_job_record *ret_record)
+{
+	enum osd_status status = osd_job_record_get(txn, id, ret_record);
+
+	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
+		status = OSD_OK;
+	/* What another principal runs is none of its business, not even that it is there. */
+	if (status == OSD_E_NO_OBJECT ||
+	    (status == OSD_OK && strcmp(ret_record->principal, principal) != 0))
+		return OSD_E_CDB_FIELD;
+	return status;
+}
+
 enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
 				const char *principal)
 {
 	for (size_t i = 0; i < after->count; i++) {
 		struct osd_after_edge *edge = &after->edges[i];
 		struct osd_job_record record;
-		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+		enum osd_status status =
+			osd_exec_find_own(exec, txn, edge->on.id, principal, &record);
 
-		if (status == OSD_E_NO_OBJECT && find_live(exec, edge->on.id, &record))
-			status = OSD_OK;
-		/* What another principal runs is none of its business, not even that it is
-		 * there. */
-		if (status == OSD_E_NO_OBJECT ||
-		    (status == OSD_OK && strcmp(record.principal, principal) != 0))
-			return OSD_E_CDB_FIELD;
 		if (status != OSD_OK)
 			return status;
 		edge->on.sequence = record.sequence;
@@ -471,8 +479,7 @@ static bool recover_one(void *arg, struct osd_job_node *node)
 		return true;
 	recovery->status = osd_after_watch(exec, job);
 	if (recovery->status == OSD_OK)
-		recovery->status =
-			osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, &look);
+		recovery->status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, look_up, &look);
 	if (recovery->status == OSD_OK)
 		osd_after_admitted(exec, job);
 	return recovery->status == OSD_OK;

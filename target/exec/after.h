@@ -39,7 +39,7 @@ struct osd_after_edge {
 
 /* Of a job that names others, until its last reference goes. */
 struct osd_after {
-	size_t left; /* edges not met, and one while the job is being accepted */
+	size_t left;		       /* edges not met, and one while the job is being accepted */
 	struct osd_after_edge *failed; /* the first that cannot be met any more; NULL: none */
 	struct osd_job *next_failed;
 	size_t count;
@@ -70,6 +70,11 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 
 /* exec->lock held: edges to what job->after names.  From here on no end is missed. */
 enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job);
+/* The record of one of the principal's own jobs, from memory where a member has none in the store yet.
+ * OSD_E_CDB_FIELD: it is no job, or another principal's. */
+enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, const char *principal,
+				  struct osd_job_record *ret_record);
 /* In the accepting transaction: OSD_E_CDB_FIELD when one is no job, or another principal's. */
 enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
 				const char *principal);

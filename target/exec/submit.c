@@ -260,18 +260,15 @@ static enum osd_status find_earlier(struct osd_txn *txn, struct acceptance *acce
 }
 
 /* It must be known, and the submitter's own. */
-static enum osd_status check_predecessor(struct osd_txn *txn, const struct osd_job_record *record)
+static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *txn,
+					 const struct osd_job_record *record)
 {
 	struct osd_job_record predecessor;
-	enum osd_status status;
 
-	if (record->predecessor.object_id == 0)
-		return OSD_OK;
-	status = osd_job_record_get(txn, record->predecessor, &predecessor);
-	if (status == OSD_E_NO_OBJECT ||
-	    (status == OSD_OK && strcmp(predecessor.principal, record->principal) != 0))
-		return OSD_E_CDB_FIELD;
-	return status;
+	return record->predecessor.object_id == 0
+		       ? OSD_OK
+		       : osd_exec_find_own(exec, txn, record->predecessor, record->principal,
+					   &predecessor);
 }
 
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
@@ -286,7 +283,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = find_earlier(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
 		return status;
-	status = check_predecessor(txn, record);
+	status = check_predecessor(acceptance->exec, txn, record);
 	if (status == OSD_OK && acceptance->after)
 		status = osd_after_check(acceptance->exec, txn, acceptance->after,
 					 record->principal);

@@ -332,23 +332,23 @@ class Client:
         """
         deadline = time.monotonic() + within
         pending = self.unfinished()
-        for line, job in pending:
+        for line, job, _ in pending:
             # What is held would wait for ever; the rest shall end by itself.
             self.about(line, history.RELEASE, job)
         while pending and time.monotonic() < deadline:
             pending = self.unfinished()
             time.sleep(0.02)
         self.last_look()
-        return [f"{line.name}: job {job:#x} has not ended" for line, job in pending]
+        return [f"{line.script}: job {job:#x} has not ended: {seen}" for line, job, seen in pending]
 
-    def unfinished(self) -> list[tuple[Line, int]]:
+    def unfinished(self) -> list[tuple[Line, int, Seen]]:
         answer, _, _, answered = self.timed(self.members)
         assert answered, "the target went away while its jobs should end"
         found = []
         for member in answer:
             seen = seen_of(member.attributes, ref(self.book.zone.partition_id, member.object_id))
             if seen and not seen[0].state.terminal:
-                found.append((self.book.lines[seen[1]], member.object_id))
+                found.append((self.book.lines[seen[1]], member.object_id, seen[0]))
         return found
 
     def last_look(self) -> None:

@@ -311,6 +311,15 @@ def test_partition_collection_and_format(osd: Commands, zone: ObjectRef) -> None
     assert depth(osd) == 0
 
 
+def test_a_member_that_waits_may_be_named(osd: Commands, zone: ObjectRef) -> None:
+    """As the job another is run for again, or is to run after: it has no record of its own yet."""
+    array = submit(osd, zone, range(3))
+    again = single(osd, zone, predecessor=array[1].id, after=[array[2]])
+    assert again.status().predecessor == array[1].id
+    array.cancel()
+    assert again.wait(DEADLINE_S).reason == UNREACHABLE
+
+
 def test_unknown_predecessors_are_refused(osd: Commands, zone: ObjectRef) -> None:
     first = single(osd, zone)
     again = single(osd, zone, predecessor=first.id)
