@@ -156,7 +156,8 @@ void osd_txn_watch(struct osd_txn *txn, const bool *stop);
 uint64_t osd_txn_weight(const struct osd_txn *txn);
 /* What a provider of attribute pages has found out about the object at hand, so that all that one
  * command reads of it is of one moment: NULL until kept.  keep takes ownership (free()) and drops what
- * was kept before; it goes when the transaction takes up another object, too. */
+ * was kept before; it goes when a transaction that may write takes up another object, too.  In one that
+ * only reads it may be of another object: the provider must look. */
 void *osd_txn_kept(const struct osd_txn *txn);
 void osd_txn_keep(struct osd_txn *txn, void *kept);
 /* Run when the transaction has committed (committed true) or was aborted; in this order. */

@@ -306,11 +306,17 @@ static void test_collections(struct test_store *store, struct osd_object_id id)
 
 /* ---- providers and records --------------------------------------------------------------- */
 
+static unsigned views;
+
 static enum osd_status provider_get(void *context, struct osd_txn *txn, struct osd_object_id id,
 				    uint32_t page, uint32_t number, uint8_t *buffer,
 				    size_t capacity, size_t *ret_length)
 {
-	(void)context, (void)txn, (void)id, (void)page;
+	(void)context, (void)id, (void)page;
+	if (!osd_txn_kept(txn)) {
+		osd_txn_keep(txn, malloc(1));
+		views++;
+	}
 	*ret_length = number == 1 && capacity ? 1 : 0;
 	if (*ret_length)
 		buffer[0] = 42;
@@ -336,7 +342,8 @@ static const struct osd_page_provider provider = {.page = OSD_PAGE_JOB_STATUS,
 						  .page_name = "job status",
 						  .get = provider_get,
 						  .each = provider_each,
-						  .set = provider_set};
+						  .set = provider_set,
+						  .vouches = true};
 
 static void test_provider(struct test_store *store, struct osd_object_id id)
 {
@@ -346,6 +353,22 @@ static void test_provider(struct test_store *store, struct osd_object_id id)
 	CHECK_EQ(test_set(o, id, OSD_PAGE_JOB_STATUS, 1, "x", 1), OSD_E_PARAM_FIELD);
 	check_text(o, id, OSD_PAGE_JOB_STATUS, 0,
 		   "IOSD    job status\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 40);
+}
+
+/* All that one command reads of it is of one moment, whichever attributes are not there. */
+static void test_one_view(struct test_store *store, struct osd_object_id id)
+{
+	struct osd_txn *txn = test_begin(store->objects, OSD_TXN_READ_ONLY);
+	unsigned before = views;
+	uint8_t value[8];
+	size_t length;
+
+	for (uint32_t number = 1; number <= 3; number++) {
+		OK(osd_attr_get(txn, id, OSD_PAGE_JOB_STATUS, number, value, 8, &length));
+		CHECK_EQ(length, number == 1);
+	}
+	osd_txn_abort(txn);
+	CHECK_EQ(views - before, 1);
 }
 
 static bool count_record(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
@@ -423,6 +446,7 @@ static void run(bool on_disk)
 	test_logical_length(&store, id_of(pid, id));
 	test_times(&store, id_of(pid, id));
 	test_provider(&store, id_of(pid, id));
+	test_one_view(&store, id_of(pid, id));
 	test_walk(&store, id_of(pid, id));
 	test_quotas(&store);
 	test_collections(&store, id_of(pid, id));

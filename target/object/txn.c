@@ -271,12 +271,16 @@ static enum osd_status ready_store(struct osd_txn *txn, bool write)
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write)
 {
 	enum osd_status status;
+	void *kept;
 
 	if (same_object(txn, id) && (txn->locked || !write))
 		return OSD_OK;
 	if (id.partition_id == 0 && id.object_id != 0)
 		return OSD_E_NO_PARTITION;
+	/* Who only reads may have found out about this object before, by a page that vouches. */
+	kept = txn->flags & OSD_TXN_READ_ONLY ? OSD_STEAL(txn->kept) : NULL;
 	status = osd_txn_let_go(txn);
+	txn->kept = kept;
 	if (status == OSD_OK)
 		status = ready_store(txn, write);
 	if (status == OSD_OK && id.partition_id != 0)
