@@ -87,7 +87,7 @@ def explain_jobs(commands: Commands, params: ExecParams) -> Iterator[str]:
     for each in params.after:
         try:
             state = commands.get_attribute(each.job, Page.JOB_STATUS, Number.STATE)
-        except errors.NotFound:
+        except errors.OSDError:  # no object, or one that has no such page
             state = b""
         if not state:
             yield f"{each.job}, to be waited for, is no job, or its record is gone"
