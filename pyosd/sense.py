@@ -17,7 +17,7 @@ from pyosd.errors import (
     TargetBusy,
     TaskAborted,
 )
-from pyosd.types import AttributeId, Sense, ref
+from pyosd.types import ROOT, AttributeId, Sense, ref
 
 GOOD = 0x00
 CHECK_CONDITION = 0x02
@@ -108,6 +108,8 @@ _CAPABILITY_TEXTS = {
     168: "the capability is for another range",
     176: "the capability is for another range",
 }
+_ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
+FIRST_ID = 0x10000  # of partitions and of what is in them
 # Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
 _REQUESTED_ID_FIELD = {
     0x8882: _FIELD_OBJECT,
@@ -183,6 +185,8 @@ def describe(sense: Sense) -> str:
     text = _TEXTS.get(code, key)
     if code == (0x24, 0x00) and not sense.field_in_data_out:
         text = _CAPABILITY_TEXTS.get(sense.field_pointer or 0, text)
+    if code == (0x26, 0x00) and sense.attributes:
+        text = _ATTRIBUTE_TEXT
     details = [f"{sense.sense_key:X}h {sense.asc:02X}/{sense.ascq:02X}"]
     if sense.field_pointer is not None:
         where = "Data-Out" if sense.field_in_data_out else "CDB"
@@ -217,10 +221,19 @@ def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> 
     kind = _kind(sense, service_action)
     text = describe(sense)
     if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
-        text = f"requested id is taken or reserved ({text})"
+        text = f"{_refused_id(sense)} ({text})"
     elif kind is NotFound:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
     return _make(kind, sam_status, sense, text)
+
+
+def _refused_id(sense: Sense) -> str:
+    """Why an id that was asked for is none to have."""
+    named = sense.named_object or ROOT
+    asked = named.partition_id if sense.field_pointer == _FIELD_PARTITION else named.object_id
+    if 0 < asked < FIRST_ID:
+        return f"ids below {FIRST_ID:#x} are reserved"
+    return "requested id is taken"
 
 
 def _make(kind: type[OSDError], sam_status: int, sense: Sense | None, text: str) -> OSDError:

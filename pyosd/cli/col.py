@@ -12,7 +12,7 @@ from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
-from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.cli.verb import Failure, Listing, Settings, Verb, expected_empty
 from pyosd.commands import Commands
 from pyosd.errors import NotFound
 from pyosd.membership import join, leave
@@ -171,7 +171,8 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], force: bool, object
         for each in addresses:
             if objects:
                 target.remove_member_objects(each)
-            target.remove_collection(each, with_members=force)
+            with expected_empty(each, "--force leaves its members, --objects removes them, too"):
+                target.remove_collection(each, with_members=force)
 
 
 QUERY_HELP = f"""Fill a tracking collection (PID/CID) with the objects of WHERE that match.

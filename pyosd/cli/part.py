@@ -10,7 +10,7 @@ from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
-from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.cli.verb import Failure, Listing, Settings, Verb, expected_empty
 from pyosd.commands import Commands
 from pyosd.credentials import method_name
 from pyosd.types import AttributeId, ObjectRef, ref
@@ -103,7 +103,8 @@ def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool) -> 
     settings.confirm(f"Remove partition {names}{' with all it holds' if contents else ''}?")
     with settings.connect() as target:
         for address in addresses:
-            target.remove_partition(address.partition_id, contents)
+            with expected_empty(address, "--contents removes what it holds, too"):
+                target.remove_partition(address.partition_id, contents)
 
 
 @part.command(cls=Listing)

@@ -7,7 +7,8 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,14 @@ from pyosd.types import ObjectRef, ref
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["Failure", "Listing", "Settings", "Verb"]
+__all__ = ["Failure", "Listing", "Settings", "Verb", "expected_empty"]
 
 # Sense codes of a refusal that another state of things would lift (design D15).
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
 # What a target says of a logical unit that is absent, and tgtd's controller (LUN 0) of OSD commands.
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
 WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
+NOT_EMPTY = (0x2C, 0x0A)
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConfigError, Exit.CONFIG),
@@ -293,6 +295,17 @@ def describe(error: BaseException) -> str:
     hint = getattr(error, "hint", "")
     text = str(error) or type(error).__name__
     return f"{text}\n  {hint}" if hint and hint not in text else text
+
+
+@contextmanager
+def expected_empty(address: ObjectRef, otherwise: str) -> Iterator[None]:
+    """Where something that is not empty is not removed: which option does it all the same."""
+    try:
+        yield
+    except errors.Conflict as error:
+        if (error.asc, error.ascq) != NOT_EMPTY:
+            raise
+        raise Failure(Exit.FAILED, f"{address} is not empty; {otherwise} ({error})") from None
 
 
 def write_report(error: BaseException) -> str:

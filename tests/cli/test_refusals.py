@@ -100,6 +100,23 @@ def test_a_script_that_forgets_where_it_is(
     assert told.count(said) == 1
 
 
+def test_what_is_not_empty(osd: Run, obj: ObjectRef) -> None:
+    pid = obj.partition_id
+    words = osd("part", "rm", pid, "--no-input", code=Exit.FAILED).stderr
+    assert f"{pid:#x} is not empty; --contents" in words
+    collection = osd("col", "create", pid).stdout.strip()
+    osd("col", "add", collection, obj)
+    words = osd("col", "rm", collection, "--no-input", code=Exit.FAILED).stderr
+    assert f"{collection} is not empty; --force" in words
+
+
+def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
+    assert "below 0x10000 are reserved" in osd("part", "create", 5, code=Exit.FAILED).stderr
+    assert "id is taken" in osd("part", "create", obj.partition_id, code=Exit.FAILED).stderr
+    words = osd("obj", "attr", "set", obj, "1/1", "x", code=Exit.FAILED).stderr
+    assert "read only, of another type" in words
+
+
 def test_nobody_reads_on(obj: ObjectRef, osd: Run) -> None:
     reading, writing = os.pipe()
     os.close(reading)
