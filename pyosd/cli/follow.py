@@ -31,6 +31,12 @@ LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
 SOME_IDS = 3  # that a sentence names
 
 
+def at_now(status: JobStatus) -> str:
+    """Its state, and what it waits for."""
+    waits = f": {status.reason_label}" if status.reason_label and not status.done else ""
+    return f"{status.state.name}{waits}"
+
+
 class Crowd:
     """Jobs that are looked at together, and what they said last."""
 
@@ -97,7 +103,7 @@ def bar(settings: Settings) -> Iterator[Show]:
                 if status is not None:
                     progress.update(
                         task,
-                        description=f"{job.id} {status.state.name}",
+                        description=f"{job.id} {at_now(status)}",
                         total=None if status.progress is None else 1.0,
                         completed=status.progress or 0.0,
                         message=harmless(status.message),
@@ -157,7 +163,7 @@ def lines(settings: Settings, *, ends: bool = True) -> Iterator[Show]:
             elif status.done and ends:
                 settings.say(last_line(status))
             elif not status.done:
-                settings.say(f"{job.id} {status.state.name}")
+                settings.say(f"{job.id} {at_now(status)}")
 
     yield show
 

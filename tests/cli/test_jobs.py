@@ -269,6 +269,13 @@ def test_interrupt_leaves_the_job(osd: Run, pid: str, script: Path, serving: Ser
     osd("job", "kill", job)
 
 
+def test_what_it_waits_for(osd: Run, pid: str, script: Path) -> None:
+    job = submit(osd, pid, script, "pass", "--hold")
+    said = osd("job", "wait", job, "--timeout", "10ms", code=124).stderr
+    assert said.startswith(f"{job} HELD: held on request\n")
+    osd("job", "cancel", job)
+
+
 def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) -> None:
     """On a terminal: a bar on stderr, no bar on stdout, the last line with state and duration."""
     script.write_text("import osd\nfor n in range(5): osd.progress(n / 5)\nprint('output')\n")
