@@ -397,9 +397,13 @@ def prepare_store(folder: Path, uid: int | None) -> None:
         raise Refused(f"cannot use {folder} for data: {error.strerror}") from None
     if uid is None:
         return
-    owner = folder.stat().st_uid
-    if owner != uid:
-        raise Refused(f"{folder} belongs to uid {owner}, tgtd runs as {uid}: say --uid {owner}")
+    for path in (folder, folder / "data", folder / "db", *folder.glob("db/*")):
+        with contextlib.suppress(FileNotFoundError):
+            if (owner := path.stat().st_uid) != uid:
+                raise Refused(
+                    f"{path} belongs to uid {owner}, and tgtd runs as {uid}: "
+                    f"chown -R {uid} {folder}, or say --uid {owner}"
+                )
     test = subprocess.run([*as_user(uid), "test", "-w", folder], check=False)
     if test.returncode != 0:
         raise Refused(

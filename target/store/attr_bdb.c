@@ -555,8 +555,8 @@ enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[2
 		return OSD_OK;
 	}
 	snprintf(message, 256,
-		 "cannot open %s in '%s': %s; the data directory may be damaged, full or "
-		 "not an iosd store",
+		 "cannot open %s in '%s': %s; it is damaged, full or no iosd store: "
+		 "'osd target check' tells",
 		 what, config->directory, db_strerror(error));
 	status = error == DB_RUNRECOVERY ? OSD_E_MEDIUM : from_bdb(bdb, error);
 	bdb_close(&bdb->base);

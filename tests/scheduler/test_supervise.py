@@ -206,6 +206,20 @@ def test_store_of_somebody_else(folder: Path) -> None:
 
 @pytest.mark.tgtd
 @needs_root
+def test_store_of_which_a_part_is_somebody_elses(folder: Path) -> None:
+    """As a copy from a backup is."""
+    with serving(folder / "data"):
+        pass
+    owner = (folder / "data").stat().st_uid
+    table = folder / "data" / "db" / "jobs.db"
+    os.chown(table, 0, 0)
+    words = refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
+    assert f"{table} belongs to uid 0" in words
+    assert f"chown -R {owner} {folder / 'data'}" in words
+
+
+@pytest.mark.tgtd
+@needs_root
 def test_store_out_of_reach(folder: Path) -> None:
     folder.chmod(0o700)
     assert "cannot reach" in refused(folder / "data", "--portal", "127.0.0.1:0", code=78)
