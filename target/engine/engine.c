@@ -28,23 +28,36 @@ static uint64_t now_ns(void)
 
 /* ---- queue ----------------------------------------------------------------------------------- */
 
-/* Under lock.  Calls one worker, and it calls the next if it finds more than it takes: a burst
- * costs the submitter one wake-up, and no more workers run than there is work for. */
-static void call_worker(struct osd_engine *engine)
+/* Under lock.  Whether a worker is to be called.  One is, and it calls the next if it finds more than it
+ * takes: a burst costs the submitter one wake-up, and no more workers run than there is work for. */
+static bool wants_worker(struct osd_engine *engine)
 {
 	if (!engine->head || !engine->idle_workers || engine->waking)
-		return;
+		return false;
 	engine->waking = true;
-	pthread_cond_signal(&engine->ready);
+	return true;
 }
 
 /* Under lock. */
-static void push(struct osd_engine *engine, struct osd_request *request)
+static void call_worker(struct osd_engine *engine)
+{
+	if (wants_worker(engine))
+		pthread_cond_signal(&engine->ready);
+}
+
+/* Under lock. */
+static void enqueue(struct osd_engine *engine, struct osd_request *request)
 {
 	request->next = NULL;
 	*engine->tail = request;
 	engine->tail = &request->next;
 	__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
+}
+
+/* Under lock. */
+static void push(struct osd_engine *engine, struct osd_request *request)
+{
+	enqueue(engine, request);
 	call_worker(engine);
 }
 
@@ -320,8 +333,12 @@ void osd_engine_stop_others(struct osd_engine *engine)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* The worker is called without the lock, or it would wake up to wait for it.  Whoever submits closes the
+ * engine, too, or has ended by then: the condition is still there. */
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 {
+	bool call = false;
+
 	request->engine = engine;
 	request->park_votes = 2;
 	request->resumed = false;
@@ -335,9 +352,12 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 		engine->urgent_tail = &request->next;
 		pthread_cond_signal(&engine->urgent_ready);
 	} else {
-		push(engine, request);
+		enqueue(engine, request);
+		call = wants_worker(engine);
 	}
 	pthread_mutex_unlock(&engine->lock);
+	if (call)
+		pthread_cond_signal(&engine->ready);
 }
 
 bool osd_engine_try(struct osd_engine *engine, struct osd_request *request)

@@ -157,7 +157,8 @@ struct shim_completions *shim_completions_create(struct osd_engine **engine)
 		return NULL;
 	completions->engine = engine;
 	completions->tail = &completions->head;
-	pthread_mutex_init(&completions->lock, NULL);
+	/* The loop, woken by a worker that has yet to let go of the lock, had better wait awake. */
+	completions->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	completions->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	completions->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (completions->event_fd < 0 || completions->timer_fd < 0 || !add_events(completions)) {
