@@ -26,6 +26,7 @@ from pyosd.cli.job_view import explanation
 from pyosd.exec_params import ExecParams
 from pyosd.job_status import JobState
 from pyosd.jobs import Job
+from pyosd.pool_status import pools
 from pyosd.types import ObjectRef, ref
 from scheduler import paths
 from tests.exec.conftest import WAIT_S, ended
@@ -135,7 +136,7 @@ def test_its_limits_are_not_set_while_it_is_stopped(
     own: Serving, target: pyosd.Target, zone: ObjectRef
 ) -> None:
     """Which is no attempt of the job's."""
-    ended(target.exec("pass", zone=zone).wait(WAIT_S), COMPLETED, 0)  # the next is warm
+    until(lambda: pools(target)[0].ready)  # what is short is a limit, not a sandbox
     with stopped(own.pids["iosd-sandboxd"]):
         job = target.exec("pass", zone=zone, limits=pyosd.Limits(mem="100MiB"))
         until(lambda: (now := job.status()).generation > 2 and now.state is JobState.QUEUED)

@@ -17,6 +17,7 @@ import pytest
 import pyosd
 from pyosd.exec_params import ExecParams
 from pyosd.job_status import JobState, JobStatus
+from pyosd.pool_status import pools
 from pyosd.types import ObjectRef, ref
 from tests.exec.conftest import WAIT_S, ended
 from tests.exec.escapes import ESCAPES
@@ -82,11 +83,16 @@ class Host:
         self.groups = set(groups_of(serving))
 
     def settled(self) -> int:
-        """How many processes there are once all spare sandboxes are."""
+        """How many processes there are once all spare sandboxes are, and no others any more."""
         counts = [-1]
-        while len(counts) < 20 or len(set(counts[-20:])) > 1:
-            counts.append(len(sandboxes(self.serving)))
-            time.sleep(0.02)
+        until = time.monotonic() + WAIT_S
+        with self.serving.connect() as target:
+            while len(counts) < 20 or len(set(counts[-20:])) > 1:
+                [pool] = pools(target)
+                at_rest = pool.busy == 0 and pool.ready == pool.min + pool.spare
+                counts = [*counts, len(sandboxes(self.serving))] if at_rest else []
+                assert time.monotonic() < until, f"it does not come to rest: {pool}"
+                time.sleep(0.02)
         return counts[-1]
 
     def is_as_before(self) -> None:
