@@ -3,9 +3,10 @@
 
 Most tests wait for a target half of their time.  Meanwhile a process of lower priority goes through
 the tasks of all tests selected, in their order, on all processors but one: sandboxes get what nobody
-else wants, and those of the other tests would starve without it.  A test whose task it has not begun
-runs that itself, one whose task it has begun waits, so each runs once.  A failure is told by the test
-it belongs to.
+else wants, and those of the other tests would starve without it.  For the same reason tasks that
+compute, builds on several processors among them, have no more of a claim than sandboxes.  A test
+whose task it has not begun runs that itself, one whose task it has begun waits, so each runs once.  A
+failure is told by the test it belongs to.
 
 Lives here: tasks, who runs them, the process (``python -m tests.ahead FOLDER``).
 Not here: which test needs what: markers `is_task` and `after_task` say it (tests/README.md).
@@ -40,19 +41,22 @@ class Task:
     limit_s: what it may take; then it is killed, and has failed.
     folder: where it runs; None: in an empty one.
     needs: what has ended before it begins; None: nothing.
+    computes: has no deadlines within, and so may wait for whatever else wants the processor.
     """
 
     command: tuple[str, ...]
     limit_s: float = 240.0
     folder: Path | None = None
     needs: Task | None = None
+    computes: bool = True
 
-    def run(self, empty: Path) -> Done:
-        """Run it, here and now."""
+    def run(self, empty: Path, *, aside: bool = False) -> Done:
+        """Run it, here and now; aside: other tests run meanwhile."""
         empty.mkdir(exist_ok=True)
+        last = ("chrt", "--idle", "0") if aside and self.computes else ()
         try:
             done = subprocess.run(
-                self.command,
+                (*last, *self.command),
                 cwd=self.folder or empty,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -90,9 +94,9 @@ class Queue:
             return False
         return True
 
-    def run(self, task: Task) -> Done:
+    def run(self, task: Task, *, aside: bool = False) -> Done:
         """Run what was claimed."""
-        done = task.run(self.path(task, "folder"))
+        done = task.run(self.path(task, "folder"), aside=aside)
         new = self.path(task, "new")
         new.write_bytes(pickle.dumps(done))
         new.rename(self.path(task, "done"))
@@ -176,7 +180,7 @@ def main(folder: Path) -> None:
         while task.needs in queue.tasks and queue.result(task.needs) is None:
             time.sleep(POLL_S)
         if os.getppid() == parent and queue.claim(task):
-            queue.run(task)
+            queue.run(task, aside=True)
 
     with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) - 1)) as workers:
         list(workers.map(do, (each for each in in_order(queue.tasks) if each in queue.tasks)))

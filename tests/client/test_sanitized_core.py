@@ -16,7 +16,9 @@ from tests.ahead import Task, run
 from tests.sanitize.builds import CORE, made
 
 ROOT = Path(__file__).resolve().parents[2]
-TASK = Task((sys.executable, "-m", "tests.client.test_sanitized_core"), 240, ROOT, CORE.task)
+TASK = Task(
+    (sys.executable, "-m", "tests.client.test_sanitized_core"), 240, ROOT, CORE.task, computes=False
+)
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ SUITES = (
 
 
 def task_of(suite: str) -> Task:
-    return Task((sys.executable, "-m", "pytest", suite), 240, ROOT)
+    return Task((sys.executable, "-m", "pytest", suite), 240, ROOT, computes=False)
 
 
 @pytest.mark.tgtd
