@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SUITES = (
     "tests/unit/test_install.py",
     "tests/console/test_console_page.py",
-    "tests/e2e/test_hardened.py",
+    "tests/e2e/test_hardened_pdus.py",
+    "tests/e2e/test_hardened_sessions.py",
     "tests/exec/test_arrays.py",
     "tests/exec/test_degradation.py",
     "tests/exec/test_fairness.py",
