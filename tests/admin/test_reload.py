@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +18,10 @@ import pytest
 
 from scheduler.reload import compare, lines_of
 from scheduler.schema import Setting
-from tests.admin.conftest import DEADLINE_S, Run
+from tests.admin.conftest import Run
 from tests.conftest import unavailable
 from tests.serving import SERVE, Serving, arguments, missing, sandboxes_missing
+from tests.waiting import until
 
 FILE = """
 [target]
@@ -93,10 +93,7 @@ def served(run_folder: Path, file: Path) -> Iterator[Serving]:
 
 def wait_for(words: str, served: Serving) -> None:
     """Until it has logged them."""
-    until = time.monotonic() + DEADLINE_S
-    while words not in served.text():
-        assert time.monotonic() < until, served.text()[-3000:]
-        time.sleep(0.02)
+    until(lambda: words in served.text(), lambda: served.text()[-3000:])
 
 
 ALIKE = "a reload of {url} would change nothing\n"
@@ -177,10 +174,7 @@ def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path) -> N
         os.execv("/bin/sh", ["sh", "-c", f"exec {program}"])
 
     def logged(text: str) -> None:
-        until = time.monotonic() + DEADLINE_S
-        while not log.exists() or text not in log.read_text():
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.02)
+        until(lambda: log.exists() and text in log.read_text(), log.read_text)
 
     logged("osd target ping")
     os.kill(pid, signal.SIGHUP)  # the terminal is there: read the configuration again

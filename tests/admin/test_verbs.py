@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from scheduler.admin.client import Manager
 from tests.admin.conftest import DEADLINE_S, Alone, Run
 from tests.conftest import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
+from tests.waiting import until
 
 FILE = """
 [target]
@@ -85,10 +85,7 @@ def target(managed: Serving) -> Iterator[pyosd.Target]:
 
 
 def wait_until(true: Callable[[], object], served: Serving) -> None:
-    until = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < until, served.text()[-3000:]
-        time.sleep(0.05)
+    until(true, lambda: served.text()[-3000:], pause=0.05)  # most start a program
 
 
 def status(osd: Run) -> dict[str, Any]:
@@ -204,8 +201,7 @@ def test_pause_and_resume(osd: Run, target: pyosd.Target) -> None:
 def test_drain(osd: Run, target: pyosd.Target) -> None:
     pid = target.create_partition()
     job = target.exec(WAITS, zone=pyosd.ref(pid), pool="other")
-    while job.status().state is not JobState.RUNNING:
-        time.sleep(0.01)
+    until(lambda: job.status().state is JobState.RUNNING)
     over = osd("pool", "drain", "other", "--longest", "200ms", code=124)
     assert "mode running -> draining" in over.stdout and "1 running, 0 queued still" in over.stderr
     with pytest.raises(pyosd.TargetBusy):
@@ -367,8 +363,7 @@ def test_a_reload_adds_a_pool_whose_jobs_run(
     assert "did you mean 'max'" in osd("config", "reload", "--manager", url, code=78).stderr
     assert shown(osd, "default")["max"] == 4
     job = target.exec(WAITS, zone=pyosd.ref(pid), pool="new")
-    while job.status().state is not JobState.RUNNING:
-        time.sleep(0.01)
+    until(lambda: job.status().state is JobState.RUNNING)
 
     # What only the target knows to be too much: a job that runs in a pool that is to go.
     file.write_text(FILE.replace("max = 3", "max = 30"))

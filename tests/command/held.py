@@ -7,8 +7,6 @@ Lives here: a harness with such commands, and what tests ask of it.  Not here: t
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tests.expect import (
     TASK_ABORTED,
 )
 from tests.harness import Harness
+from tests.waiting import until
 
 STEP = 1024
 MANY = 3 * STEP + 7
@@ -30,14 +29,6 @@ IMMED_TR = 0x80
 SET_MEMBERS, REMOVE_MEMBERS, REMOVE, QUERY, CREATE = 0x88A3, 0x88A1, 0x8896, 0x88A0, 0x8894
 RED = AttributeValue(Page.APPLICATION, 1, b"red")
 BLUE = AttributeValue(Page.APPLICATION, 1, b"blue")
-PATIENCE_S = 20.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Ask again until it is so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
 
 
 def ended(osd: Commands, collection: ObjectRef) -> CommandTracking:

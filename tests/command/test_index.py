@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 
 import pytest
@@ -14,6 +13,7 @@ from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands, Reply
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.expect import LIST_FIELD, OK, check
+from tests.waiting import until
 
 INDEX = Page.INDEX
 BUILDING, READY = b"\1", b"\2"
@@ -32,10 +32,7 @@ def state(osd: Commands, pid: int, page: int) -> bytes:
 
 def wait_until_ready(osd: Commands, pid: int, page: int) -> None:
     """Poll as a client does."""
-    until = time.monotonic() + SECONDS
-    while state(osd, pid, page) == BUILDING:
-        assert time.monotonic() < until, "the index never became ready"
-        time.sleep(0.002)
+    until(lambda: state(osd, pid, page) != BUILDING, "the index never became ready", pause=0.002)
     assert state(osd, pid, page) == READY
 
 

@@ -32,7 +32,6 @@ from tests.command.held import (
     create_tracking,
     ended,
     set_red,
-    until,
 )
 from tests.expect import (
     BUSY,
@@ -42,6 +41,7 @@ from tests.expect import (
     TASK_ABORTED,
     check,
 )
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("immediate", [False, True])

@@ -29,7 +29,6 @@ from tests.command.held import (
     create_tracking,
     ended,
     set_red,
-    until,
 )
 from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
@@ -37,6 +36,7 @@ from tests.expect import (
     OK,
     check,
 )
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("action", [SET_MEMBERS, REMOVE_MEMBERS, REMOVE, QUERY, CREATE])

@@ -13,13 +13,7 @@ from pyosd.attributes import CURRENT_OBJECT_ID, Page
 from pyosd.cdb import AttributeLists, AttributePage, Descriptor
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef, ref
-from tests.command.held import (
-    IMMED_TR,
-    RED,
-    create_tracking,
-    ended,
-    until,
-)
+from tests.command.held import IMMED_TR, RED, create_tracking, ended
 from tests.command.test_collection import ABSENT, membership
 from tests.expect import (
     CDB_FIELD,
@@ -30,6 +24,7 @@ from tests.expect import (
     OK,
     check,
 )
+from tests.waiting import until
 
 EVERYTHING = 0x1000
 

@@ -27,6 +27,7 @@ from tests.console.conftest import Observed
 from tests.manager.fake_target import faked, pool
 from tests.manager.snapshot import snapshot
 from tests.manager.test_manager import managing, ready
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -154,8 +155,7 @@ def work(observed: Observed) -> None:
             job = target.exec(script, zone=zone)
             job.exception(timeout=30)
         killed = target.exec("while True: pass", zone=zone, pool="second")
-        while killed.status().state.name not in ("RUNNING", "COMPLETING"):
-            time.sleep(0.01)
+        until(lambda: killed.status().state.name in ("RUNNING", "COMPLETING"))
         killed.kill()
 
 
@@ -381,10 +381,9 @@ def show(page: Page, request: pytest.FixtureRequest) -> None:
         for _ in range(40):
             target.exec("sum(range(2 * 10**7))", zone=zone)
     page.click('#spans button[data-span="600"]')
-    page.until(
-        lambda: page.run("return document.querySelector('#charts path.first').getAttribute('d')")
-    )
-    time.sleep(1.0)
+    curve = "return document.querySelector('#charts path.first').getAttribute('d')"
+    first = page.until(lambda: page.run(curve))
+    page.until(lambda: page.run(curve) != first, "a second reading")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

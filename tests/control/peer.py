@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import itertools
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +93,3 @@ class Peer:
             return True
         except TimeoutError:
             return False
-
-
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    """Until it holds."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)

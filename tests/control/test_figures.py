@@ -15,11 +15,12 @@ from pyosd.errors import OSDError
 from pyosd.transport import Command
 from pyosd.types import ref
 from scheduler.messages import Type
-from tests.control.peer import Peer, wait_for
+from tests.control.peer import Peer
 from tests.harness import SOURCE, Harness
 from tests.jobs.conftest import Target, skip_without_sandboxes
-from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run, until
+from tests.jobs.test_exec import DEADLINE_S, SLEEP, is_running, run
 from tests.processes import long_lived
+from tests.waiting import until
 
 BOUNDS = [*[base * 10.0**power for power in range(-5, 2) for base in (1, 2, 5)][2:-1], 60.0]
 
@@ -195,7 +196,7 @@ def test_jobs(served: Target) -> None:
         held = run(served, "pass", hold=True)
         assert meter.read()["jobs"]["held"] == 1
         held.kill()
-        wait_for(lambda: sum(meter.pool()["sandbox_exits"].values()) >= 4, "used sandboxes stay")
+        until(lambda: sum(meter.pool()["sandbox_exits"].values()) >= 4, "used sandboxes stay")
         reading = meter.read()
         pool = meter.pool()
     assert (pool["arrived"], pool["started"], pool["ended"]) == (5, 4, 5)
@@ -278,9 +279,9 @@ def test_jobs_that_wait(served: Target) -> None:
         assert (pushed["queued"], pushed["busy"], pushed["active"]) == (1, 1, 1)
         assert pushed["oldest"] < 5
         more = [run(served, "pass") for _ in range(3)]
-        wait_for(lambda: meter.pool()["oldest"] > 0.1, "the oldest does not age")
+        until(lambda: meter.pool()["oldest"] > 0.1, "the oldest does not age")
         assert meter.pool()["queued"] == 4
-        wait_for(
+        until(
             lambda: bool(peer.snapshot()) and len(peer.pushed) >= 3,
             "they wait, and nothing is pushed",
         )
@@ -298,10 +299,10 @@ def test_jobs_that_wait(served: Target) -> None:
 
 def test_recycle(served: Target) -> None:
     with Meter(served) as meter:
-        wait_for(lambda: meter.peer.snapshot()["pools"][0]["ready"] >= 2, "none is kept ready")
+        until(lambda: meter.peer.snapshot()["pools"][0]["ready"] >= 2, "none is kept ready")
         ready = meter.peer.snapshot()["pools"][0]["ready"]
         meter.peer.ask(Type.RECYCLE, name="default", why="a test")
-        wait_for(lambda: meter.pool()["sandbox_recycled"]["asked"] >= ready, "none is replaced")
+        until(lambda: meter.pool()["sandbox_recycled"]["asked"] >= ready, "none is replaced")
         assert meter.peer.code(Type.RECYCLE, name="nosuch") == "no-such-pool"
         run(served, "pass").wait(DEADLINE_S)
 

@@ -16,8 +16,9 @@ import pytest
 from scheduler import messages
 from scheduler.messages import Frame, TargetError, Type
 from tests.conftest import MakeHarness
-from tests.control.peer import DEADLINE_S, Peer, wait_for
+from tests.control.peer import DEADLINE_S, Peer
 from tests.harness import SOURCE, Harness
+from tests.waiting import until
 
 CHANGES = [Type.WORKERS, Type.POOL, Type.RECYCLE, Type.PRINCIPAL, Type.SHED, Type.RELOAD]
 CHANGE: dict[Type, dict[str, object]] = {
@@ -99,7 +100,7 @@ def test_two_managers(harness: Harness, path: Path) -> None:
             assert reading["manages"] == (each is first)
             assert reading["workers"]["count"] == 5
         first.close()
-        wait_for(lambda: second.snapshot()["manager"] is None, "the lease is still held")
+        until(lambda: second.snapshot()["manager"] is None, "the lease is still held")
         assert second.code(Type.WORKERS, count=6) == "not-manager"
         assert tool.ask(Type.WORKERS, count=7)["is"] == {"count": "7"}
         assert second.hello("manager")["role"] == "manager"
@@ -225,9 +226,7 @@ def test_workers(harness: Harness, path: Path) -> None:
         assert peer.snapshot()["workers"]["count"] == 12
         assert peer.ask(Type.WORKERS, count=1)["was"] == {"count": "12"}
         assert harness.osd.create_partition()
-        wait_for(
-            lambda: peer.snapshot()["workers"]["busy"] == 0, "workers that are not needed stay"
-        )
+        until(lambda: peer.snapshot()["workers"]["busy"] == 0, "workers that are not needed stay")
     text = harness.log.read_text()
     assert "workers: count=4 -> count=12, by test for ann: a long queue, \\x27again\\x27" in text
 
@@ -291,7 +290,7 @@ def test_shedding_ends_with_its_manager(harness: Harness, path: Path) -> None:
         with Peer(path, "manager") as manager:
             manager.ask(Type.SHED, on=True)
             assert tool.snapshot()["shedding"] is True
-        wait_for(lambda: tool.snapshot()["shedding"] is False, "it still sheds")
+        until(lambda: tool.snapshot()["shedding"] is False, "it still sheds")
 
 
 def test_recycle(harness: Harness, path: Path) -> None:

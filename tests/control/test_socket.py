@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from scheduler import messages
 from scheduler.messages import Frame, TargetError, Type
 from tests.conftest import MakeHarness
-from tests.control.peer import Peer, wait_for
+from tests.control.peer import Peer
 from tests.fuzz.run import golden_frames
 from tests.harness import Harness, StartFailed
+from tests.waiting import until
 
 PEERS = 16
 NOBODY = 65534
@@ -43,7 +44,7 @@ def log(harness: Harness) -> Path:
 
 
 def told(log: Path, words: str) -> None:
-    wait_for(lambda: words in log.read_text(), f"{words!r} is not in the log")
+    until(lambda: words in log.read_text(), f"{words!r} is not in the log")
 
 
 # ---- the socket file ----
@@ -112,7 +113,7 @@ def test_seventeenth_is_turned_away(harness: Harness, path: Path, log: Path) -> 
         told(log, "is not let in: 16 are connected")
         assert all(peer.snapshot() for peer in peers)
         peers[3].close()
-        wait_for(lambda: welcomed(path), "no place has become free")
+        until(lambda: welcomed(path), "no place has become free")
 
 
 def welcomed(path: Path) -> bool:
@@ -227,10 +228,10 @@ def test_one_reading_waits_at_most(harness: Harness, path: Path) -> None:
     """A watcher that sleeps finds the last reading but one, not all it has slept through."""
     with Peer(path) as sleepy, Peer(path) as other:
         sleepy.ask(Type.WATCH, interval_ms=20)
-        wait_for(lambda: unread(sleepy) > 0, "nothing is pushed")
+        until(lambda: unread(sleepy) > 0, "nothing is pushed")
         first = unread(sleepy)
         start = other.snapshot()["target"]["monotonic"]
-        wait_for(
+        until(
             lambda: other.snapshot()["target"]["monotonic"] > start + 0.2, "the clock stands still"
         )
         assert unread(sleepy) == first

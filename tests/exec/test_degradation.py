@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,7 @@ from scheduler import paths
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY, ISOLATION, check
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -53,13 +54,6 @@ def own() -> Iterator[Serving]:
 def target(own: Serving) -> Iterator[pyosd.Target]:
     with own.connect() as session:
         yield session
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.005)
 
 
 def zygotes(serving: Serving) -> list[int]:

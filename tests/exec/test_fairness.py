@@ -17,9 +17,10 @@ from pyosd.types import ObjectRef, ref
 from scheduler.admin import places
 from scheduler.messages import Type
 from tests.conftest import unavailable
-from tests.control.peer import Peer, wait_for
+from tests.control.peer import Peer
 from tests.relay import from_address
 from tests.serving import Serving, sandboxes_missing
+from tests.waiting import until
 
 WAIT_S = 60.0
 MANY = 1000
@@ -108,7 +109,7 @@ def test_one_job_beside_a_thousand(control: Peer, users: tuple[pyosd.Target, pyo
         since = {job: at for job, at in diary.started(a).items() if job not in begun}
         assert sum(at < since[mine.id] for at in since.values()) <= SLOTS
         control.ask(Type.POOL, name="default", mode="paused")
-        wait_for(lambda: usage(control)[A]["running"] == 0, "A's jobs that had started end")
+        until(lambda: usage(control)[A]["running"] == 0, "A's jobs that had started end")
     rows = usage(control)
     assert rows[A]["accepted"] == MANY and rows[B]["finished"] == rows[B]["accepted"] == 2
     assert rows[A]["finished"] == MANY - rows[A]["queued"] > 0
@@ -143,13 +144,13 @@ def test_at_once(control: Peer, users: tuple[pyosd.Target, pyosd.Target]) -> Non
     # The pool has jobs of A that wait: see above.  These go before them.
     waiting = [a.exec(SLEEP, zone=zone, priority=100) for _ in range(2)]
     control.ask(Type.POOL, name="default", mode="running")
-    wait_for(lambda: waiting[0].status().state is JobState.RUNNING, "A has a slot")
+    until(lambda: waiting[0].status().state is JobState.RUNNING, "A has a slot")
     later = b.exec("pass", zone=zone)
     assert later.wait(WAIT_S).state is JobState.COMPLETED
     assert usage(control)[A]["running"] == 1
     assert waiting[1].status().state is JobState.QUEUED
     control.ask(Type.PRINCIPAL, name=A, at_once=0)
-    wait_for(lambda: waiting[1].status().state is JobState.RUNNING, "A has two")
+    until(lambda: waiting[1].status().state is JobState.RUNNING, "A has two")
     for job in waiting:
         job.kill(WAIT_S)
 

@@ -11,7 +11,6 @@ import ctypes
 import os
 import platform
 import struct
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from scheduler.realtime import POLICY, why_not
 from tests.exec.conftest import WAIT_S, ended
 from tests.processes import descendants
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -71,15 +71,6 @@ def looping(serving: Serving) -> int | None:
             if len(threads_of(pid)) == 2 and user > 20:
                 return pid
     return None
-
-
-def until(what: Callable[[], T | None]) -> T:
-    """What is found once there is something."""
-    deadline = time.monotonic() + WAIT_S
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return found
 
 
 def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:

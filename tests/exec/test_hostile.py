@@ -25,6 +25,7 @@ from tests.exec.hostile import CORPUS, QUICK
 from tests.processes import descendants, memory_of, running
 from tests.sandbox.denied import DENIED
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -97,10 +98,7 @@ class Host:
 
     def is_as_before(self) -> None:
         """No process more and no file."""
-        deadline = time.monotonic() + WAIT_S
-        while len(sandboxes(self.serving)) > self.count:
-            assert time.monotonic() < deadline, "a sandbox was left"
-            time.sleep(0.005)
+        until(lambda: len(sandboxes(self.serving)) <= self.count, "a sandbox was left")
         assert self.serving.pids == self.daemons, "a daemon was restarted"
         assert not files_of_sandboxes()
 

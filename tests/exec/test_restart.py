@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +26,7 @@ from tests.conftest import unavailable
 from tests.exec.conftest import WAIT_S, ended
 from tests.expect import BUSY
 from tests.serving import Serving, missing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -122,8 +122,8 @@ def test_key_finds_the_job_after_a_restart(own_serving: Serving) -> None:
 
 def kill_sandbox(serving: Serving, job: Job) -> None:
     """SIGKILL to the sandbox that has the job, once iosd-sandboxd has said which it is."""
-    while not (found := re.findall(rf"job={job.id} .* host pid (\d+)$", serving.text(), re.M)):
-        time.sleep(0.01)
+    told = re.compile(rf"job={job.id} .* host pid (\d+)$", re.M)
+    found = until(lambda: told.findall(serving.text()), serving.text)
     os.kill(int(found[-1]), signal.SIGKILL)
 
 

@@ -18,12 +18,13 @@ from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, Unreachable
 from pyosd.types import ObjectRef, ref
-from tests.command.held import RED, STEP, create_tracking, ended, until
+from tests.command.held import RED, STEP, create_tracking, ended
 from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
 from tests.expect import OK, check
 from tests.fault.history import SENSE_KEYS
 from tests.harness import StartFailed
+from tests.waiting import until
 
 MANY = STEP + 50
 PID, SOURCE, MADE, MATCHES = 0x5_0000, 0x9_0000, 0x2_0000, 0x2_0001

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from pyosd.attributes import Page
 from pyosd.commands import Commands
 from pyosd.types import ROOT, ref
 from tests.harness_transport import HarnessTransport
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,10 +77,10 @@ class Target:
         options = f"dir={self.data};sandboxd={self.socket};slots=2;isolation=best" + self.options
         self.transport = HarnessTransport([*self.program, options], self.stderr)
         self.commands = Commands(self.transport)
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.commands.get_attribute(ROOT, Page.EXEC_ROOT, ISOLATION):
-            assert time.monotonic() < deadline, "iosd-sandboxd is not connected"
-            time.sleep(0.01)
+        until(
+            lambda: self.commands.get_attribute(ROOT, Page.EXEC_ROOT, ISOLATION),
+            "iosd-sandboxd is not connected",
+        )
 
     def kill(self) -> None:
         self.transport.process.send_signal(signal.SIGKILL)

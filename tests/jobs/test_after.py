@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -19,9 +18,10 @@ from pyosd.cli.job_view import explanation
 from pyosd.exec_params import After, ExecParams
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, ref
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyosd.commands import Commands
     from pyosd.job_status import JobStatus
@@ -54,12 +54,6 @@ def submit(osd: Commands, zone: ObjectRef, *after: After | Job, **how: object) -
 
 def whatever(job: Job) -> After:
     return After(job.id, completed=False)
-
-
-def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < deadline
 
 
 def waits(job: Job) -> JobStatus:

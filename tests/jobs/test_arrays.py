@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 import struct
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,10 @@ from pyosd.job_status import JobFlag, JobState, Number
 from pyosd.jobs import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from tests.jobs.conftest import Target, skip_without_sandboxes
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyosd.commands import Commands
     from pyosd.types import ObjectRef
@@ -52,13 +52,6 @@ def submit(
 
 def single(osd: Commands, zone: ObjectRef, **how: object) -> Job:
     return jobs.submit(osd, "pass", zone=zone, **how)  # type: ignore[arg-type]
-
-
-def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def depth(osd: Commands) -> int:

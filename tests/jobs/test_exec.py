@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +19,9 @@ from pyosd.exec_params import ExecParams, Limits
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, AttributeValue, ref
 from tests.processes import descendants
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyosd.jobs import Job
     from tests.jobs.conftest import Target
 
@@ -34,13 +32,6 @@ SLEEP = "import time\ntime.sleep(600)"
 def run(target: Target, code: str, **options: object) -> Job:
     options.setdefault("zone", target.partition)
     return jobs.submit(target.commands, code, **options)  # type: ignore[arg-type]
-
-
-def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def is_running(job: Job) -> bool:

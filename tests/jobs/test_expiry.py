@@ -11,7 +11,8 @@ import pytest
 
 from pyosd import errors, jobs
 from pyosd.job_status import JobState
-from tests.jobs.test_exec import DEADLINE_S, run, until
+from tests.jobs.test_exec import DEADLINE_S, run
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyosd.jobs import Job

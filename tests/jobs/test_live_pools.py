@@ -21,10 +21,11 @@ from pyosd.jobs import Job
 from scheduler.messages import TargetError, Type
 from tests.control.peer import Peer
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
-from tests.jobs.test_exec import SLEEP, is_running, run, until
+from tests.jobs.test_exec import SLEEP, is_running, run
 from tests.jobs.test_pools import found
 from tests.package_sets import make
 from tests.processes import long_lived
+from tests.waiting import until
 
 SEED = int(os.environ["IOSD_SEED"])
 NUMBERS = itertools.count(0x77777)

@@ -9,7 +9,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.jobs.test_exec import DEADLINE_S, run, sandboxes, until
+from tests.jobs.test_exec import DEADLINE_S, run, sandboxes
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target

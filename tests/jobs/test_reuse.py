@@ -15,7 +15,8 @@ from pyosd import jobs
 from pyosd.exec_params import Limits
 from pyosd.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
-from tests.jobs.test_exec import is_running, run, sandboxes, until
+from tests.jobs.test_exec import is_running, run, sandboxes
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

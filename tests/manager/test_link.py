@@ -120,14 +120,20 @@ def test_nonsense_is_survived_and_told(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     packet, words = NONSENSE[name]
+    tries: list[Frame] = []
+
+    def bend(frame: Frame, answer: bytes) -> bytes | None:
+        tries.append(frame)
+        return packet
 
     async def run() -> None:
         async with faked(tmp_path) as target, linked(target.path) as (link, _):
             await until(lambda: link.role == MANAGER)
-            target.bend = lambda frame, answer: packet
+            target.bend = bend
             await until(lambda: link.role == LOST)
             assert words in link.trouble
-            await asyncio.sleep(0.2)  # several more tries, and no more words
+            more = len(tries) + 3  # and no more words
+            await until(lambda: len(tries) >= more)
             target.bend = lambda frame, answer: answer
             await until(lambda: link.role == MANAGER)
 

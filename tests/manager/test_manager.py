@@ -110,6 +110,11 @@ async def ready(desk: Desk) -> None:
     await until(lambda: desk.target.link.role == MANAGER and desk.script.seen)
 
 
+async def next_reading(desk: Desk) -> None:
+    load = desk.target.load
+    await until(lambda: desk.target.load is not load)
+
+
 def told(target: FakeTarget, kind: Type = Type.POOL) -> list[dict[str, str]]:
     """What the target was told, without who and why."""
     return [
@@ -372,7 +377,8 @@ async def test_no_target_and_standby(folder: Path) -> None:
             assert (await two.refused("workers.set", count=3))["code"] == "standby"
             assert (await two.ask("status"))["targets"][0]["pools"][0]["name"] == "default"
             two.script.next = [[SetWorkers(8, "wrong")]]
-            await asyncio.sleep(0.1)
+            for _ in range(3):
+                await next_reading(two)
             assert target.changes == []  # it decides nothing
         await target.stop()
         await until(lambda: one.target.link.role == LOST)

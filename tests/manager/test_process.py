@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,16 +26,10 @@ from scheduler.keys import ADMIN, KeyPair, read_key, write_key
 from scheduler.server import make_pair
 from scheduler.supervise import plain_environment
 from tests.harness import SOURCE
+from tests.waiting import until
 
 DEADLINE_S = 20.0
 UID = 64733
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Process:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from tests.conftest import MakeHarness, unavailable
 from tests.harness import SOURCE
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, sandboxes_missing
+from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
 
@@ -50,15 +51,6 @@ warm_spare = 4
 """
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 WAITING = "import osd, time\nwhile osd.userobject({}, {}).exists(): time.sleep(0.01)"
-
-
-def until(condition: Callable[[], Any], what: str = "") -> Any:
-    """Wait for it, and return what it gives."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 class Managed:

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from scheduler.store_tools.bdb import Database, Table
 from scheduler.store_tools.folders import copy_file
 from scheduler.store_tools.format import ObjectRecord, Place
 from tests.harness import Harness, program
+from tests.waiting import until
 
 HEAD = 2 << 20
 APPLICATION, USERNAME, COLLECTIONS = 0x1_0000, (1, 9), 4
@@ -266,10 +266,7 @@ def build(folder: Path, two_roots: bool, target: Path | None = None, indexes: bo
 def index(osd: Commands, partition_id: int, page: int) -> None:
     """Have an index of a page, and wait until it is ready."""
     osd.set_attributes(ref(partition_id), [AttributeValue(INDEX, page, b"\1")])
-    deadline = time.monotonic() + 30
-    while osd.get_attribute(ref(partition_id), INDEX, page) != b"\2":
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: osd.get_attribute(ref(partition_id), INDEX, page) == b"\2")
 
 
 def look(osd: Commands) -> Snapshot:

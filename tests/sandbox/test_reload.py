@@ -7,13 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from proxy import (
-    DEADLINE_S,
     FORGET,
     ROTATE,
     ROTATED,
@@ -27,6 +25,7 @@ from proxy import (
 )
 
 from tests.package_sets import make
+from tests.waiting import until
 
 WORD = "import word; print(word.WORD)"
 
@@ -58,11 +57,8 @@ def reload(daemon: Daemon, folder: Path, *lines: str) -> None:
 
 def logged(folder: Path, words: str) -> str:
     """The last line of its log that has these words."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := [x for x in (folder / "log").read_text().splitlines() if words in x]):
-        assert time.monotonic() < deadline, words
-        time.sleep(0.005)
-    return found[-1]
+    log = folder / "log"
+    return until(lambda: [x for x in log.read_text().splitlines() if words in x], words)[-1]
 
 
 def zygote_of(sandbox: Sandbox) -> int:

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from scheduler import paths, unit_commands
 from scheduler.realtime import POLICY, why_not
 from tests.conftest import unavailable
 from tests.serving import missing
+from tests.waiting import until
 
 START_S = 20.0
 
@@ -44,10 +44,8 @@ def tgtd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         process = subprocess.Popen(
             ["prlimit", "--core=0", *command], env=os.environ | preload, stdout=log, stderr=log
         )
-    deadline = time.monotonic() + START_S
-    while not (folder / "s.0").exists():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: (folder / "s.0").exists() or process.poll() is not None)
+    assert process.poll() is None
     yield process.pid
     process.kill()
     process.wait()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +12,7 @@ from pyosd.types import ref
 from tests.conftest import unavailable
 from tests.secmgr.test_targets import ALL, Place, X
 from tests.serving import Serving, missing, sandboxes_missing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 SCRIPT = """
@@ -47,10 +47,7 @@ def test_a_job_ends_with_its_own_access_alone(place: Place) -> None:
     source = place.source()
     with pyosd.connect(place.serving.url, credentials=source) as target:
         job = target.exec(SCRIPT, zone=ref(0x10000, 0x10000))
-        until = time.monotonic() + WAIT_S
-        while not job.progress():
-            assert time.monotonic() < until, job.status()
-            time.sleep(0.01)
+        until(job.progress, lambda: str(job.status()))
         place.osd("key", "rotate")
         place.osd("key", "rotate", "--level", "partition", "--partition", "0x10001")
         place.osd("acl", "revoke", "0x10000/0x10001")

@@ -23,6 +23,7 @@ from pyosd.secmgr.keystore import Level
 from pyosd.secmgr.limits import Buckets
 from pyosd.types import ObjectType, ref
 from tests.secmgr.conftest import PARTITION, TARGET, Served, World
+from tests.waiting import until
 
 OBJECT = ref(PARTITION, 0x10000)
 USER = ObjectType.USER_OBJECT
@@ -430,8 +431,7 @@ def test_no_command_fails_while_keys_change(served: Served, source: SecurityMana
     def all_go_on() -> None:
         """Nobody is in the command of before: a second revocation within one may refuse it twice."""
         before = list(done)
-        while any(now < then + 2 for now, then in zip(done, before, strict=True)):
-            time.sleep(0.001)
+        until(lambda: all(now >= then + 2 for now, then in zip(done, before, strict=True)))
 
     threads = [threading.Thread(target=work, args=(who,)) for who in range(len(done))]
     for thread in threads:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tests.conftest import unavailable
 from tests.processes import long_lived
 from tests.secmgr.process import Process
 from tests.serving import Serving, missing
+from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
 
@@ -207,10 +207,8 @@ class Load:
 
     def goes_on(self) -> None:
         """Some more of them are answered."""
-        wanted, until = self.done + 5, time.monotonic() + LOAD_S
-        while self.done < wanted and not self.failed:
-            assert time.monotonic() < until, "the load stands still"
-            time.sleep(0.001)
+        wanted = self.done + 5
+        until(lambda: self.done >= wanted or self.failed, "the load stands still", LOAD_S)
         assert not self.failed
 
     def stop(self) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +23,6 @@ NOWHERE, SSD, HDD = range(3)
 (SIZE, POLICY, HIGH, LOW, RATE, DRAIN) = range(1, 7)
 """Of page B000_0003h."""
 SSD_TOTAL, SSD_FREE, HDD_TOTAL, HDD_FREE, ON_SSD, ON_HDD, TO_SSD, TO_HDD = range(7, 15)
-PATIENCE_S = 30.0
 
 
 @contextmanager
@@ -53,14 +51,6 @@ def set_heads(osd: Commands, number: int, value: int) -> None:
     osd.set_attributes(
         ROOT, [AttributeValue(Page.HEADS_ROOT, number, value.to_bytes(width, "big"))]
     )
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what the mover does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it has not come to that"
-        time.sleep(0.02)
 
 
 def files(root: Path) -> int:

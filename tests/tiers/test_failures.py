@@ -28,6 +28,7 @@ from tests.expect import OK, Outcome, check
 from tests.harness import Harness, StartFailed
 from tests.soak.faults import interposer
 from tests.tiers.two_roots import Device, TwoRoots
+from tests.waiting import until
 
 HEAD = 4096
 LONG = 3 * HEAD
@@ -192,10 +193,7 @@ def test_gone_while_running(store: TwoRoots, harness: Harness, obj: ObjectRef, g
     assert osd.read(obj, 0, LONG) == OLD * HEAD + middle + OLD * HEAD
     assert bytes(osd.read(late, 0, 10)) == (b"" if gone == "head" else NEW)
     assert not exists(osd, doomed)
-    deadline = time.monotonic() + 20
-    while left(store, doomed) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not left(store, doomed)
+    until(lambda: not left(store, doomed), "files of a removed object stay")
 
 
 def length_of(osd: Commands, obj: ObjectRef) -> int:

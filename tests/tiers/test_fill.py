@@ -30,8 +30,8 @@ from tests.tiers.placement import (
     heads,
     set_heads,
     small_ssd,
-    until,
 )
+from tests.waiting import until
 
 HEAD = 64 << 10
 DISK = 4 << 20

@@ -35,8 +35,8 @@ from tests.tiers.placement import (
     check_store,
     head,
     set_heads,
-    until,
 )
+from tests.waiting import until
 
 HEAD = 64 << 10
 OTHER = 5000

@@ -32,8 +32,8 @@ from tests.tiers.placement import (
     heads,
     set_heads,
     store_folders,
-    until,
 )
+from tests.waiting import until
 
 HEAD = 16 << 10
 OBJECTS = 12
