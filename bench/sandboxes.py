@@ -15,8 +15,8 @@ import pyosd
 from bench.plan import Plan
 from bench.stats import REPORTED, Row, at_most, missing, percentile, row_of_pairs, row_of_tail
 from bench.target import SOURCE, BenchTarget, bench_target
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef
 from scheduler import packages
 

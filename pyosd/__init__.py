@@ -39,9 +39,9 @@ from pyosd.errors import (
 )
 from pyosd.exec_params import After, ExecParams, Limits
 from pyosd.executor import Executor
+from pyosd.job import Job
 from pyosd.job_array import JobArray
 from pyosd.job_status import ArrayPlace, JobFlag, JobState, JobStatus
-from pyosd.jobs import Job
 from pyosd.list_data import Extent, MapType
 from pyosd.osd._query import Condition, Criterion, attr
 from pyosd.pool_status import PoolStatus

@@ -13,12 +13,24 @@ from collections.abc import AsyncIterator, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from pyosd import jobs, requests
+from pyosd import requests
 from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pays
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.errors import NotFound, ProtocolError
+from pyosd.job import (
+    CANCEL,
+    CONTROL,
+    KILL,
+    RESULT,
+    STDERR,
+    TRACEBACK,
+    Stream,
+    decode_result,
+    expired,
+    job_error,
+)
 from pyosd.job_status import (
     POLL_IDS,
     STATES_ID,
@@ -30,7 +42,6 @@ from pyosd.job_status import (
     decode_state,
     decode_status,
 )
-from pyosd.jobs import RESULT, STDERR, TRACEBACK
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectRef, ref
 
 if TYPE_CHECKING:
@@ -114,7 +125,7 @@ class Poller:
                 suggested.append(intervals[0] / 1000 if intervals else 0.0)
             elif watched is not None and not watched.ended.done():
                 if state is None:
-                    watched.ended.set_exception(jobs.expired(job))
+                    watched.ended.set_exception(expired(job))
                 else:
                     watched.ended.set_result(None)
                 del self._jobs[job]
@@ -129,7 +140,7 @@ class Poller:
             if watched is None or watched.ended.done():
                 continue
             if at >= len(states):
-                watched.ended.set_exception(jobs.expired(job))
+                watched.ended.set_exception(expired(job))
             elif states[at].terminal:
                 watched.ended.set_result(None)
             else:
@@ -206,7 +217,7 @@ class AsyncJob:
         try:
             return (await self._target.call(request)).attributes
         except NotFound:
-            raise jobs.expired(self.id) from None
+            raise expired(self.id) from None
 
     async def status(self) -> JobStatus:
         """Everything the surrogate says; nothing is sent once it has ended.  Raises: JobExpired."""
@@ -214,7 +225,7 @@ class AsyncJob:
             return self._final
         status = decode_status(self.id, await self._get(STATUS_IDS))
         if status is None:
-            raise jobs.expired(self.id)
+            raise expired(self.id)
         if status.done:
             self._final = status
         return status
@@ -235,18 +246,16 @@ class AsyncJob:
         try:
             if status.state is not JobState.COMPLETED:
                 trace = await self._payload(TRACEBACK)
-                raise jobs.job_error(None, status, trace.decode("utf-8", "replace"))
+                raise job_error(None, status, trace.decode("utf-8", "replace"))
             if status.result_object:
                 data = bytes(await self._target.read(status.result_object, 0, status.result_length))
             else:
                 data = await self._payload(RESULT) if status.result_length else b""
         except NotFound:
-            raise jobs.expired(self.id) from None  # since its status was asked for
-        return jobs.decode_result(status, data)
+            raise expired(self.id) from None  # since its status was asked for
+        return decode_result(status, data)
 
-    async def logs(
-        self, *, follow: bool = False, stream: jobs.Stream = "stdout"
-    ) -> AsyncIterator[str]:
+    async def logs(self, *, follow: bool = False, stream: Stream = "stdout") -> AsyncIterator[str]:
         """Lines of output without their ends, undecodable bytes replaced.
 
         Args: follow: go on until the job has ended; else stop at what is there now.
@@ -265,7 +274,7 @@ class AsyncJob:
         if rest:
             yield rest.decode("utf-8", "replace")
 
-    async def _output(self, stream: jobs.Stream, at: int) -> tuple[int, bytes] | None:
+    async def _output(self, stream: Stream, at: int) -> tuple[int, bytes] | None:
         """What a stream has behind a position, and the position behind that; None: nothing now."""
         if stream == "stderr":
             now, piece = unseen(await self._payload(STDERR_AT), at)
@@ -283,21 +292,21 @@ class AsyncJob:
         return reply.attributes[0].value if reply.attributes else b""
 
     async def _control(self, action: int) -> None:
-        values = (AttributeValue(jobs.CONTROL.page, jobs.CONTROL.number, bytes([action])),)
+        values = (AttributeValue(CONTROL.page, CONTROL.number, bytes([action])),)
         request = requests.set_attributes(self.id, attributes=AttributeLists((), values))
         try:
             await self._target.call(request)
         except NotFound:
-            raise jobs.expired(self.id) from None
+            raise expired(self.id) from None
 
     async def cancel(self) -> bool:
         """End the job if it has not started.  Returns: whether it is CANCELLED now."""
-        await self._control(jobs.CANCEL)
+        await self._control(CANCEL)
         return (await self.status()).state is JobState.CANCELLED
 
     async def kill(self) -> JobState:
         """End the job for sure.  Returns: the state that won."""
-        await self._control(jobs.KILL)
+        await self._control(KILL)
         return (await self.wait()).state
 
 
@@ -336,7 +345,7 @@ class AsyncJobArray(AsyncJob, Sequence[AsyncJob]):
         """The states of all members in order, in one command.  Raises: JobExpired."""
         states = await member_states(self._target, self.id)
         if len(states) != len(self):
-            raise jobs.expired(self.id)
+            raise expired(self.id)
         return states
 
     async def result(self) -> list[Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Asking for jobs until they have ended: how often, many at once, and the thread that does it.
 
-Not here: what one job says (jobs.py).
+Not here: what one job says (job.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyosd.job_status import POLL_IDS, STATES_ID, STATUS_IDS, JobStatus, decode_
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 
 if TYPE_CHECKING:
-    from pyosd.jobs import Job
+    from pyosd.job import Job
 
 JOBS_COLLECTION = 0x1001
 """Object id of the collection of all surrogates in each partition."""

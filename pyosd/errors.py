@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyosd.jobs import Job
+    from pyosd.job import Job
     from pyosd.types import AttributeId, ObjectRef, Sense
 
 

@@ -18,6 +18,7 @@ from pyosd._source import Code, array_map_source, map_source
 from pyosd.commands import Commands
 from pyosd.errors import OSDError, TargetBusy
 from pyosd.exec_params import Limits
+from pyosd.job import Job
 from pyosd.job_array import JobArray
 from pyosd.types import ObjectRef
 
@@ -39,11 +40,11 @@ class Executor(FuturesExecutor):
         self._zone = zone
         self._limits = limits
         self._lock = threading.Lock()
-        self._jobs: list[jobs.Job] = []
+        self._jobs: list[Job] = []
         self._closed = False
 
     # The base class types the result by the function's, which a result by JSON cannot keep.
-    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> jobs.Job:
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Job:
         """Submit fn(*args, **kwargs) as a job.
 
         Raises: RuntimeError: shut down; TypeError, ValueError: the call cannot be sent.
@@ -114,7 +115,7 @@ class Executor(FuturesExecutor):
         assert isinstance(array, JobArray)
         return array
 
-    def _submit(self, code: Code, **how: Unpack[jobs.Submission]) -> jobs.Job:
+    def _submit(self, code: Code, **how: Unpack[jobs.Submission]) -> Job:
         if self._closed:
             raise RuntimeError("cannot submit after shutdown")
         how["limits"] = self._limits

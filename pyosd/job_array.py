@@ -20,6 +20,7 @@ from pyosd._source import Code
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
 from pyosd.commands import Commands
+from pyosd.job import CANCEL, RESULT, Job
 from pyosd.job_status import (
     STATES_ID,
     STATUS_IDS,
@@ -29,7 +30,7 @@ from pyosd.job_status import (
     Number,
     decode_status,
 )
-from pyosd.jobs import CANCEL, RESULT, Job, Submission, prepare, send
+from pyosd.jobs import Submission, prepare, send
 from pyosd.reply import PendingReply
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 

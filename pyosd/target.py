@@ -20,6 +20,7 @@ from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
 from pyosd.commands import Commands
 from pyosd.credentials import Credential, CredentialSource, source_of
+from pyosd.job import Job
 from pyosd.job_status import JobStatus
 from pyosd.pool_status import PoolStatus, pools
 from pyosd.reply import PendingReply
@@ -208,7 +209,7 @@ class Target(Commands):
     # ---- jobs
     # -------------------------------------------------------------------------------------
 
-    def exec(self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> jobs.Job:
+    def exec(self, code: Code, *, zone: ObjectRef, **how: Unpack[jobs.Submission]) -> Job:
         """Run code near the data; see pyosd.jobs.submit for arguments, result and exceptions.
 
         With array it is run once for each index, and what comes back is a JobArray: exec_array() is
@@ -224,9 +225,9 @@ class Target(Commands):
         """Run code once for each index of array=range(...); see pyosd.job_array.submit."""
         return job_array.submit(self, code, zone=zone, **how)
 
-    def job(self, job: ObjectRef) -> jobs.Job:
+    def job(self, job: ObjectRef) -> Job:
         """A job known by its surrogate; nothing is sent."""
-        return jobs.Job(self, job)
+        return Job(self, job)
 
     def array(self, job: ObjectRef) -> job_array.JobArray:
         """An array known by its surrogate; nothing is sent."""

@@ -28,8 +28,8 @@ from pyosd.cli.script import embedded_options, read_script
 from pyosd.cli.verb import Settings, Verb
 from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
 from pyosd.exec_params import Limits
+from pyosd.job import Job
 from pyosd.job_array import JobArray
-from pyosd.jobs import Job
 from pyosd.types import ROOT, ObjectRef, ref
 
 __all__ = ["exec_command"]

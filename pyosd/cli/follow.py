@@ -22,8 +22,8 @@ from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, last_line, record_of
 from pyosd.cli.output import colour_wanted, harmless, table_lines
 from pyosd.cli.screen import REDRAWS_PER_S, watched
 from pyosd.cli.verb import Failure, Settings
+from pyosd.job import Job
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus
-from pyosd.jobs import Job
 
 __all__ = ["Crowd", "await_end", "follow", "interrupted"]
 

@@ -10,8 +10,8 @@ import click
 from pyosd.cli.codes import Exit
 from pyosd.cli.params import JOB, MemberRef
 from pyosd.cli.verb import Failure, Listing, Settings, Verb
+from pyosd.job import Job
 from pyosd.job_array import known
-from pyosd.jobs import Job
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """``osd job logs``: what scripts printed, of one job as it is, of several line by line with the job's id.
 
-Not here: how a job is asked for its output (jobs.py), what is said while one waits (follow.py).
+Not here: how a job is asked for its output (job.py), what is said while one waits (follow.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyosd.attributes import Page
 from pyosd.cli.follow import interrupted, named
 from pyosd.cli.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.verb import Settings
+from pyosd.job import Job
 from pyosd.job_array import JobArray
 from pyosd.job_status import JobStatus, Number
-from pyosd.jobs import Job
 from pyosd.types import AttributeId, ObjectRef
 
 __all__ = ["logs"]

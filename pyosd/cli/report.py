@@ -19,8 +19,8 @@ from pyosd.cli.params import TAG
 from pyosd.cli.script import read_script
 from pyosd.cli.target import describe
 from pyosd.cli.verb import Failure, Settings
+from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobStatus
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
 
 __all__ = ["report", "retry"]

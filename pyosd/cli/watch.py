@@ -20,8 +20,8 @@ from pyosd.cli.param_type import ParamType
 from pyosd.cli.params import DURATION
 from pyosd.cli.screen import watched
 from pyosd.cli.verb import Settings
+from pyosd.job import Job
 from pyosd.job_status import JobState, JobStatus
-from pyosd.jobs import Job
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 

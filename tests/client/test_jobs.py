@@ -26,10 +26,10 @@ from pyosd import (
     ScriptError,
     Target,
     aio,
-    jobs,
     requests,
 )
 from pyosd._polling import FOLLOW_MOST, Backoff
+from pyosd.job import RELEASE
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -337,7 +337,7 @@ def test_asyncio_many_by_one_command(osd_url: str, zone: ObjectRef) -> None:
             # 48 bytes of header and a CDB of 236 for each command: far from one for each job
             assert target.connection.bytes_sent - before < 30 * 284
             for job in held:
-                await job._control(jobs.RELEASE)
+                await job._control(RELEASE)
             found = [job async for job in aio.as_completed(held, 60)]
             assert {job.id for job in found} == {job.id for job in held}
             assert await waiting == [None] * 30

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import pyosd
+from pyosd.job import Job
 from pyosd.job_status import JobState, JobStatus
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.serving import Serving, sandboxes_missing

@@ -18,8 +18,8 @@ import pytest
 import pyosd
 from pyosd.commands import Commands
 from pyosd.exec_params import ExecFlag, ExecParams
+from pyosd.job import Job
 from pyosd.job_status import JobState, JobStatus
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.exec.conftest import WAIT_S, Run, ended

@@ -24,8 +24,8 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.cli.job_view import explanation
 from pyosd.exec_params import ExecParams
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from pyosd.pool_status import pools
 from pyosd.types import ObjectRef, ref
 from scheduler import paths

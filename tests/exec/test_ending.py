@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 import pyosd
+from pyosd.job import KILL, Job
 from pyosd.job_status import JobState
-from pyosd.jobs import KILL, Job
 from pyosd.types import ObjectRef
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.exec.test_hostile import Host

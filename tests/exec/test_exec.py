@@ -17,8 +17,8 @@ from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, CURRENT_TY
 from pyosd.cdb import AttributeLists, AttributePage, Descriptor, Request
 from pyosd.errors import Conflict, ScriptError
 from pyosd.exec_params import ExecParams
+from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobState, Number
-from pyosd.jobs import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from tests.exec.conftest import WAIT_S, Run, ended
 from tests.expect import (

@@ -12,7 +12,8 @@ import pytest
 
 import pyosd
 from pyosd import JobState
-from pyosd.jobs import Job, list_jobs
+from pyosd.job import Job
+from pyosd.jobs import list_jobs
 from pyosd.types import ObjectRef, ref
 from scheduler.admin import places
 from scheduler.messages import Type

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import pytest
 
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from scheduler.realtime import POLICY, why_not
 from tests.exec.conftest import WAIT_S, ended
 from tests.processes import descendants

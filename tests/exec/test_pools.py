@@ -18,7 +18,7 @@ import pyosd
 from pyosd import JobState, Limits
 from pyosd.cli import main
 from pyosd.errors import OSDError
-from pyosd.jobs import Job
+from pyosd.job import Job
 from pyosd.types import ObjectRef
 from tests.conftest import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry

@@ -19,8 +19,8 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.exec_params import ExecParams
+from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobState, Number
-from pyosd.jobs import Job
 from pyosd.types import AttributeId, AttributeValue, ref
 from tests.conftest import unavailable
 from tests.exec.conftest import WAIT_S, ended

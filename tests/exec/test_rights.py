@@ -16,8 +16,8 @@ import pyosd
 from pyosd.attributes import Page
 from pyosd.credentials import READ_ONLY, Credential, KeySource, Permission, SecurityMethod
 from pyosd.errors import PermissionDenied
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from pyosd.master_key import MasterKey
 from pyosd.provision import Provisioner
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref

@@ -16,6 +16,7 @@ from pyosd import errors, jobs
 from pyosd.attributes import Page
 from pyosd.cli.job_view import explanation
 from pyosd.exec_params import After, ExecParams
+from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, ref
 from tests.waiting import until
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from pyosd.commands import Commands
     from pyosd.job_status import JobStatus
-    from pyosd.jobs import Job
     from pyosd.types import ObjectRef
     from tests.conftest import MakeHarness
     from tests.harness import Harness
@@ -221,7 +221,7 @@ def test_an_id_given_again_is_another_job(make_harness: MakeHarness) -> None:
     submit(harness.osd, zone, surrogate=place)
     harness.kill()
     harness.restart()
-    released(jobs.Job(harness.osd, job.id))
+    released(Job(harness.osd, job.id))
 
 
 def test_format_ends_those_that_wait(osd: Commands, zone: ObjectRef) -> None:
@@ -297,7 +297,7 @@ def again(harness: Harness, waiting: Sequence[Job]) -> list[Job]:
     """The same jobs after a crash."""
     harness.kill()
     harness.restart()
-    return [jobs.Job(harness.osd, job.id) for job in waiting]
+    return [Job(harness.osd, job.id) for job in waiting]
 
 
 def test_waits_on_after_a_restart(make_harness: MakeHarness) -> None:
@@ -396,7 +396,7 @@ def test_another_attempt_forgets_nothing(target: Target) -> None:
     params = ExecParams(retry_exit=3, after=(After(first.id),))
     reply = target.commands.exec_code(target.partition, b"raise SystemExit(3)", params)
     assert reply.job is not None
-    status = jobs.Job(target.commands, reply.job).wait(DEADLINE_S)
+    status = Job(target.commands, reply.job).wait(DEADLINE_S)
     assert status.attempt > 1
     assert JobFlag.AFTER in status.flags
     assert status.after == (After(first.id),)
@@ -411,7 +411,7 @@ def test_a_restart_between_two_runs(target: Target) -> None:
     first.remove()
     target.kill()
     target.start()
-    middle, last = (jobs.Job(target.commands, job.id) for job in (middle, last))
+    middle, last = (Job(target.commands, job.id) for job in (middle, last))
     waits(last)
     middle.release()
     assert last.wait(DEADLINE_S).state is JobState.COMPLETED

@@ -14,9 +14,9 @@ import pytest
 from pyosd import errors, job_array, jobs
 from pyosd.attributes import Page
 from pyosd.exec_params import After, ExecParams
+from pyosd.job import CANCEL, Job
 from pyosd.job_array import JobArray
 from pyosd.job_status import JobFlag, JobState, Number
-from pyosd.jobs import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.waiting import until
@@ -404,7 +404,7 @@ def test_killed_while_members_end(make_harness: MakeHarness) -> None:
     zone = ref(harness.osd.create_partition())
     for _ in range(2):
         array = submit(harness.osd, zone, range(1000))
-        array._control(jobs.CANCEL)
+        array._control(CANCEL)
         harness.kill()
         harness.restart()
         array = JobArray(harness.osd, array.id)

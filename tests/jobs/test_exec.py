@@ -16,13 +16,13 @@ import pytest
 from pyosd import errors, jobs
 from pyosd.attributes import Page
 from pyosd.exec_params import ExecParams, Limits
+from pyosd.job import Job
 from pyosd.job_status import JobFlag, JobState
 from pyosd.types import ROOT, AttributeValue, ref
 from tests.processes import descendants
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pyosd.jobs import Job
     from tests.jobs.conftest import Target
 
 DEADLINE_S = 30.0
@@ -65,7 +65,7 @@ def test_synchronous_exec_returns_the_result(target: Target) -> None:
     )
     assert bytes(reply.result) == b"0123"
     assert reply.job is not None and reply.error is None
-    assert jobs.Job(target.commands, reply.job).status().state == JobState.COMPLETED
+    assert Job(target.commands, reply.job).status().state == JobState.COMPLETED
 
 
 def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
@@ -73,7 +73,7 @@ def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
     assert reply.job is not None and reply.error is not None
     assert (reply.error.asc, reply.error.ascq) == (0x80, 0x02)
     assert reply.error.sense is not None
-    job = jobs.Job(target.commands, reply.job)
+    job = Job(target.commands, reply.job)
     assert ended(job) == (JobState.FAILED, 201)
     assert "ZeroDivisionError" in job.traceback()
     assert "ZeroDivisionError" in job.status().message
@@ -85,7 +85,7 @@ def test_wait_runs_out_and_the_job_goes_on(target: Target) -> None:
         target.partition, b"import time\ntime.sleep(0.5)", params, synchronous=True
     )
     assert reply.still_running and reply.job is not None
-    assert ended(jobs.Job(target.commands, reply.job)) == (JobState.COMPLETED, 0)
+    assert ended(Job(target.commands, reply.job)) == (JobState.COMPLETED, 0)
 
 
 def test_long_result_spills_into_an_object(target: Target) -> None:
@@ -301,7 +301,7 @@ def test_jobs_survive_the_target(target: Target) -> None:
     target.kill()
     target.start()
     everything = [wrote, read_only, held, *queued]
-    wrote, read_only, held, *queued = [jobs.Job(target.commands, job.id) for job in everything]
+    wrote, read_only, held, *queued = [Job(target.commands, job.id) for job in everything]
     assert ended(wrote) == (JobState.SANDBOX_LOST, 402)
     assert ended(read_only) == (JobState.COMPLETED, 0)
     assert read_only.output() == b"again\n" and read_only.status().attempt == 2
@@ -412,7 +412,7 @@ def test_expired_records_are_swept_at_start(target: Target) -> None:
     target.kill()
     target.start()
     until(lambda: job.id not in target.commands.list_objects(target.partition.partition_id))
-    assert jobs.Job(target.commands, kept.id).output() == b"kept\n"
+    assert Job(target.commands, kept.id).output() == b"kept\n"
 
 
 def test_more_slots_than_the_daemon_keeps(target: Target) -> None:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyosd import errors, jobs
+from pyosd.job import Job
 from pyosd.job_status import JobState
 from tests.jobs.test_exec import DEADLINE_S, run
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pyosd.jobs import Job
     from pyosd.types import AttributeValue
     from tests.jobs.conftest import Target
 
 
 def is_gone(job: Job) -> bool:
     try:
-        jobs.Job(job.commands, job.id).status()
+        Job(job.commands, job.id).status()
     except errors.JobExpired:
         return True
     return False
@@ -63,7 +63,7 @@ def test_record_goes_between_status_and_result(
 ) -> None:
     spills = run(target, "import osd\nosd.result(b'r' * 100_000)")
     spills.wait(DEADLINE_S)
-    late, look = jobs.Job(target.commands, spills.id), target.commands.get_attributes
+    late, look = Job(target.commands, spills.id), target.commands.get_attributes
 
     def goes_then(*wanted: Any) -> tuple[AttributeValue, ...]:
         found = look(*wanted)
@@ -100,5 +100,5 @@ def test_key_of_an_expired_record_is_free(target: Target) -> None:
     assert again.id != first.id
     assert again.wait(DEADLINE_S).state is JobState.COMPLETED
     with pytest.raises(errors.JobExpired) as raised:
-        jobs.Job(target.commands, first.id).status()
+        Job(target.commands, first.id).status()
     assert "expired" in raised.value.hint

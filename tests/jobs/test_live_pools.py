@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pyosd.errors import OSDError, TargetBusy
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from scheduler.messages import TargetError, Type
 from tests.control.peer import Peer
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes

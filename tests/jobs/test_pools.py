@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyosd.job import Job
 from pyosd.job_status import JobState, JobStatus
-from pyosd.jobs import Job
 from pyosd.pool_status import PoolStatus, pools
 from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
 from tests.jobs.test_exec import SLEEP, is_running, run

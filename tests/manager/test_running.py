@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
+from pyosd.job import Job
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
 from scheduler.admin import places
 from scheduler.admin.client import Access, Manager

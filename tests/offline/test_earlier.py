@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd.jobs import KILL
+from pyosd.job import KILL
 from pyosd.types import AttributeValue
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
