@@ -33,7 +33,8 @@ from scheduler.store_tools.format import (
     dead_files_key,
 )
 from tests.offline.conftest import Template
-from tests.offline.damages import DAMAGES, head_file
+from tests.offline.damage import head_file
+from tests.offline.damages import DAMAGES
 from tests.offline.stores import FIRST, Snapshot, Store, everything, look, lost
 
 ROOT = Path(__file__).resolve().parents[2]
