@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a script pays for its calls: the bare way to the proxy and back (bench/hop.c), and the paper's
-operations from a script against the same calls of the object layer (bench/calls.c).
+operations from a script against the same calls of the object layer (operations.py).
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyosd
+from bench.operations import TABLE_I, Bench
 from bench.plan import Plan
 from bench.stats import Row, at_most, missing, row_of_pairs
 from bench.target import BenchTarget, bench_target
@@ -21,32 +21,6 @@ BUILD = Path(__file__).resolve().parents[1] / "build"
 ROUNDS = 2000  # calls in one sample
 FUTEX_AIM, SPIN_S = 1.25, 1e-6
 DISTANCE_S = 12e-6  # what a script's call may take more than the object layer's
-IOSD_TABLE_I = {"create": 142e-6, "remove": 205e-6, "set6": 262e-6, "get6": 98e-6}
-"""Seconds of the iOSD paper; half of each is the aim."""
-
-# One object after the other, the four operations on each, as bench/calls.c does it.
-CALLS = """
-import osd, statistics, time
-clock, page = time.perf_counter_ns, 0x10000
-value = [(page, number, bytes(range(8))) for number in range(1, 7)]
-names = [(page, number) for number in range(1, 7)]
-times = {"create": [], "set6": [], "get6": [], "remove": []}
-for _ in range(count):
-    user = osd.userobject(osd.zone.partition_id)
-    a = clock()
-    user.create()
-    b = clock()
-    user.setattr(value)
-    c = clock()
-    user.getattr(names)
-    d = clock()
-    user.remove()
-    e = clock()
-    for name, ns in zip(times, (b - a, c - b, d - c, e - d)):
-        times[name].append(ns)
-osd.result({name: statistics.median(each) for name, each in times.items()})
-"""
-
 
 # ---- the bare way ------------------------------------------------------------------------------
 
@@ -79,20 +53,6 @@ def hop_rows(samples: int) -> Iterator[Row]:
 # ---- operations --------------------------------------------------------------------------------
 
 
-def _from_script(osd: pyosd.Target, partition_id: int, count: int) -> dict[str, float]:
-    job = osd.exec(f"count = {count}\n{CALLS}", zone=osd.partition(partition_id))
-    found = job.result(timeout=120)
-    job.remove()
-    return {name: ns * 1e-9 for name, ns in found.items()}
-
-
-def _object_layer(folder: Path, count: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(dir=folder) as store:
-        command = [str(BUILD / "target" / "bench_calls"), store, str(count)]
-        output = subprocess.run(command, check=True, capture_output=True).stdout
-    return {name: ns * 1e-9 for name, ns in json.loads(output).items()}
-
-
 def rows(plan: Plan) -> Iterator[Row]:
     """rpc_hop_*; script_create, script_remove, script_set6, script_get6, and each against iOSD."""
     yield from hop_rows(plan.many_pairs)
@@ -102,19 +62,17 @@ def rows(plan: Plan) -> Iterator[Row]:
 
 def _call_rows(target: BenchTarget, samples: int, count: int) -> Iterator[Row]:
     with pyosd.connect(target.url) as osd:
-        partition_id = osd.create_partition()
-        _from_script(osd, partition_id, count)
-        both = [
-            (_from_script(osd, partition_id, count), _object_layer(target.folder, count))
-            for _ in range(samples)
-        ]
-    for name, published in IOSD_TABLE_I.items():
-        pairs = [(script[name], bare[name] + DISTANCE_S) for script, bare in both]
+        bench = Bench(target, osd, count)
+        bench.sample()
+        found = [bench.sample() for _ in range(samples)]
+    for name, published in TABLE_I.items():
+        each = [sample[name] for sample in found]
         method = f"median of {count} calls by a script, {samples} samples; baseline: "
+        pairs = [(sample.method, sample.osd + DISTANCE_S) for sample in each]
         bare = "the same calls of the object layer, and 12 us"
         yield row_of_pairs(f"script_{name}", pairs, at_most(1), method + bare)
-        pairs = [(script[name], published / 2) for script, _ in both]
-        paper = f"half of what the iOSD paper reports, {published * 1e6:.0f} us"
+        pairs = [(sample.method, published.seconds / 2) for sample in each]
+        paper = f"half of what the iOSD paper reports, {published.seconds * 1e6:.0f} us"
         yield row_of_pairs(
-            f"script_{name}_iosd", pairs, at_most(1), method + paper, paper=published
+            f"script_{name}_iosd", pairs, at_most(1), method + paper, paper=published.seconds
         )

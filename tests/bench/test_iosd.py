@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import iosd_calls, iosd_io, iosd_log, offload_kernels, offload_model
+from bench import iosd_calls, iosd_io, iosd_log, offload_kernels, offload_model, operations
 from bench.offload_model import Line, Model, fitted, right
 from bench.plan import QUICK
 from bench.stats import Curve, Row
@@ -22,10 +22,10 @@ def _parts(found: list[Row | Curve]) -> tuple[dict[str, Row], dict[str, Curve]]:
 def test_the_layers_of_a_call_are_all_of_it() -> None:
     rows, curves = _parts([*iosd_calls.rows(QUICK)])
     assert set(curves) == {"iosd_fig3", "iosd_fig4", "iosd_fig4_overhead"}
-    for name, published in iosd_calls.TABLE_I.items():
+    for name, published in operations.TABLE_I.items():
         whole = rows.pop(f"iosd_{name}")
         assert whole.paper == published.seconds
-        layers = [rows.pop(f"iosd_{name}_{layer}") for layer in iosd_calls.LAYERS]
+        layers = [rows.pop(f"iosd_{name}_{layer}") for layer in operations.LAYERS]
         assert sum(each.paper or 0 for each in layers) == pytest.approx(whole.paper, rel=1e-3)
         assert all(each.n == QUICK.pairs for each in layers)
     assert not rows
@@ -34,8 +34,8 @@ def test_the_layers_of_a_call_are_all_of_it() -> None:
 
 
 def test_a_sample_divides_into_its_layers() -> None:
-    sample = iosd_calls.Sample(osd=3.0, call=5.0, method=6.0)
-    assert [sample.of(layer) for layer in iosd_calls.LAYERS] == [3.0, 2.0, 1.0]
+    sample = operations.Sample(osd=3.0, call=5.0, method=6.0)
+    assert [sample.of(layer) for layer in operations.LAYERS] == [3.0, 2.0, 1.0]
 
 
 def test_io_of_scripts_is_compared_with_c() -> None:
