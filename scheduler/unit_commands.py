@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -20,6 +22,8 @@ from scheduler.parts import TargetConfig, manager_options, sandboxd_command
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed
 from scheduler.supervise import Refused, plain_environment
+
+FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
 __all__ = ["attach", "detach", "manager", "sandboxd"]
 
@@ -37,19 +41,22 @@ CONFIG = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=f"Configuration.  [default: {DEFAULT_FILE}, if there]",
 )
-SOCKET = click.option(
-    "--socket",
-    type=click.Path(path_type=Path),
-    default=SANDBOXD_SOCKET,
-    show_default=True,
-    help="Of iosd-sandboxd.",
-)
-CONTROL = click.option(
-    "--control",
-    type=click.Path(path_type=Path),
-    default=CONTROL_SOCKET,
-    show_default=True,
-    help="Socket of the module in tgtd, for the resource manager.",
+
+
+def place(flag: str, default: Path, what: str) -> Callable[[FC], FC]:
+    """An option that says where something is, or shall be."""
+    return click.option(
+        flag,
+        type=click.Path(path_type=Path),
+        default=default,
+        show_default=True,
+        help=what,
+    )
+
+
+SOCKET = place("--socket", SANDBOXD_SOCKET, "Of iosd-sandboxd.")
+CONTROL = place(
+    "--control", CONTROL_SOCKET, "Socket of the module in tgtd, for the resource manager."
 )
 SAYS = {"there": "are the same", "changed": "have been read again"}
 WAIT = click.option(
@@ -80,13 +87,7 @@ def fail(error: Exception, code: int) -> None:
 @click.command()
 @CONFIG
 @SOCKET
-@click.option(
-    "--pools-file",
-    type=click.Path(path_type=Path),
-    default=POOLS_FILE,
-    show_default=True,
-    help="Written for the module to read.",
-)
+@place("--pools-file", POOLS_FILE, "Written for the module to read.")
 @CONTROL
 @WAIT
 def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, wait: float) -> None:
@@ -150,26 +151,12 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
 @click.command()
 @CONFIG
 @CONTROL
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    default=MANAGER_RUN,
-    show_default=True,
-    help="Of its socket for this host.",
-)
-@click.option(
-    "--announce",
-    type=click.Path(path_type=Path),
-    default=MANAGER_PLACE,
-    show_default=True,
-    help="File that says where it is.",
-)
-@click.option(
+@place("--folder", MANAGER_RUN, "Of its socket for this host.")
+@place("--announce", MANAGER_PLACE, "File that says where it is.")
+@place(
     "--cgroup",
-    type=click.Path(path_type=Path),
-    default=SANDBOXD_GROUP,
-    show_default=True,
-    help="Of the sandboxes; where it tells its pressure (cgroup v2) the manager shows it.",
+    SANDBOXD_GROUP,
+    "Of the sandboxes; where it tells its pressure (cgroup v2) the manager shows it.",
 )
 @click.option(
     "--wanted",
