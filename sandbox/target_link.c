@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
 #include "rlimits.h"
 #include "wire/cursor.h"
 
-#define SOCKET_BYTES    (1 << 20)
-#define LEAST_MEMORY    (32u << 20) /* below this the interpreter does not come up */
+#define SOCKET_BYTES (1 << 20)
+#define LEAST_MEMORY (32u << 20) /* below this the interpreter does not come up */
 
 /* The owner of the socket file is whom root gave it to. */
 static bool permitted(const struct osd_daemon *daemon, uid_t uid)
@@ -50,6 +51,7 @@ void osd_target_accept(struct osd_daemon *daemon)
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	daemon->target_fd = fd;
+	daemon->target_pid = peer.pid;
 	daemon->greeted = false;
 }
 
@@ -59,6 +61,9 @@ void osd_target_drop(struct osd_daemon *daemon)
 		return;
 	close(daemon->target_fd);
 	daemon->target_fd = -1;
+	if (daemon->target_first)
+		osd_thread_put_first(daemon->target_pid, false);
+	daemon->target_first = false;
 	osd_slot_kill_all(daemon);
 	osd_pools_unwanted(daemon);
 }
@@ -149,7 +154,8 @@ static bool get_limits(struct osd_daemon *daemon, const struct osd_sandboxd_mess
 	if (osd_sandbox_limits_decode(message->body, length, ret_limits) &&
 	    ret_limits->memory_bytes >= LEAST_MEMORY && ret_limits->memory_bytes <= INT64_MAX / 2 &&
 	    ret_limits->cpu_seconds >= 1 && ret_limits->processes >= 1 &&
-	    ret_limits->processes <= OSD_PROCESSES_MAX && ret_limits->open_files <= OSD_OPEN_FILES_MAX)
+	    ret_limits->processes <= OSD_PROCESSES_MAX &&
+	    ret_limits->open_files <= OSD_OPEN_FILES_MAX)
 		return true;
 	osd_target_refuse(daemon, message->sandbox_id,
 			  "limits out of range: memory from 32 MiB, cpu from 1 s, 1-64 processes, "
@@ -207,6 +213,16 @@ static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *m
 	return true;
 }
 
+/* A host that does not permit it is one where commands may wait for a tick. */
+static bool put_first(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	if (message->body_bytes != 1 || message->body[0] > 1)
+		return false;
+	daemon->target_first =
+		osd_thread_put_first(daemon->target_pid, message->body[0]) && message->body[0];
+	return true;
+}
+
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -226,6 +242,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		if (get_limits(daemon, message, &limits))
 			osd_slot_limit(daemon, message->sandbox_id, &limits);
 		return true;
+	case OSD_SANDBOXD_FIRST:
+		return put_first(daemon, message);
 	case OSD_SANDBOXD_JOB:
 		return name(daemon, message);
 	case OSD_SANDBOXD_ROTATE:

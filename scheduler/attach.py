@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
-import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from pathlib import Path
 
 from scheduler import paths
 from scheduler.parts import TargetConfig, is_loopback, module_options, pools_file
-from scheduler.realtime import put_first
 from scheduler.reload import Managed, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed, as_user, group_of
@@ -54,18 +51,13 @@ class Places:
     control: Path
 
 
-def tgtd_socket() -> Path:
-    """Where tgtd takes requests of its administrator."""
-    return Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
-
-
 def tgtd_uid() -> int | None:
     """Who runs tgtd; None: we do.
 
     Raises:
         ServiceFailed: nobody does.
     """
-    path = tgtd_socket()
+    path = Path(f"{os.environ.get('TGT_IPC_SOCKET', TGTD_SOCKET)}.{TGTD_CONTROL}")
     try:
         owner = path.stat().st_uid
     except OSError as error:
@@ -73,14 +65,6 @@ def tgtd_uid() -> int | None:
             f"no tgtd to talk to at {path} ({error.strerror}): start tgt.service"
         ) from None
     return None if owner == os.geteuid() else owner
-
-
-def tgtd_pid() -> int:
-    """The process that answers there."""
-    with socket.socket(socket.AF_UNIX) as link:
-        link.connect(str(tgtd_socket()))
-        pid, _, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid)
 
 
 def administrator(uid: int | None) -> TgtAdm:
@@ -155,8 +139,6 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise ServiceFailed(f"tgtd does not answer for {wait_s:g} s") from None
-    if config.realtime:
-        put_first(tgtd_pid())
     targets = await adm.targets()
     await settle_portals(adm, config, [name for name in targets if name != config.name])
     before = places.pools.read_text() if places.pools.exists() else None

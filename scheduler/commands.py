@@ -223,6 +223,8 @@ def target_config(
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
         options.append(f"queue_principal={queue_per_principal}")
+    if not realtime:
+        options.append("realtime=0")
     if osc_compat:
         options.append("osc_compat=1")
     if workers is not None:
@@ -248,7 +250,6 @@ def target_config(
         options=tuple(options),
         security=security,
         master_key=master_key and master_key.resolve(),
-        realtime=realtime,
         manager=settings.manager if use_manager else None,
     )
 
@@ -391,7 +392,7 @@ def target_config(
     "--realtime/--no-realtime",
     default=True,
     show_default=True,
-    help="tgtd's own thread runs before every ordinary one, if permitted (docs/serving.md).",
+    help="While scripts compute, tgtd's own thread runs before every ordinary one (docs/serving.md).",
 )
 @click.option(
     "--osc-compat",

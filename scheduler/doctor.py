@@ -17,7 +17,6 @@ from typing import Any
 from scheduler import paths
 from scheduler.config import load
 from scheduler.parts import is_loopback
-from scheduler.realtime import why_not
 from scheduler.schema import ConfigError
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
 from scheduler.tgtd import find_tgtd
@@ -195,12 +194,17 @@ def rights() -> Finding:
 
 
 def realtime() -> Finding:
-    """Whether tgtd's own thread may run before every ordinary one."""
-    refusal = why_not()
-    if refusal is None:
-        return Finding("realtime", "ok", "tgtd's own thread runs before ordinary ones")
-    hint = "beside scripts commands may wait for a tick; needs CAP_SYS_NICE and two processors"
-    return Finding("realtime", "warn", refusal, hint)
+    """Whether iosd-sandboxd, with our rights, could put tgtd's own thread before ordinary ones."""
+    hint = "beside scripts commands may wait for a tick of the kernel (docs/serving.md)"
+    if len(os.sched_getaffinity(0)) < 2:
+        return Finding("realtime", "warn", "one processor", hint)
+    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, policy, param)
+    except PermissionError:
+        return Finding("realtime", "warn", "not permitted (CAP_SYS_NICE)", hint)
+    return Finding("realtime", "ok", "tgtd's own thread runs before scripts that compute")
 
 
 LAYERS: tuple[Callable[[], Finding], ...] = (

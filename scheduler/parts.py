@@ -49,7 +49,6 @@ class TargetConfig:
         options: further options of the module, "key=value".
         security: least security method of what is made; None: nosec on loopback, else capkey.
         master_key: file of the first master key; None: master.key in data.
-        realtime: tgtd's own thread runs before every ordinary one, where the host permits it.
         manager: as Config.manager; None: no resource manager.
     """
 
@@ -69,7 +68,6 @@ class TargetConfig:
     options: tuple[str, ...] = ()
     security: str | None = None
     master_key: Path | None = None
-    realtime: bool = True
     manager: Mapping[str, Setting] | None = None
 
     @property

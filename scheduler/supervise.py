@@ -27,7 +27,6 @@ from scheduler.config import Config
 from scheduler.manager_service import ManagedTarget, ManagerService
 from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
-from scheduler.realtime import put_first
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import Service, ServiceFailed, as_user, group_of
@@ -124,7 +123,6 @@ class Supervisor:
         self.port = config.portal[1]
         self.pools = with_default(config)
         self.level = choose_isolation(config.isolation) if config.sandboxes else None
-        self.realtime = False  # not before tgtd runs
         self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
         self.services: list[Service] = []
         self.module = self.run / paths.MODULE.name
@@ -213,8 +211,6 @@ class Supervisor:
             return [*limits, *user, *preload, str(self.program), "-f", "-C", "1", "--iscsi", portal]
 
         async def ready() -> None:
-            if self.config.realtime and service.pid:
-                self.realtime = put_first(service.pid) is None
             await self._make_target(adm)
             service.command = command()  # a restart takes the port that clients know
 
@@ -269,7 +265,6 @@ class Supervisor:
             "url": self.url,
             "data": str(self.config.data),
             "isolation": self.level,
-            "realtime": self.realtime,
             "tgtd": self.daemon.fields(),
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
             "manager": self.manager and self.manager.fields(),

@@ -91,6 +91,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.pools = config->pools,
 		.reuse = config->reuse,
 		.allow_bytecode = config->allow_bytecode,
+		.realtime = config->realtime,
 		.queue_principal = config->queue_principal,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/sandboxd_client.h"
 
 #define EVENTS_AT_ONCE	32
 #define PING_USEC	1000000
@@ -95,6 +96,7 @@ static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *de
 	}
 	if (now >= sandbox->ping_usec) { /* for those who watch the job: processor time, memory */
 		sandbox->ping_usec = now + PING_USEC;
+		sandbox->pinged = true;
 		atomic_store(&sandbox->shm->control_word, OSD_CONTROL_PING);
 		osd_shm_post(&sandbox->shm->control);
 	}
@@ -138,6 +140,22 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 		}
 		*deadline = OSD_MIN(*deadline, sandbox->kill_usec);
 	}
+}
+
+/* While there are scripts that run for long the thread that takes commands comes before them: left to
+ * the fair scheduler it may wait for a tick although it wants little. */
+static void check_turns(struct osd_exec *exec)
+{
+	const struct osd_sandbox *sandbox = exec->pool.list;
+	uint8_t first;
+
+	while (sandbox && (sandbox->dead || !sandbox->job || !sandbox->pinged))
+		sandbox = sandbox->next;
+	first = sandbox != NULL;
+	if (!exec->config.realtime || !exec->pool.welcomed || exec->first == first)
+		return;
+	exec->first = first;
+	osd_service_send(exec, OSD_SANDBOXD_FIRST, 0, &first, sizeof(first));
 }
 
 /* Jobs that wait for another attempt. */
@@ -218,6 +236,7 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	now = osd_monotonic_usec();
 	osd_pool_connect(exec, now, &deadline);
 	check_sandboxes(exec, now, &deadline);
+	check_turns(exec);
 	osd_pool_refill(exec);
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {
 		osd_pool_rest(exec, pool, now, &deadline);

@@ -126,6 +126,7 @@ static void set_deadlines(struct osd_run *run)
 	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;
 	sandbox->ping_usec = run->handed_over_usec + 200000;
+	sandbox->pinged = false;
 	sandbox->job = run->job;
 }
 

@@ -61,6 +61,7 @@ struct osd_sandbox {
 	uint64_t cpu_limit_usec;
 	uint64_t cpu_before_usec, system_before_usec; /* used before the job; the latter its word */
 	uint64_t ping_usec;			  /* next sample of its usage */
+	bool pinged;				  /* the script has run for a while */
 	uint64_t grace_usec;			  /* how long the script may clean up */
 	bool answer_due;			  /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;

@@ -20,7 +20,8 @@ import pytest
 
 from pyosd.job import Job
 from pyosd.job_status import JobState
-from scheduler.realtime import POLICY, why_not
+from pyosd.types import ref
+from scheduler.doctor import realtime
 from tests.exec.conftest import WAIT_S, ended
 from tests.processes import descendants
 from tests.serving import Serving
@@ -33,6 +34,7 @@ IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 LAST_OF_BEST_EFFORT = 2 << 13 | 7
 ATTR = struct.Struct("IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
 GROUPS = Path("/sys/fs/cgroup")
+RESET = os.SCHED_RESET_ON_FORK
 T = TypeVar("T")
 
 
@@ -92,20 +94,27 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
 
 
 def test_realtime(serving: Serving, submit: Callable[..., Job]) -> None:
-    """tgtd's own thread comes before all ordinary ones; who serves a script's calls does not."""
+    """While a script computes, tgtd's own thread comes before all others; what serves scripts does not."""
+    tgtd = serving.pids["tgtd"]
     job = submit("print('up')\nwhile True: pass")
-    until(lambda: job.status().stdout_length)
-    threads = by_name(serving.pids["tgtd"])
-    threads["script"] = threads_of(until(lambda: looping(serving)))
-    policies = {
-        name: {os.sched_getscheduler(each) for each in some} for name, some in threads.items()
-    }
-    first = serving.description["realtime"]
-    assert first is (why_not() is None)
-    assert policies.pop("master") == {POLICY if first else os.SCHED_OTHER}
-    assert {"iosd-worker", "iosd-proxy", "script"} <= policies.keys()
-    assert set().union(*policies.values()) == {os.SCHED_OTHER}
+    until(lambda: looping(serving))
+    if realtime().state == "ok":
+        until(lambda: os.sched_getscheduler(tgtd) == os.SCHED_RR | RESET)
+    threads = by_name(tgtd)
+    assert {"iosd-worker", "iosd-proxy"} <= threads.keys()
+    del threads["master"]
+    policies = {os.sched_getscheduler(each) for some in threads.values() for each in some}
+    assert policies == {os.SCHED_OTHER}
     job.kill()
+    until(lambda: os.sched_getscheduler(tgtd) in (os.SCHED_OTHER, os.SCHED_OTHER | RESET))
+
+
+def test_realtime_not_wanted() -> None:
+    with Serving("--no-realtime") as serving, serving.connect() as target:
+        job = target.exec("while True: pass", zone=ref(target.create_partition()))
+        until(lambda: job.status().cpu_user > 0.3)  # it has been looked at for long
+        assert os.sched_getscheduler(serving.pids["tgtd"]) == os.SCHED_OTHER
+        job.kill()
 
 
 def test_weight(serving: Serving) -> None:

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 
 import pyosd
 from scheduler import paths, unit_commands
-from scheduler.realtime import POLICY, why_not
 from tests.conftest import unavailable
 from tests.serving import missing
 from tests.waiting import until
@@ -57,10 +56,10 @@ def run(folder: Path) -> Callable[..., Result]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-    def run(verb: str, *lines: str) -> Result:
+    def run(verb: str) -> Result:
         config = folder / "iosd.toml"
         known = [f'data = "{folder}/store"', f'portal = "127.0.0.1:{port}"', "no_sandboxes = true"]
-        config.write_text("\n".join(["[target]", *known, *lines]))
+        config.write_text("\n".join(["[target]", *known]))
         words = ["--config", str(config)]
         if verb == "attach":
             words += ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
@@ -87,18 +86,6 @@ def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
     run("attach")
     with pyosd.connect(url) as target:
         assert target.list_partitions() == [partition]
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_realtime(tgtd: int, run: Callable[..., Result], wanted: bool) -> None:
-    """tgtd's own thread is put before ordinary ones, unless the configuration says no."""
-    assert run("attach", *([] if wanted else ["realtime = false"])).exit_code == 0
-    threads = {int(each.name): 0 for each in Path(f"/proc/{tgtd}/task").iterdir()}
-    found = {each: os.sched_getscheduler(each) for each in threads}
-    assert len(found) > 1, "the module's workers"
-    if wanted and why_not() is None:
-        threads[tgtd] = POLICY
-    assert found == threads
 
 
 def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,10 @@ import pytest
 import pyosd
 from pyosd import Chap, LoginRejected
 from scheduler import paths, supervise
-from scheduler.realtime import why_not
 from scheduler.supervise import Refused, TargetConfig, check_portal, choose_isolation
 from scheduler.tgtd import Tgtd, find_tgtd
 
 OSD = Path(sys.executable).parent / "osd"
-TOP = Path(__file__).parents[2]
 DEADLINE_S = 60
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="tgtd's user is another only for root")
@@ -255,22 +253,7 @@ def test_killed_tgtd_comes_back_at_its_place(folder: Path) -> None:
             assert served.ready["event"] == "restarted"
             assert served.ready["url"] == before["url"]
             assert served.ready["pids"] != before["pids"]
-            assert served.ready["realtime"] is (why_not() is None)
             assert target.list_partitions() == [pid]
-
-
-@needs_root
-@pytest.mark.tgtd
-def test_realtime_where_it_cannot_be(folder: Path) -> None:
-    """Without the right, or with one processor, the target serves as ordinary processes do."""
-    ask = [sys.executable, "-c", "from scheduler.realtime import why_not; print(why_not())"]
-    drop = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
-    for words, why in ((["taskset", "1"], "one processor"), (drop, "operation not permitted")):
-        done = subprocess.run([*words, *ask], cwd=TOP, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == why
-    with serving(folder / "data", "--no-realtime") as served:
-        assert served.ready["realtime"] is False
-        assert os.sched_getscheduler(served.ready["pids"]["tgtd"]) == os.SCHED_OTHER
 
 
 @pytest.mark.tgtd
