@@ -30,9 +30,15 @@ def test_uncommented_it_is_served(tmp_path: Path) -> None:
     packages.mkdir()
     text = re.sub(r"^#(?! )", "", default_file(), flags=re.MULTILINE)
     file = tmp_path / "iosd.toml"
-    file.write_text(text.replace('packages = "numpy"', f'packages = "{packages}"'))
+    text = text.replace('packages = "numpy"', f'packages = "{packages}"')
+    secret = tmp_path / "chap_secret"
+    secret.write_text("correct horse battery")
+    secret.chmod(0o600)
+    text = text.replace("/etc/iosd/chap_secret", str(secret))
+    file.write_text(re.sub(r"^chap_file = .*", "", text, flags=re.MULTILINE))  # in place of that
     done = CliRunner().invoke(check, [str(file)])
     assert done.exit_code == 0, done.output
+    file.write_text(text)
     standard, found = (in_force(load(each), standards()) for each in (Path("/dev/null"), file))
     assert {f"{row.section}.{row.name}" for row in ROWS} == found.keys()
     for row in ROWS:
