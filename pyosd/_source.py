@@ -181,7 +181,7 @@ def code_name(code: Code) -> str:
 
 def call_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
     """Arguments of a function sent as source.  Raises: TypeError: not JSON."""
-    return json.dumps({"args": list(args), "kwargs": dict(kwargs)}).encode()
+    return _json({"args": list(args), "kwargs": dict(kwargs)})
 
 
 def encode_args(args: object) -> tuple[ArgsEncoding, bytes]:
@@ -193,4 +193,11 @@ def encode_args(args: object) -> tuple[ArgsEncoding, bytes]:
         return ArgsEncoding.NONE, b""
     if isinstance(args, bytes | bytearray | memoryview):
         return ArgsEncoding.BYTES, bytes(args)
-    return ArgsEncoding.JSON, json.dumps(args).encode()
+    return ArgsEncoding.JSON, _json(args)
+
+
+def _json(args: object) -> bytes:
+    try:
+        return json.dumps(args).encode()
+    except TypeError as error:
+        raise TypeError(f"arguments travel as JSON: {error}") from None

@@ -74,6 +74,7 @@ __all__ = [
 
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
+CLOSED = "the session was closed"
 
 
 class AsyncConnection:
@@ -86,6 +87,7 @@ class AsyncConnection:
         self._waiting: dict[int, asyncio.Future[object]] = {}
         self._failure: tuple[type[Unreachable], str] | None = None
         self._writing = False
+        self._closing = False
         self._room = asyncio.Semaphore(_core.TASKS_MAX)
         self._loop.add_reader(sock, self._service)
 
@@ -160,7 +162,7 @@ class AsyncConnection:
             self.fail(ProtocolError, f"the target broke the protocol: {error}")
             return
         except ConnectionError as error:
-            self.fail(SessionLost, str(error))
+            self.fail(SessionLost, CLOSED if self._closing else str(error))
             return
         self._harvest()
         for header, _ in self._core.messages():
@@ -195,11 +197,12 @@ class AsyncConnection:
 
     async def close(self) -> None:
         """Log out, at most 2 s, and close.  Never raises."""
+        self._closing = True
         try:
             await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
         except (Unreachable, TimeoutError):
             pass
-        self.fail(SessionLost, "the session was closed")
+        self.fail(SessionLost, CLOSED)
 
 
 class AsyncTarget:

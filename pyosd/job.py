@@ -434,12 +434,13 @@ def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobE
     """The exception for a job that did not end COMPLETED."""
     label = status.reason_label or f"reason {status.reason}"
     text = f"job {status.id} ended {status.state.name}: {label}"
-    if status.message and status.started is None:  # the target's words, not the script's
-        text += f": {status.message}"
+    by_itself = status.state is JobState.FAILED and status.reason // 100 == 2
+    if status.message and (by_itself or status.started is None):
+        text += f": {status.message}"  # the exception, or the target's words
     hint = advice(status.message) or status.hint
     if hint:
         text += f" ({hint})"
-    if status.state is JobState.FAILED and status.reason // 100 == 2:
+    if by_itself:
         return errors.ScriptError(
             job,
             status.reason,

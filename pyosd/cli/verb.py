@@ -33,6 +33,9 @@ WRONG_STATE = {(0x80, 0x11), (0x80, 0x14)}
 # What a target says of a logical unit that is absent, and tgtd's controller (LUN 0) of OSD commands.
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}
 WRONG_LUN = "the target's URL ends in the number of its OSD, which 'osd target serve' prints: 1"
+NOT_SERVED = (
+    "is the target served ('osd target serve'), and is this its URL (--target, IOSD_TARGET)?"
+)
 NOT_EMPTY = (0x2C, 0x0A)
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
@@ -282,6 +285,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.WRONG_STATE, describe(error)
     if isinstance(error, errors.OSDError) and (error.asc, error.ascq) in NO_OSD:
         return Exit.UNREACHABLE, f"{describe(error)}\n  {WRONG_LUN}"
+    if isinstance(error, errors.Unreachable) and "Connection refused" in error.text:
+        return Exit.UNREACHABLE, f"{describe(error)}\n  {NOT_SERVED}"
     for kind, code in CODES:
         if isinstance(error, kind):
             return code, describe(error)

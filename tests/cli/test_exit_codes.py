@@ -40,7 +40,7 @@ def free_port() -> int:
 def test_nobody_listens() -> None:
     code, text = run("part", "ls", "--target", f"iscsi://127.0.0.1:{free_port()}/iqn.x/1")
     assert code == Exit.UNREACHABLE
-    assert "Connection refused" in text
+    assert "Connection refused\n  is the target served" in text
 
 
 def test_no_target_named() -> None:

@@ -289,11 +289,19 @@ def test_what_no_type_checker_saw(
         target.exec("pass", **{"zone": zone, **how})
 
 
+def test_the_first_line_names_the_exception(target: Target, zone: ObjectRef) -> None:
+    with pytest.raises(ScriptError) as raised:
+        target.exec("raise ValueError('not these')", zone=zone).result(30)
+    assert "raised an exception: ValueError: not these" in str(raised.value).splitlines()[0]
+
+
 def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> None:
     with pytest.raises(ValueError, match="no code"):
         target.exec("", zone=zone)
     with pytest.raises(TypeError, match=r"ObjectRef\.parse"):
         target.job("0x10000/0x10000")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"arguments travel as JSON: .*set"):
+        target.exec("pass", zone=zone, args={1, 2})
     with pytest.raises(pyosd.OSDError, match="there may be 1048576; keep large data in an object"):
         target.exec("pass", zone=zone, args=["x" * 2_000_000])
 
@@ -301,6 +309,8 @@ def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> N
         async with aio.connect(osd_url) as asynchronous:
             with pytest.raises(pyosd.OSDError, match="arguments of 2000004 bytes"):
                 await asynchronous.exec("pass", zone=zone, args=["x" * 2_000_000])
+        with pytest.raises(pyosd.errors.SessionLost, match="the session was closed"):
+            await asynchronous.exec("pass", zone=zone)
 
     asyncio.run(main())
 
