@@ -116,22 +116,17 @@ static void say_exit(const struct osd_daemon *daemon, const struct osd_sandbox *
 /* Sealed, so that the sandbox cannot cut it and make the target fault. */
 static int make_shared_memory(void)
 {
+	const uint32_t head[] = {OSD_SHM_MAGIC, OSD_PROXY_VERSION};
 	int fd = memfd_create("iosd-sandbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct osd_shm *shm;
 
+	_Static_assert(offsetof(struct osd_shm, magic) == 0 &&
+			       offsetof(struct osd_shm, version) == sizeof(head[0]),
+		       "the head is as it is written");
 	if (fd < 0)
 		return -1;
-	if (ftruncate(fd, OSD_SHM_BYTES) < 0)
-		goto fail;
-	shm = mmap(NULL, sizeof(*shm), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (shm == MAP_FAILED)
-		goto fail;
-	shm->magic = OSD_SHM_MAGIC;
-	shm->version = OSD_PROXY_VERSION;
-	munmap(shm, sizeof(*shm));
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+	if (ftruncate(fd, OSD_SHM_BYTES) == 0 && write(fd, head, sizeof(head)) == sizeof(head) &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
 		return fd;
-fail:
 	close(fd);
 	return -1;
 }
@@ -232,19 +227,22 @@ static struct osd_sandbox *about(struct osd_daemon *daemon, const struct zygote_
 /* The process id as we see it; the zygote knows only its own namespace's. */
 static pid_t pid_of(int pidfd)
 {
-	char path[64], line[128];
-	int pid = 0;
-	FILE *file;
+	char path[64], text[512];
+	const char *at = NULL;
+	ssize_t length;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Pid: %d", &pid) == 1)
-			break;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length > 0) {
+		text[length] = '\0';
+		at = strstr(text, "\nPid:");
 	}
-	if (file)
-		fclose(file);
-	return pid;
+	return at ? (pid_t)strtol(at + 5, NULL, 10) : 0;
 }
 
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd)

@@ -212,18 +212,24 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 
 /* ---- the output thread ----------------------------------------------------------------------- */
 
-static void watch(struct osd_exec *exec, int fd, uint64_t id)
+static void watch(struct osd_exec *exec, int operation, int fd, uint64_t id)
 {
 	/* One event each, so that a flood in one pipe does not keep the thread from the others. */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = id};
 
-	epoll_ctl(exec->output_epoll, EPOLL_CTL_ADD, fd, &event);
+	epoll_ctl(exec->output_epoll, operation, fd, &event);
 }
 
 void osd_output_watch(struct osd_exec *exec, struct osd_sandbox *sandbox)
 {
-	watch(exec, sandbox->stdout_fd, sandbox->id);
-	watch(exec, sandbox->stderr_fd, sandbox->id);
+	watch(exec, EPOLL_CTL_ADD, sandbox->stdout_fd, sandbox->id);
+	watch(exec, EPOLL_CTL_ADD, sandbox->stderr_fd, sandbox->id);
+}
+
+void osd_output_watch_again(struct osd_exec *exec, struct osd_sandbox *sandbox)
+{
+	watch(exec, EPOLL_CTL_MOD, sandbox->stdout_fd, sandbox->id);
+	watch(exec, EPOLL_CTL_MOD, sandbox->stderr_fd, sandbox->id);
 }
 
 void osd_output_unwatch(struct osd_exec *exec, struct osd_sandbox *sandbox)

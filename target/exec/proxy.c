@@ -224,6 +224,8 @@ static enum handed_over take_over(struct osd_run *run)
 	pthread_mutex_lock(&run->exec->lock);
 	watch_deadlines(run);
 	pthread_mutex_unlock(&run->exec->lock);
+	if (run->sent)
+		osd_output_watch_again(run->exec, run->sandbox);
 	if (run->not_sent)
 		return SANDBOX_BAD;
 	return open_session(run) ? HANDED_OVER : STORE_BAD;

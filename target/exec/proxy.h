@@ -22,6 +22,7 @@ struct osd_run {
 	uint32_t calls_seen[OSD_SHM_AREAS];  /* the call lines before the job was handed over */
 	struct osd_run *next_started;	     /* exec->lock; of its pool's */
 	struct osd_fair_principal *occupant; /* started: whose job has the slot */
+	bool sent;			     /* started: its sandbox has the job already */
 	bool not_sent;			     /* started, but its sandbox did not take the job */
 	bool unheard; /* iosd-sandboxd did not answer: no attempt of the job's */
 };
@@ -56,8 +57,15 @@ bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, 
  * exec->lock held.  A run with a sandbox for a job that is being accepted, and the record as of its
  * start; NULL: it has to wait in the queue, and record is as it was. */
 struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *record);
-/* exec->lock held.  It is not to start after all. */
+/* In the accepting transaction, once the surrogate has its id: the sandbox wakes up and runs the script while
+ * the store writes.  Its calls are not served, and its output is not looked at, before osd_start_begin,
+ * so that nothing is seen of a job that comes to nothing. */
+void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
+			  const struct osd_job_record *record);
+/* exec->lock held.  It is not to start after all: a sandbox that has the job is killed. */
 void osd_start_give_back(struct osd_run *run, struct osd_pool *pool);
+/* The same, and the record is as it was before: it has to wait in the queue. */
+void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_record *record);
 /* exec->lock held; the job is in the table.  Then, without the lock, osd_start_send. */
 void osd_start_begin(struct osd_run *run, struct osd_job *job);
 void osd_start_send(struct osd_run *run);

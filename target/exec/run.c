@@ -85,6 +85,10 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 	run->sandbox = sandbox;
 	for (unsigned area = 0; area < OSD_SHM_AREAS; area++)
 		run->calls_seen[area] = atomic_load(&sandbox->shm->areas[area].call.seq);
+	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
+	sandbox->system_before_usec = atomic_load(&sandbox->shm->cpu_system_usec);
+	if (sandbox->jobs == 0)
+		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
 	return run;
 }
 
@@ -118,10 +122,7 @@ static void set_deadlines(struct osd_run *run)
 	const struct osd_job_limits *limits = &run->job->record.limits;
 	struct osd_sandbox *sandbox = run->sandbox;
 
-	sandbox->cpu_before_usec = osd_sandbox_cpu_usec(sandbox);
-	sandbox->system_before_usec = atomic_load(&sandbox->shm->cpu_system_usec);
-	if (sandbox->jobs++ == 0)
-		sandbox->peak_first_bytes = atomic_load(&sandbox->shm->peak_bytes);
+	sandbox->jobs++;
 	sandbox->cpu_limit_usec = limits->cpu_usec;
 	sandbox->grace_usec = osd_job_grace_usec(&run->job->record);
 	sandbox->wall_usec = run->handed_over_usec + limits->wall_usec;

@@ -71,11 +71,33 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 	struct osd_exec *exec = pool->exec;
 
 	osd_pool_vacate(pool, run->occupant);
-	if (run->sandbox->principal)
+	if (run->sent) {
+		osd_pool_kill(exec, run->sandbox);
+		osd_pool_give_back(exec, run->sandbox, true);
+	} else if (run->sandbox->principal) {
 		osd_pool_keep_on(exec, run->sandbox);
-	else
+	} else {
 		osd_pool_give_back(exec, run->sandbox, false);
+	}
 	free(run);
+}
+
+void osd_start_undo(struct osd_run *run, struct osd_pool *pool, struct osd_job_record *record)
+{
+	osd_start_give_back(run, pool);
+	memset(record->set, 0, sizeof(record->set));
+	record->state = OSD_STATE_QUEUED;
+	record->reason = OSD_REASON_WAITS_FOR_SLOT;
+	record->attempt = 0;
+	record->generation--;
+	record->started_msec = 0;
+}
+
+void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
+			  const struct osd_job_record *record)
+{
+	osd_story_name(run, job, record);
+	run->sent = osd_run_send(run, record, job->content);
 }
 
 void osd_start_begin(struct osd_run *run, struct osd_job *job)
@@ -101,13 +123,13 @@ void osd_start_send(struct osd_run *run)
 	content = OSD_STEAL(run->job->content);
 	pthread_mutex_unlock(&exec->lock);
 	osd_story_started(run, &record);
-	sent = osd_run_send(run, &record, content);
+	sent = run->sent || osd_run_send(run, &record, content);
 	pthread_mutex_lock(&exec->lock);
 	run->not_sent = !sent;
 	run->next_started = pool->started;
 	pool->started = run;
-	pthread_cond_signal(&pool->work);
 	pthread_mutex_unlock(&exec->lock);
+	pthread_cond_signal(&pool->work); /* pools and their condition live as long as exec */
 }
 
 struct osd_run *osd_start_take(struct osd_pool *pool)

@@ -96,11 +96,12 @@ void osd_story_accepted(struct osd_job *job, const struct osd_job_record *record
 		      osd_job_state_name(record->state), record->array.count, name, principal);
 }
 
-/* So that iosd-sandboxd's lines name the job.  Before the sandbox has it: it may end at once. */
-static void tell_service(struct osd_run *run, const struct osd_job_record *record)
+void osd_story_name(struct osd_run *run, struct osd_job *job, const struct osd_job_record *record)
 {
 	uint8_t body[16];
 
+	if (!is_told(job))
+		return;
 	osd_put_be(body, record->id.partition_id, 8);
 	osd_put_be(body + 8, record->id.object_id, 8);
 	pthread_mutex_lock(&run->exec->lock);
@@ -117,7 +118,8 @@ void osd_story_started(struct osd_run *run, const struct osd_job_record *record)
 	osd_log_about(&whom, OSD_LOG_INFO, "started, attempt %u, host pid %d, waited %llu us",
 		      record->attempt, (int)run->sandbox->pid,
 		      (unsigned long long)record->queue_usec);
-	tell_service(run, record);
+	if (!run->sent)
+		osd_story_name(run, run->job, record);
 }
 
 void osd_story_asked(struct osd_job *job, unsigned reason)

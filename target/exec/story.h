@@ -20,7 +20,10 @@ enum osd_told { OSD_TOLD_UNDECIDED, OSD_TOLD, OSD_UNTOLD };
 
 /* Before anybody else can see the job. */
 void osd_story_accepted(struct osd_job *job, const struct osd_job_record *record);
-/* Before its sandbox gets it; exec->lock not held. */
+/* So that iosd-sandboxd's lines name the job.  Before its sandbox gets it, which may end at once;
+ * exec->lock not held. */
+void osd_story_name(struct osd_run *run, struct osd_job *job, const struct osd_job_record *record);
+/* That, where it was not done before, and that it has started; exec->lock not held. */
 void osd_story_started(struct osd_run *run, const struct osd_job_record *record);
 void osd_story_asked(struct osd_job *job, unsigned reason);
 void osd_story_again(struct osd_job *job, uint64_t delay_usec);

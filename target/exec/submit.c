@@ -21,6 +21,7 @@ struct acceptance {
 	struct osd_exec *exec;
 	const struct osd_exec_submission *submission;
 	struct osd_pool *pool;
+	struct osd_job *job;
 	struct osd_job_record record;
 	struct osd_after *after; /* the job's; NULL: it waits for none */
 	uint8_t tags[OSD_JOB_TAGS_MAX];
@@ -271,14 +272,27 @@ static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *
 					   &predecessor);
 }
 
+/* The transaction has to be tried again, with another id perhaps, and the sandbox has been told one. */
+static void start_later(struct acceptance *acceptance)
+{
+	struct osd_exec *exec = acceptance->exec;
+
+	pthread_mutex_lock(&exec->lock);
+	osd_start_undo(OSD_STEAL(acceptance->run), acceptance->pool, &acceptance->record);
+	pthread_mutex_unlock(&exec->lock);
+}
+
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 {
 	struct acceptance *acceptance = arg;
 	const struct osd_exec_submission *submission = acceptance->submission;
 	struct osd_job_record *record = &acceptance->record;
 	bool made;
-	enum osd_status status = find_zone(txn, &record->zone);
+	enum osd_status status;
 
+	if (acceptance->run && acceptance->run->sent)
+		start_later(acceptance);
+	status = find_zone(txn, &record->zone);
 	if (status == OSD_OK && record->key_length)
 		status = find_earlier(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
@@ -292,6 +306,8 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
 				      submission->params->surrogate_id, record);
 	made = status == OSD_OK;
+	if (made && acceptance->run)
+		osd_start_send_ahead(acceptance->run, acceptance->job, record);
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);
 	if (status == OSD_OK)
@@ -588,6 +604,7 @@ enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_sub
 		osd_job_unref(job);
 		return status;
 	}
+	acceptance.job = job;
 	acceptance.after = job->after;
 	keep_content(job, submission);
 	pthread_mutex_lock(&exec->lock);
