@@ -25,6 +25,7 @@ from pyosd.cli.job_verb import (
 )
 from pyosd.cli.job_view import COLUMNS, counted, explanation, record_of, standing
 from pyosd.cli.logs import logs
+from pyosd.cli.output import harmless
 from pyosd.cli.params import MOMENT
 from pyosd.cli.report import report, retry
 from pyosd.cli.verb import Failure, Settings
@@ -227,7 +228,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
         if state.done and not more:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
     for line in [*explanation(state, log), *more]:
-        click.echo(line)
+        click.echo(harmless(line))
 
 
 def array_lines(array: JobArray) -> list[str]:

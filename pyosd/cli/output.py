@@ -75,7 +75,7 @@ def harmless(text: str) -> str:
     """Text that somebody else wrote, without what a terminal would obey."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return "".join(each if each.isprintable() else "?" for each in text.expandtabs())
 
 
 def _fit(columns: Sequence[Column], widths: list[int], room: int) -> bool:

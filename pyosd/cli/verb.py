@@ -18,7 +18,15 @@ from pyosd import errors
 from pyosd._identity import Identity, from_environment
 from pyosd.cli.codes import Exit
 from pyosd.cli.config import ConfigError, Profile, load_profile
-from pyosd.cli.output import FORMATS, Column, Record, colour_wanted, print_json, print_records
+from pyosd.cli.output import (
+    FORMATS,
+    Column,
+    Record,
+    colour_wanted,
+    harmless,
+    print_json,
+    print_records,
+)
 from pyosd.cli.params import MemberRef
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
@@ -258,7 +266,8 @@ class Verb(click.Command):
         except Exception as error:
             code, text = explain(error)
             code = self.absent if code is Exit.NO_INPUT else code
-            click.echo(f"osd: {text}", err=True)
+            for line in f"osd: {text}".splitlines():
+                click.echo(harmless(line), err=True)  # a script's words may be among them
             if settings.verbose:
                 traceback.print_exception(error)
             ctx.exit(code)

@@ -100,6 +100,18 @@ def test_a_script_that_forgets_where_it_is(
     assert told.count(said) == 1
 
 
+def test_words_that_a_terminal_would_obey(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
+    """Who looks at a job of somebody else's is not at the mercy of what its script says."""
+    script = tmp_path / "s.py"
+    script.write_text(r"raise ValueError('\x1b]0;title\x07\x1b[31mred')")
+    words = ("exec", script, "--zone", obj, "--wait", "-o", "id")
+    job = osd(*words, code=Exit.JOB_FAILED).stdout.strip()
+    told = osd("job", "why", job, "--color", "always").stdout
+    told += osd("job", "result", job, code=Exit.JOB_FAILED).stderr
+    assert told.count("title") >= 2
+    assert not any(each in told for each in "\x1b\x07")
+
+
 def test_what_is_not_empty(osd: Run, obj: ObjectRef) -> None:
     pid = obj.partition_id
     words = osd("part", "rm", pid, "--no-input", code=Exit.FAILED).stderr
