@@ -58,6 +58,11 @@ def unsigned(value: int, what: str) -> int:
 
 def batches(entries: list[bytes]) -> Iterator[bytes]:
     """As many entries to a call as it carries."""
+    whole = b"".join(entries)
+    if len(entries) <= CALL_RECORDS and len(whole) <= CALL_IO_MAX:
+        if whole:
+            yield whole
+        return
     batch: list[bytes] = []
     size = 0
     for entry in entries:
@@ -138,6 +143,8 @@ class OSDObject:
         Raises: NotFound, PermissionDenied; Invalid: a page or number of more than 32 bits.
         """
         entries = encode_names(names)
+        if 0 < len(entries) <= CALL_RECORDS:
+            return self._values(entries)
         values: list[Attribute] = []
         for at in range(0, len(entries), CALL_RECORDS):
             values += self._values(entries[at : at + CALL_RECORDS])
@@ -146,7 +153,7 @@ class OSDObject:
     def _values(self, names: list[bytes]) -> list[Attribute]:
         """Values of at most 64 attributes, in as many calls as their lengths ask for."""
         try:
-            return [*decode_entries(self._call(Call.GETATTR, body=b"".join(names))[2])]
+            return decode_entries(self._call(Call.GETATTR, body=b"".join(names))[2])
         except Invalid:
             if len(names) == 1:
                 raise

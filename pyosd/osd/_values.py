@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from ._errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 __all__ = ["Attribute", "Settable", "Value", "decode_entries", "encode_entries", "encode_names"]
 
 ENTRY = struct.Struct(">II6xH")
 NAME = struct.Struct(">II")
+PADDING = [bytes(-length % 8) for length in range(8)]  # by length modulo 8
 VALUE_MAX = 0xFFFE
 NAME_MAX = 0xFFFF_FFFE  # all ones stands for all there are
 INTEGER_BYTES = 8
@@ -60,6 +61,8 @@ Settable = str | int | bytes | bytearray | memoryview
 
 def encode_value(value: Settable) -> bytes:
     """str as UTF-8, int as 8 bytes big-endian, bytes as they are."""
+    if type(value) is bytes and len(value) <= VALUE_MAX:
+        return value
     if isinstance(value, str):
         encoded = value.encode()
     elif isinstance(value, int):
@@ -79,28 +82,36 @@ def encode_entries(attributes: Iterable[tuple[int, int, Settable]]) -> list[byte
     entries = []
     for page, number, value in attributes:
         encoded = encode_value(value)
-        padding = bytes(-len(encoded) % 8)
-        entries.append(ENTRY.pack(*checked(page, number), len(encoded)) + encoded + padding)
+        length = len(encoded)
+        if not (0 <= page <= NAME_MAX and 0 <= number <= NAME_MAX):
+            raise bad_name(page, number)
+        entries.append(ENTRY.pack(page, number, length) + encoded + PADDING[length & 7])
     return entries
 
 
 def encode_names(names: Iterable[tuple[int, int]]) -> list[bytes]:
     """One entry for each (page, number).  Raises: Invalid."""
-    return [NAME.pack(*checked(page, number)) for page, number in names]
+    entries = []
+    for page, number in names:
+        if not (0 <= page <= NAME_MAX and 0 <= number <= NAME_MAX):
+            raise bad_name(page, number)
+        entries.append(NAME.pack(page, number))
+    return entries
 
 
-def checked(page: int, number: int) -> tuple[int, int]:
-    """An attribute's name.  Raises: Invalid: not of 32 bits each."""
-    if not (0 <= page <= NAME_MAX and 0 <= number <= NAME_MAX):
-        raise Invalid(f"{page:#x}/{number:#x} is no attribute's page and number")
-    return page, number
+def bad_name(page: int, number: int) -> Invalid:
+    """What to raise for an attribute's name that is not of 32 bits each."""
+    return Invalid(f"{page:#x}/{number:#x} is no attribute's page and number")
 
 
-def decode_entries(body: bytes) -> Iterator[Attribute]:
+def decode_entries(body: bytes) -> list[Attribute]:
     """Entries of an answer, in order."""
-    at = 0
-    while at + ENTRY.size <= len(body):
+    entries = []
+    at, last = 0, len(body) - ENTRY.size
+    while at <= last:
         page, number, length = ENTRY.unpack_from(body, at)
-        at += ENTRY.size
-        yield page, number, Value(body[at : at + length])
-        at += length + -length % 8
+        begin = at + ENTRY.size
+        at = begin + length
+        entries.append((page, number, Value(body[begin:at])))
+        at += -length & 7
+    return entries
