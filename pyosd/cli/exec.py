@@ -24,7 +24,7 @@ from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.logs import print_streams
 from pyosd.cli.output import harmless, print_json
 from pyosd.cli.params import ADDRESS, AFTER, ARRAY, DURATION, RETRY_ON, SIZE, TAG
-from pyosd.cli.script import embedded_options, read_script
+from pyosd.cli.script import embedded_options, late_options, read_script
 from pyosd.cli.verb import Settings, Verb
 from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
 from pyosd.exec_params import Limits
@@ -129,13 +129,16 @@ def bare_wait(args: list[str]) -> list[str]:
 def exec_command(ctx: click.Context, /, **given: Any) -> None:
     """Run SCRIPT next to the data.
 
-    ARGS after -- reach it as osd.args.  Lines "#OSD --limit-mem 256MiB" at its top are options too.
+    ARGS after -- reach it as osd.args.  Comments "#OSD --limit-mem 256MiB" above its first
+    line of code are options too.
     Waits for the end where stdout is a terminal, or with --wait or --follow; what the script printed
     is then printed here (of an array only with --follow, when a member has ended).  A SCRIPT that
     ends in .pyc is byte-code, if the target allows that.
     """
     settings: Settings = ctx.obj
     code = read_script(ctx, given["script"])
+    for number in late_options(code):
+        settings.say(f"line {number} of the script: #OSD counts only above the first line of code")
     request = request_of(given)
     if given["dry_run"]:
         print_json(describe(request, code))

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from pyosd.cli import params
-from pyosd.cli.script import embedded_options
+from pyosd.cli.script import embedded_options, late_options
 from pyosd.types import ROOT, ref
 
 
@@ -97,3 +97,12 @@ def test_options_in_a_script() -> None:
 def test_unbalanced_quote_in_a_script() -> None:
     with pytest.raises(click.UsageError, match="quotation"):
         embedded_options(b"#OSD --name 'x\n")
+
+
+def test_options_of_a_script_with_a_byte_order_mark() -> None:
+    assert embedded_options(b"\xef\xbb\xbf#OSD --hold\r\n") == [(1, ["--hold"])]
+
+
+def test_options_that_come_too_late() -> None:
+    code = b"#OSD --hold\nimport os\n\n#OSD --name x\n#OSDx\n  #OSD\t--pool x\n"
+    assert late_options(code) == [4, 6]
