@@ -108,6 +108,7 @@ _CAPABILITY_TEXTS = {
     168: "the capability is for another range",
     176: "the capability is for another range",
 }
+UNFINISHED_JOB = (0x80, 0x11)
 _ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
 FIRST_ID = 0x10000  # of partitions and of what is in them
 # Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
@@ -193,6 +194,8 @@ def describe(sense: Sense) -> str:
         details.append(f"{where} byte {sense.field_pointer}")
     if sense.sense_key in (MEDIUM_ERROR, HARDWARE_ERROR) and sense.information is not None:
         details.append(f"from byte {sense.information} of the object on")
+    if code == UNFINISHED_JOB and sense.information is not None and sense.named_object is not None:
+        details.append(f"job {ref(sense.named_object.partition_id, sense.information)}")
     if sense.named_object is not None:
         details.append(f"object {sense.named_object}")
     if sense.attributes:

@@ -304,8 +304,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
 
 def describe(error: BaseException) -> str:
     """What happened, and for a system error which file."""
-    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
+        return f"{error.filename or 'input or output'}: {error.strerror}"
     hint = getattr(error, "hint", "")
     text = str(error) or type(error).__name__
     return f"{text}\n  {hint}" if hint and hint not in text else text

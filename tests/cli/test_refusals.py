@@ -129,10 +129,28 @@ def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
     assert "read only, of another type" in words
 
 
+LIST = [sys.executable, "-c", "from pyosd.cli import main; main()", "part", "ls"]
+
+
 def test_nobody_reads_on(obj: ObjectRef, osd: Run) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
-        command = [sys.executable, "-c", "from pyosd.cli import main; main()", "part", "ls"]
-        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run(LIST, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
     assert (done.returncode, done.stderr) == (Exit.FAILED, b"")
+
+
+def test_nowhere_to_write(obj: ObjectRef, osd: Run) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == Exit.FAILED
+    assert done.stderr == b"osd: input or output: No space left on device\n"
+
+
+def test_the_job_that_is_in_the_way(osd: Run, pid: str, tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("pass")
+    job = osd("exec", script, "--zone", pid, "--hold", "--no-wait").stdout.strip()
+    words = ("part", "rm", pid, "--contents", "--no-input")
+    assert f"job {job};" in osd(*words, code=Exit.WRONG_STATE).stderr
+    osd("job", "cancel", job)
