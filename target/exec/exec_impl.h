@@ -119,6 +119,7 @@ struct osd_exec {
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
 	uint64_t handed_usec;	     /* when the last job was handed over */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
+	bool monitor_looks;	     /* it does now, and need not be woken up */
 	size_t wait_count, held_count, running_count;
 	size_t limited_count; /* of the running, those whose rights may end (rights.h) */
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */

@@ -36,7 +36,8 @@ void osd_monitor_by(struct osd_exec *exec, uint64_t usec)
 	if (usec >= exec->monitor_usec)
 		return;
 	exec->monitor_usec = usec;
-	osd_wake(exec->monitor_wake);
+	if (!exec->monitor_looks)
+		osd_wake(exec->monitor_wake);
 }
 
 static void drain_wake(int eventfd)
@@ -231,6 +232,8 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 {
 	uint64_t deadline = OSD_NEVER, now;
 
+	exec->monitor_usec = OSD_NEVER;
+	exec->monitor_looks = true;
 	for (int i = 0; i < count; i++)
 		handle(exec, events[i].data.u64);
 	now = osd_monotonic_usec();
@@ -248,7 +251,9 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	/* While jobs come one after the other none need wake this thread for its first ping. */
 	if (now < exec->handed_usec + PING_USEC)
 		deadline = OSD_MIN(deadline, now + PING_FIRST_USEC);
-	return deadline;
+	exec->monitor_looks = false;
+	exec->monitor_usec = OSD_MIN(exec->monitor_usec, deadline);
+	return exec->monitor_usec;
 }
 
 void *osd_monitor_main(void *arg)
@@ -263,7 +268,6 @@ void *osd_monitor_main(void *arg)
 
 		pthread_mutex_lock(&exec->lock);
 		deadline = look_around(exec, events, count);
-		exec->monitor_usec = deadline;
 		stopping = exec->stopping;
 		pthread_mutex_unlock(&exec->lock);
 		if (!stopping)

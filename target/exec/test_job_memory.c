@@ -62,6 +62,29 @@ static void test_forgotten_while_delayed(void)
 	CHECK(!exec.delayed && exec.table.count == 0 && pool.queue.place_count == 0);
 }
 
+static bool is_woken(void)
+{
+	uint64_t count;
+
+	return read(exec.monitor_wake, &count, sizeof(count)) == sizeof(count);
+}
+
+/* The monitor is woken for what is earlier than all it knows, but not by itself: it would look around
+ * again and again until then. */
+static void test_monitor_is_woken_once(void)
+{
+	is_woken();
+	exec.monitor_usec = 1000;
+	osd_monitor_by(&exec, 900);
+	CHECK(is_woken() && exec.monitor_usec == 900);
+	osd_monitor_by(&exec, 900);
+	CHECK(!is_woken());
+	exec.monitor_looks = true;
+	osd_monitor_by(&exec, 800);
+	CHECK(!is_woken() && exec.monitor_usec == 800);
+	exec.monitor_looks = false;
+}
+
 int main(void)
 {
 	pthread_mutex_init(&exec.lock, NULL);
@@ -76,6 +99,7 @@ int main(void)
 	test_forgotten_while_delayed();
 	osd_fair_queue_release(&pool.queue);
 	osd_job_table_release(&exec.table);
+	test_monitor_is_woken_once();
 	close(exec.monitor_wake);
 	return 0;
 }
