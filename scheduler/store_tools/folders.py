@@ -123,7 +123,7 @@ def refusal(error: OSError, folder: Path) -> Refused:
     """What the system says against a folder, as an exit."""
     text = f"cannot open '{error.filename or folder}': {os.strerror(error.errno or errno.EIO)}"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return Refused(EXIT_NO_INPUT, text)
+        return Refused(EXIT_NO_INPUT, f"{text}; --data says where the store is")
     if error.errno in (errno.EACCES, errno.EPERM):
         return Refused(EXIT_NOT_PERMITTED, f"{text}; run it as the store's owner or as root")
     return Refused(EXIT_FAILED, text)

@@ -140,3 +140,9 @@ def test_a_configuration_that_would_not_be_served(
     code, words = run("config", "check", str(file))
     assert code == Exit.CONFIG
     assert said in words
+
+
+def test_a_store_that_is_not_there(tmp_path: Path) -> None:
+    code, words = run("target", "check", "--data", str(tmp_path / "nope"))
+    assert code == Exit.NO_INPUT
+    assert words.endswith("--data says where the store is\n")
