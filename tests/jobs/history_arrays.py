@@ -8,7 +8,7 @@ by it at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,10 +63,11 @@ def unreachable(may: Iterable[Where]) -> bool:
     return any(MISSED in at.after for at in may)
 
 
-def wheres(states: Iterable[JobState], members: Iterable[frozenset[Where]]) -> frozenset[Where]:
-    """The array's own, in one of the states, with such members."""
+def wheres(states: Iterable[JobState], members: Sequence[Line]) -> frozenset[Where]:
+    """The array's own, in one of the states, with such members; one that is gone tells nothing."""
     found = set(map(Where, states))
-    if any(unreachable(may) for may in members) and Where(JobState.FAILED) in found:
+    missed = any(not each.job or unreachable(later(each.may)) for each in members)
+    if missed and Where(JobState.FAILED) in found:
         found.add(Where(JobState.FAILED, after=(MISSED,)))
     return frozenset(found)
 
@@ -130,7 +131,7 @@ def asked(array: Array, operation: Operation) -> Array | None:
     states = {seen.state} if seen and seen.state.terminal else states_of(there)
     if seen and seen.state is history.H and all(terminal(may) for may in there):
         states.add(history.H)  # its end comes a moment after the last member's
-    head = history.narrow(array.head, wheres(states, there), operation.answer)
+    head = history.narrow(array.head, wheres(states, array.members), operation.answer)
     if head is None:
         return None
     for at, state in enumerate(operation.answer.states):

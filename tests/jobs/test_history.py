@@ -328,6 +328,10 @@ GOOD_ARRAYS: dict[str, list[Row]] = {
         *((STATUS, OTHER, GONE), (STATUS, 7, RAN)),
     ],
 }
+GOOD_ARRAY_AFTER: list[Row] = [
+    *(SUBMITTED, seen_of(0, history.MISSED), (STATUS, 7, UNREACHABLE)),
+    *((REMOVE, OTHER, REMOVED), (STATUS, 7, UNREACHABLE), (STATUS, Member(7, 1), UNREACHABLE)),
+]
 BROKEN_ARRAYS: dict[str, list[Row]] = {
     "run again though the member was removed": [
         *(SUBMITTED, (STATUS, 7, RAN), (REMOVE, OTHER, REMOVED), (NAMED, OTHER, THERE)),
@@ -366,6 +370,14 @@ ARRAY = Script("quick", QUICK.ends, members=3, at_once=1)
 @pytest.mark.parametrize("name", GOOD_ARRAYS)
 def test_good_history_of_an_array(name: str) -> None:
     assert wrong(ARRAY, one_by_one(*GOOD_ARRAYS[name]), history_arrays.machine(ARRAY)) == []
+
+
+def test_good_history_of_an_array_after_others() -> None:
+    script = Script("quick", QUICK.ends, members=3, after=(history.WAITS,))
+    machine = history_arrays.machine(script)
+    assert wrong(script, one_by_one(*GOOD_ARRAY_AFTER), machine) == []
+    started = [*GOOD_ARRAY_AFTER[:2], (STATUS, OTHER, RUNS)]
+    assert wrong(script, one_by_one(*started), machine)
 
 
 @pytest.mark.parametrize("name", BROKEN_ARRAYS)

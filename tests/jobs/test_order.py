@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In which order jobs run where there is one sandbox: by priority, then by acceptance, those that wait
+for others when these have ended, held and cancelled ones never, over a `kill -9` of the target.
+
+Jobs are submitted at random while the first keeps the sandbox; each writes down that it runs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyosd import jobs
+from pyosd.commands import Commands
+from pyosd.exec_params import After
+from pyosd.job_array import submit as submit_array
+from pyosd.job_status import JobState
+from pyosd.jobs import Job
+from pyosd.types import ObjectRef, ref
+from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
+
+JOBS = 16
+ENDS = {"pass": JobState.COMPLETED, "1 / 0": JobState.FAILED}
+FIRST = """
+import osd, time
+while not osd.userobject({gate.partition_id}, {gate.object_id}).length():
+    time.sleep(0.005)
+"""
+WRITES = """
+import osd
+osd.userobject({diary.partition_id}, {diary.object_id}).data.append("{name}\\n")
+{ends}
+"""
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[Target]:
+    skip_without_sandboxes()
+    running = Target(tmp_path, options=";slots=1")
+    yield running
+    running.stop()
+
+
+@dataclass
+class Entry:
+    """What was submitted.  left: times it has still to run.  first: for each it is to run after, and
+    whether any end will do."""
+
+    name: str
+    id: ObjectRef
+    priority: int
+    left: int
+    ends: JobState
+    first: list[tuple[Entry, bool]]
+    held: bool = False
+    state: JobState | None = None
+
+    def settle(self) -> None:
+        """Take in how those that it waits for have ended."""
+        missed = any(each.state and not (any_end or met(each)) for each, any_end in self.first)
+        if self.state is None and missed:
+            self.state = JobState.FAILED
+
+    def ready(self, just_ended: Entry | None) -> bool:
+        """May it run, if it has not been told of one?"""
+        waits = any(not each.state or each is just_ended for each, _ in self.first)
+        return self.state is None and not self.held and not waits
+
+    @property
+    def turn(self) -> tuple[int, ObjectRef]:
+        return -self.priority, self.id
+
+
+def met(entry: Entry) -> bool:
+    return entry.state is JobState.COMPLETED
+
+
+def submit(osd: Commands, rng: random.Random, diary: ObjectRef, before: list[Entry]) -> Entry:
+    name = f"job-{len(before)}"
+    ends = rng.choice(["pass", "pass", "1 / 0"])
+    code = WRITES.format(diary=diary, name=name, ends=ends)
+    first = [(each, rng.random() < 0.5) for each in rng.sample(before, min(len(before), 2))]
+    first = first[: rng.choice((0, 0, 1, 2))]
+    members = rng.choice((1, 1, 1, 3))
+    how: dict[str, Any] = {
+        "priority": rng.randint(-1, 1),
+        "hold": rng.random() < 0.3,
+        "after": [After(each.id, not any_end) for each, any_end in first],
+        "zone": ref(diary.partition_id),
+    }
+    job: Job
+    if members > 1:
+        job = submit_array(osd, code, array=range(members), at_once=rng.choice((0, 1, 2)), **how)
+    else:
+        job = jobs.submit(osd, code, **how)
+    return Entry(name, job.id, how["priority"], members, ENDS[ends], first, how["hold"])
+
+
+def control(osd: Commands, rng: random.Random, entry: Entry) -> None:
+    """Hold it, let it go, or cancel it, now and then."""
+    job = Job(osd, entry.id)
+    verb = rng.choice(("hold", "release", "cancel", "", "", ""))
+    if entry.state or not verb:
+        return
+    getattr(job, verb)()
+    if verb == "cancel":
+        entry.state = JobState.CANCELLED
+    else:
+        entry.held = verb == "hold"
+
+
+def settle(entries: list[Entry]) -> None:
+    for entry in entries:  # those named are older
+        entry.settle()
+
+
+def check(entries: list[Entry], ran: list[str]) -> None:
+    """Each that ran was the first of those that could.  Who has just been let go by an end may not
+    stand in the queue yet when the sandbox is free."""
+    just_ended: Entry | None = None
+    settle(entries)
+    for name in ran:
+        entry = next(each for each in entries if each.name == name)
+        assert entry.ready(None), f"{name} ran: {ran}"
+        sure = [each for each in entries if each.ready(just_ended)]
+        assert all(entry.turn <= each.turn for each in sure), f"{name} was not next: {ran}"
+        entry.left -= 1
+        just_ended = None
+        if entry.left == 0:
+            entry.state, just_ended = entry.ends, entry
+        settle(entries)
+    assert not [each.name for each in entries if each.ready(None)]
+
+
+def stuck(entry: Entry) -> bool:
+    """Does it wait for what nobody releases?"""
+    return entry.state is None and (entry.held or any(stuck(each) for each, _ in entry.first))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_one_after_the_other(target: Target, seed: int, killed: bool) -> None:
+    rng = random.Random(seed)
+    osd, partition = target.commands, target.partition.partition_id
+    gate, diary = osd.create(partition), osd.create(partition)
+    jobs.submit(osd, FIRST.format(gate=gate), zone=target.partition, priority=100)
+    entries: list[Entry] = []
+    for _ in range(JOBS):
+        entries.append(submit(osd, rng, diary, entries))
+        settle(entries)
+        control(osd, rng, rng.choice(entries))
+        settle(entries)
+    if killed:
+        target.kill()
+        target.start()
+        osd = target.commands
+    osd.write(gate, 0, b"open")
+    for entry in entries:
+        if not stuck(entry):
+            Job(osd, entry.id).wait(DEADLINE_S)
+    check(entries, bytes(osd.read(diary, 0, 1 << 16)).decode().split())
+    for entry in entries:
+        if entry.state:
+            assert Job(osd, entry.id).wait(DEADLINE_S).state is entry.state, entry
+        else:
+            state = Job(osd, entry.id).status().state
+            assert state is (JobState.HELD if entry.held else JobState.QUEUED), entry
