@@ -334,7 +334,9 @@ void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
 	struct osd_array *array = head->array;
 	uint16_t *ending = &head->record.array.ending;
 
-	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED))
+	/* More than a cancel is what ends those as well that have started. */
+	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
+			reason == OSD_REASON_UNREACHABLE))
 		return;
 	*ending = reason;
 	osd_job_touch(head);

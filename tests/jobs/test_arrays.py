@@ -413,6 +413,18 @@ def test_killed_while_members_end(make_harness: MakeHarness) -> None:
     assert depth(harness.osd) == 0
 
 
+def test_cancelled_before_what_it_waits_for_fails(make_harness: MakeHarness) -> None:
+    """The cancel counts, which had not reached all members yet."""
+    osd = make_harness(queue_principal=3000).osd
+    zone = ref(osd.create_partition())
+    first = single(osd, zone, hold=True)
+    array = submit(osd, zone, range(2500), after=[first])
+    Job(osd, array.id).cancel()
+    first.cancel()
+    status = array.wait(DEADLINE_S)
+    assert (status.state, status.message) == (X, "2500 CANCELLED of 2500")
+
+
 def test_killed_while_an_array_is_removed(make_harness: MakeHarness) -> None:
     """A long one goes in steps: the array last, so that what a crash leaves can be removed again."""
     harness = make_harness(queue_principal=3000)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 
 import pyosd
 from pyosd.attributes import Page
@@ -32,6 +33,8 @@ RENEW_S = 45.0
 JOB_S = 60.0
 """Longest wait for a job: a kill of everything is mended in less."""
 OBJECTS = 20
+UNREACHABLE = 110
+AT_WORK = (JobState.STARTING, JobState.RUNNING, JobState.COMPLETING)
 COLOUR = AttributeValue(Page.APPLICATION, 1, b"red")
 SMALL = Limits(mem="64MiB")
 
@@ -82,7 +85,9 @@ class Worker:
             (self.held_job, 3),
             (self.waited_job, 6),
             (self.key, 3),
-            (self.array, 2),
+            (self.array, 3),
+            (self.chain, 2),
+            (self.again, 3),
             (self.abandoned_job, 5),
             (self.write, 20),
             (self.read, 20),
@@ -178,6 +183,13 @@ class Worker:
         zone = ref(self.partition)
         return target.exec("import osd\n" + code, zone=zone, **how)  # type: ignore[arg-type]
 
+    def submit_array(
+        self, target: pyosd.Target, code: str, array: range, **how: object
+    ) -> pyosd.JobArray:
+        made = self.submit(target, code, array=array, **how)
+        assert isinstance(made, pyosd.JobArray)
+        return made
+
     def job(self, target: pyosd.Target) -> None:
         code, how = ENDINGS[self.rng.choice(sorted(ENDINGS))]
         job = self.submit(target, code, **how)
@@ -221,13 +233,54 @@ class Worker:
         first.remove()
 
     def array(self, target: pyosd.Target) -> None:
-        """Members that end in two ways, some of them at once; sometimes all are killed."""
+        """Members that end in two ways, at most two of them at once; sometimes all are killed, or held
+        and let go, and one is cancelled."""
         code = "if osd.array_index % 3 == 0: 1 / 0"
-        array = self.submit(target, code, array=range(self.rng.randint(2, 9)), at_once=2)
-        if self.rng.random() < 0.2:
+        array = self.submit_array(target, code, range(self.rng.randint(2, 9)), at_once=2)
+        chance = self.rng.random()
+        if chance < 0.2:
             array.kill(JOB_S)
+        elif chance < 0.5:
+            array.hold()
+            self.rng.choice(list(array)).cancel()
+            array.release()
+        at_work = sum(state in AT_WORK for state in array.states())
+        assert at_work <= 2, f"{at_work} members run at once"
         array.wait(JOB_S)
         array.remove()
+
+    def chain(self, target: pyosd.Target) -> None:
+        """Jobs and an array one after the other, until one fails: none behind that one runs."""
+        codes = self.rng.choices(("pass", "pass", "pass", "1 / 0"), k=self.rng.randint(2, 5))
+        chain: list[pyosd.Job] = [self.submit(target, codes[0], hold=True)]
+        for code in codes[1:]:
+            chain.append(self.submit(target, code, after=[chain[-1]]))
+        chain.append(self.submit_array(target, "pass", range(3), after=[chain[-1]]))
+        chain[0].release()
+        ends = [each.wait(JOB_S) for each in chain]
+        for before, status in pairwise(ends):
+            unreachable = status.reason == UNREACHABLE
+            assert unreachable == (before.state is not JobState.COMPLETED), (before, status)
+        for each in chain:
+            each.remove()
+
+    def again(self, target: pyosd.Target) -> None:
+        """A job, and a member of an array, run once more; then what they were run again for goes."""
+        job = self.submit(target, "1 / 0")
+        array = self.submit_array(target, "1 / 0", range(3))
+        job.wait(JOB_S)
+        array.wait(JOB_S)
+        jobs = [
+            self.submit(target, "pass", predecessor=job.id),
+            self.submit_array(target, "pass", range(1, 2), predecessor=array[1].id),
+        ]
+        for old, new in ((job, jobs[0]), (array[1], jobs[1])):
+            assert new.status().predecessor == old.id, "another predecessor"
+        job.remove()
+        array.remove()
+        for new in jobs:
+            assert new.wait(JOB_S).state is not JobState.CANCELLED
+            new.remove()
 
     def abandoned_job(self, target: pyosd.Target) -> None:
         """Nobody asks for it again: its record expires."""
