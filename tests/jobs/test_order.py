@@ -18,9 +18,9 @@ import pytest
 from pyosd import jobs
 from pyosd.commands import Commands
 from pyosd.exec_params import After
+from pyosd.job import Job
 from pyosd.job_array import submit as submit_array
 from pyosd.job_status import JobState
-from pyosd.jobs import Job
 from pyosd.types import ObjectRef, ref
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 
