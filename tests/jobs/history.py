@@ -186,6 +186,12 @@ def controlled(at: Where, control: str) -> Where:
     return at
 
 
+def moved(may: frozenset[Where], control: str) -> frozenset[Where]:
+    """Nothing moves a job any more that is about to end for one that it was to run after."""
+    missed = frozenset(at for at in may if MISSED in at.after)
+    return missed | frozenset(controlled(at, control) for at in may)
+
+
 def suits(at: Where, seen: Seen, member: bool) -> bool:
     """Whether the state is the one that was seen, for the reason that was."""
     if at.state is not seen.state:
@@ -286,7 +292,7 @@ def asked(line: Line, operation: Operation) -> Line | None:
     before = later(found.may)
     after = before
     if operation.name in CONTROLS:
-        after = frozenset(controlled(at, operation.name) for at in before)
+        after = moved(before, operation.name)
         # An effective kill's answer may be read when it has led somewhere already.
         after |= later(frozenset(at for at in after if at.doomed))
     if not operation.answered:

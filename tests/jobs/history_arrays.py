@@ -99,8 +99,7 @@ def ending(may: Iterable[Where], how: str) -> frozenset[Where]:
 def controlled(may: frozenset[Where], control: str) -> frozenset[Where]:
     if control in (history.CANCEL, history.KILL):
         return ending(may, control)
-    missed = frozenset(at for at in may if MISSED in at.after)
-    return missed | frozenset(history.controlled(at, control) for at in may)
+    return history.moved(may, control)
 
 
 def submitted(array: Array, operation: Operation) -> Array | None:

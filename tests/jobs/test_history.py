@@ -259,6 +259,10 @@ GOOD_AFTER: dict[str, list[Row]] = {
         *(SUBMITTED, (history.HOLD, 7, HELD), seen_of(0, history.MISSED), (STATUS, 7, HELD)),
         *((STATUS, 7, UNREACHABLE), seen_of(1, history.WAITS)),
     ],
+    "about to end": [
+        *(SUBMITTED, seen_of(0, history.MISSED), (history.HOLD, 7, WAITING)),
+        (STATUS, 7, UNREACHABLE),
+    ],
     "had ended before": [seen_of(0, history.MISSED), SUBMITTED, (STATUS, 7, UNREACHABLE)],
     "cancelled meanwhile": [
         *(SUBMITTED, (history.CANCEL, 7, seen(JobState.CANCELLED, 2, 105))),
@@ -282,6 +286,9 @@ BROKEN_AFTER: dict[str, list[Row]] = {
     ],
     "fails for one whose end does not matter": [
         *(SUBMITTED, seen_of(0, history.MET), (STATUS, 7, UNREACHABLE)),
+    ],
+    "is not held": [
+        *(SUBMITTED, (history.HOLD, 7, WAITING), seen_of(0, history.MET), seen_of(1, history.MET)),
     ],
     "waits for nothing more": [SUBMITTED, (STATUS, 7, QUEUED), seen_of(0, history.WAITS)],
     "gone before it has ended": [SUBMITTED, seen_of(0, history.OVER), seen_of(0, history.WAITS)],
