@@ -66,8 +66,8 @@ MUTANTS = (
     mutant(
         "generations begin anew after a restart",
         "target/exec/recover.c",
-        "	(UINT64_C(1) << 32)",
-        "	(UINT64_C(0) << 32)",
+        "osd_objects_openings(exec->objects) << 32",
+        "UINT64_C(0)",
         *("tests/jobs/test_history.py", "--history-seconds=6"),
     ),
     mutant(
@@ -141,23 +141,23 @@ MUTANTS = (
     ),
     mutant(
         "lost wake-up: nobody is told of a queued job",
-        "target/exec/job_memory.c",
-        "		pthread_cond_signal(&job->pool->work);",
-        "		(void)exec;",
+        "target/exec/pool.c",
+        "	pthread_cond_signal(&pool->work);\n	/* It may wait",
+        "	/* It may wait",
         *("tests/jobs/test_nothing_left.py", "-k", "idle"),
     ),
     mutant(
         "lost wake-up: nobody is told of a job that was started where it was accepted",
         "target/exec/start.c",
-        "	pool->started = run;\n	pthread_cond_signal(&pool->work);",
-        "	pool->started = run;",
+        "	pthread_cond_signal(&pool->work); /* pools and",
+        "	(void)pool; /* pools and",
         *("tests/jobs/test_nothing_left.py", "-k", "idle"),
     ),
     mutant(
         "each attribute of a job is looked up at a time of its own",
         "target/exec/job_pages.c",
         "	osd_txn_keep(txn, OSD_STEAL(v));",
-        "	static _Thread_local struct view last;\n\n	last = *v;\n	*ret_view = &last;",
+        "	static _Thread_local struct osd_job_view last;\n\n	last = *v;\n	*ret_view = &last;",
         *("tests/jobs/test_job_snapshot.py",),
     ),
     mutant(
@@ -198,8 +198,8 @@ MUTANTS = (
     mutant(
         "lower priorities go first",
         "target/exec/fair_queue.c",
-        "		return a->priority > b->priority;",
-        "		return a->priority < b->priority;",
+        "		return rank(a) > rank(b);",
+        "		return rank(a) < rank(b);",
         *("tests/unit/test_c_units.py", "-k", "test_fair_queue"),
     ),
     mutant(
