@@ -125,6 +125,10 @@ class PendingCommand:
         self._connection, self._task = transport.send(command)
 
     def result(self, timeout: float | None = None) -> Response:
+        """The answer, waited for so many seconds (None: the transport's timeout).
+
+        Raises: CommandTimeout; SessionLost: it is not known whether the command was carried out.
+        """
         deadline = time.monotonic() + (self._transport.timeout if timeout is None else timeout)
         attentions = repeats = 0
         while True:

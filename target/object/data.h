@@ -37,6 +37,8 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 					    void *arg);
 /* With the end locked: the object now has this length. */
 void osd_object_set_length(struct osd_object *object, uint64_t length);
+/* The data were read, or modified: access or modification time, of the partition too, unless flags or
+ * the partition bypass them.  In memory; the record follows when it is settled. */
 void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
 /* After a change: durable when flags or configuration ask for it. */
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
@@ -56,6 +58,7 @@ struct osd_punch {
 	bool is_open;
 	struct osd_tier_file fresh; /* while is_open */
 };
+/* Makes the files without [offset, offset + length).  OSD_OK: done or undo must follow. */
 enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
 				  struct osd_punch *punch);
 void osd_punch_record(const struct osd_object *object, const struct osd_punch *punch,
@@ -65,8 +68,10 @@ void osd_punch_undo(struct osd_object *object, struct osd_punch *punch); /* afte
 /* Brings the record up to what is in memory; with close, ends the open reservation. */
 enum osd_status osd_object_settle(struct osd_object *object, bool close, bool durable);
 bool osd_object_is_settled(struct osd_object *object);
+/* Times of a partition, or the root, as they are in memory, into its record. */
 enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
 enum osd_status osd_root_settle(struct osd_objects *objects);
+/* Everything, at close; else times, and what was not written to since the last tick. */
 void osd_settle_all(struct osd_objects *objects, bool everything);
 /* Copies data and leaves holes, in pieces; to need not be as long afterwards.  how may be NULL. */
 struct osd_copy_how {

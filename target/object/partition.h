@@ -73,11 +73,13 @@ void osd_partition_insert(struct osd_objects *objects, struct osd_partition *par
 /* Reads the partition's record in txn, so that it stays until the end of the transaction. */
 enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
 				   struct osd_partition_record *ret_record);
+/* With its record held for writing; what is in memory is for the caller to change, once committed. */
 enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *partition,
 				    const struct osd_partition_record *record);
 /* The root record for a change. */
 enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root);
 enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root);
+/* Once committed: quotas, bypass and tag in memory become the record's. */
 void osd_partition_apply_quotas(struct osd_partition *partition,
 				const struct osd_partition_record *record);
 /* Forgets all partitions and objects (FORMAT OSD). */
@@ -89,7 +91,9 @@ void osd_partitions_forget(struct osd_objects *objects);
  * able to say how it ended, whatever quotas say. */
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
 			   uint64_t delta, bool use_reserve);
+/* Gives bytes back, as many as were charged for them. */
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);
+/* The same for user objects and collections: OSD_E_QUOTA beyond the limit of their number. */
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
 			      uint64_t count);
 void osd_count_drop(struct osd_objects *objects, struct osd_partition *partition, uint64_t count);
@@ -122,6 +126,7 @@ void osd_tally_settle(struct osd_txn *txn, bool committed);
 
 /* ---- methods.c -------------------------------------------------------------------------------- */
 
+/* A new root, or partition, gets the security method that it begins with. */
 enum osd_status osd_methods_begin(struct osd_objects *objects, struct osd_kv_txn *kv,
 				  uint32_t epoch);
 enum osd_status osd_methods_inherit(struct osd_txn *txn, uint32_t epoch, uint64_t partition_id,

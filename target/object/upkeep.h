@@ -13,7 +13,11 @@
 #include "object/record.h"
 #include "store/store.h"
 
+/* At open, before any thread: reads root and partitions, counts what is only counted in memory, and
+ * settles with the files what the last run left open.  message: what is wrong with the store. */
 enum osd_status osd_recover(struct osd_objects *objects, char message[256]);
+/* Threads: removes files that records of META name; settles what is in memory.  Each goes on until
+ * osd_should_stop, and a kick has it look at once. */
 void *osd_reaper_main(void *objects);
 void *osd_maintenance_main(void *objects);
 void osd_kick_reaper(struct osd_objects *objects);
@@ -23,6 +27,7 @@ void *osd_indexer_main(void *objects);
 void osd_kick_indexer(struct osd_objects *objects);
 /* Until kicked, told to stop (then false), or, with_timeout, a second is over. */
 bool osd_indexer_wait(struct osd_objects *objects, bool with_timeout);
+/* The store is being closed. */
 bool osd_should_stop(struct osd_objects *objects);
 /* Puts META's N record: recovery removes these files; or takes it away.  draft.c */
 enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,

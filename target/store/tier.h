@@ -45,7 +45,10 @@ struct osd_tier_handles {
 	struct osd_data_file *head, *tail; /* owned; NULL: none */
 };
 
+/* Closes both stores; all files have been released. */
 void osd_tier_close(struct osd_tier *tier);
+/* For one object, nothing open; the caller sets name, head_bytes and head_on.  release closes what is
+ * open. */
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
 void osd_tier_file_release(struct osd_tier_file *file);
 /* Whether a read needs no open(2). */
@@ -57,6 +60,8 @@ struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file);
 void osd_tier_close_handles(struct osd_tier_handles *handles);
 /* Both in one. */
 void osd_tier_shut(struct osd_tier_file *file);
+/* *ret_read is less than length only at the end of what was written; holes are zeros.  flags: those of
+ * osd_data_read. */
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
 /* Before a change of [from, to) of an object of length bytes: are the files there that hold its bytes?  One
@@ -64,9 +69,12 @@ enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void 
  * all that was in it may make it again. */
 enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint64_t from,
 			      uint64_t to);
+/* All or an error, after which the range may hold part of it.  Makes files that are not there. */
 enum osd_status osd_tier_write(struct osd_tier_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
+/* To size bytes, more or fewer; zeros where it grows. */
 enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
+/* The range reads as zeros; the length does not change. */
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
 /* The object's length as its files have it, and the later of their times.  A tail behind a short head
  * does not count, and is not looked for, but by _all: a power failure may have left such a head. */
@@ -87,10 +95,14 @@ enum osd_status osd_tier_copy(struct osd_tier_file *from, uint64_t from_offset,
 			      unsigned flags);
 /* to has no file yet.  OSD_E_BUSY: not with these; files of to may have been made. */
 enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file *to);
+/* Whether file systems and stores can, for whatever files. */
 bool osd_tier_can_clone(const struct osd_tier *tier);
+/* Milliseconds since 1970; of what is open. */
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
 /* Data; with directories also the names.  The only call that needs no lock on the object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
+/* Read-only descriptors, the caller's to close; *ret_tail_fd -1: there is no tail.  OSD_E_BUSY: not with
+ * this store. */
 enum osd_status osd_tier_share(struct osd_tier_file *file, int *ret_head_fd, int *ret_tail_fd);
 
 /* By name, whatever is open. */
@@ -100,7 +112,9 @@ enum osd_status osd_tier_remove_parts(const struct osd_tier_file *file,
 				      const struct osd_data_name *name, bool tail);
 enum osd_status osd_tier_remove_partition(struct osd_tier *tier, uint64_t partition_id,
 					  uint32_t incarnation);
+/* Everything written so far, on both devices. */
 enum osd_status osd_tier_sync_all(struct osd_tier *tier);
+/* Bytes, as osd_data_capacity; of a device that both are on, once. */
 enum osd_status osd_tier_capacity(struct osd_tier *tier, uint64_t *ret_total, uint64_t *ret_free);
 
 #endif
