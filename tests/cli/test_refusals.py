@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pyosd import _refusal
 from pyosd.cli.codes import Exit
 from pyosd.types import ObjectRef
 from tests.cli.conftest import Run
@@ -40,6 +41,24 @@ def test_a_parameter_that_is_refused(
     script.write_text("print(1)\n")
     result = osd("exec", script, "--zone", pid, "--no-wait", *words, code=Exit.FAILED)
     assert said in result.stderr
+
+
+def test_the_numbers_are_those_of_the_target() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/limits.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines()]
+    most = {row[1]: row[4].replace(",", "") for row in rows if len(row) == 6}
+    known = {
+        "name": f"{_refusal.NAME_MOST} bytes",
+        "tags": f"{_refusal.TAGS_MOST}",
+        "tag": f"{_refusal.TAG_MOST} bytes",
+        "key": f"{_refusal.KEY_MOST} bytes",
+        "args": f"{_refusal.ARGS_MOST >> 20} MiB",
+        "dependencies": f"{_refusal.AFTER_MOST}",
+        "expiry": f"{_refusal.TIMES_MOST['expire'] // 86400} d",
+        "grace": f"{_refusal.TIMES_MOST['grace']} s",
+        "sync_wait": f"{_refusal.TIMES_MOST['wait']} s",
+    }
+    assert {key: most[key] for key in known} == known
 
 
 def test_waiting_for_what_is_no_job(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:
