@@ -39,11 +39,11 @@ void shim_done(struct osd_request *request)
 	command->next = NULL;
 	*completions->tail = command;
 	completions->tail = &command->next;
-	/* Under the lock: once it is dropped the loop may finish the command, and close the
-	 * unit. */
+	pthread_mutex_unlock(&completions->lock);
+	/* Without the lock, which the loop takes first.  It may have finished the command by now, and
+	 * close the unit; but the engine's close waits until this has returned. */
 	if (was_empty && eventfd_write(completions->event_fd, 1) != 0)
 		osd_error("cannot wake tgtd's loop: %m");
-	pthread_mutex_unlock(&completions->lock);
 }
 
 static struct shim_command *take_all(struct shim_completions *completions)
@@ -157,8 +157,7 @@ struct shim_completions *shim_completions_create(struct osd_engine **engine)
 		return NULL;
 	completions->engine = engine;
 	completions->tail = &completions->head;
-	/* The loop, woken by a worker that has yet to let go of the lock, had better wait awake. */
-	completions->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	pthread_mutex_init(&completions->lock, NULL);
 	completions->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	completions->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (completions->event_fd < 0 || completions->timer_fd < 0 || !add_events(completions)) {
