@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* acceptance.h -- one submission on its way to being a job, and the record that is made of its
+ * parameters.
+ * Not here: queue and store (submit.c). */
+#ifndef OSD_EXEC_ACCEPTANCE_H
+#define OSD_EXEC_ACCEPTANCE_H
+
+#include "exec/exec_impl.h"
+
+struct osd_acceptance {
+	struct osd_exec *exec;
+	const struct osd_exec_submission *submission;
+	struct osd_pool *pool;
+	struct osd_job *job;
+	struct osd_job_record record;
+	struct osd_after *after; /* the job's; NULL: it waits for none */
+	uint8_t tags[OSD_JOB_TAGS_MAX];
+	size_t tags_length;
+	bool existing;		  /* the key is known: record is the earlier job's */
+	struct osd_run *run;	  /* it starts at once; NULL: it goes into the queue */
+	enum osd_refusal refusal; /* why it is BUSY; OSD_REFUSAL_COUNT: it is not */
+};
+
+/* exec and submission are set: checks the parameters, finds the pool, and makes record and tags.
+ * OSD_E_CDB_FIELD, OSD_E_BYTECODE, OSD_E_POOL_ACCESS.  Takes exec->lock for moments. */
+enum osd_status osd_acceptance_fill(struct osd_acceptance *acceptance);
+
+#endif
