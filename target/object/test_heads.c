@@ -210,7 +210,6 @@ static void test_policies(void)
 	heads_release(&store);
 }
 
-/* The file system under /tmp is always fuller than 1 per cent. */
 static void test_water_marks(void)
 {
 	struct heads_store store;
@@ -219,17 +218,19 @@ static void test_water_marks(void)
 
 	heads_init(&store, HEAD);
 	objects = store.store.objects;
-	heads_set(objects, HEADS_LOW, 1);
-	heads_set(objects, HEADS_HIGH, 1);
+	heads_used_percent = 60;
+	heads_set(objects, HEADS_LOW, 59);
+	heads_set(objects, HEADS_HIGH, 59);
 	id = make_with(objects, sizeof(data));
 	CHECK_EQ(head_get(objects, id, HEAD_ON), ON_HDD);
 	CHECK_EQ(heads_files_in(store.ssd), 0);
 	check_data(objects, id, sizeof(data));
-	heads_set(objects, HEADS_LOW, 99);
+	heads_set(objects, HEADS_LOW, 61);
 	HEADS_WAIT(head_get(objects, id, HEAD_ON) == ON_SSD);
 	check_data(objects, id, sizeof(data));
 	CHECK_EQ(head_get(objects, id, HEAD_SSD_BYTES), HEAD);
 	HEADS_WAIT(heads_get(objects, HEADS_TO_SSD) == 1);
+	heads_used_percent = 50;
 	CHECK_EQ(test_set_number(objects, HEADS_ROOT, OSD_PAGE_HEADS_ROOT, HEADS_HIGH, 100, 1),
 		 OSD_E_PARAM_FIELD);
 	heads_release(&store);

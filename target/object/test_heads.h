@@ -4,6 +4,7 @@
 #define OSD_OBJECT_TEST_HEADS_H
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "object/test_model.h"
 
@@ -31,6 +32,18 @@ struct heads_store {
 	struct osd_heads_config heads;
 	char ssd[64];
 };
+
+/* The file system of these tests, whatever the machine's is full of. */
+static _Atomic unsigned heads_used_percent = 50;
+
+int fstatvfs(int fd, struct statvfs *stat)
+{
+	(void)fd;
+	*stat = (struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_blocks = 1u << 24};
+	stat->f_bfree = stat->f_blocks / 100 * (100 - heads_used_percent);
+	stat->f_bavail = stat->f_bfree;
+	return 0;
+}
 
 static inline void heads_init(struct heads_store *store, uint64_t head_bytes)
 {

@@ -147,6 +147,21 @@ static void *many_rounds(void *arg)
 	return NULL;
 }
 
+/* Not every file system can: a tmpfs of older kernels cannot. */
+static bool reads_at_once(struct osd_data *data)
+{
+	struct pair pair = {.data = data};
+	struct osd_data_file *file = make(&pair, 300);
+	enum osd_status status;
+	uint8_t byte = 1;
+	size_t got;
+
+	OK(osd_data_write(file, 0, &byte, 1));
+	status = osd_data_read(file, 0, &byte, 1, OSD_DATA_READ_NOWAIT, &got);
+	osd_data_close_file(file);
+	return status == OSD_OK;
+}
+
 static void test_threads(struct osd_data *data, bool allow_rings, bool *ret_rings)
 {
 	pthread_t threads[THREADS];
@@ -163,7 +178,8 @@ static void test_threads(struct osd_data *data, bool allow_rings, bool *ret_ring
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 	osd_both_counts(both, &rings, &helpers);
 	CHECK(rings + helpers >= THREADS * (ROUNDS + ROUNDS / 50)); /* writes and syncs */
-	CHECK(rings + helpers < THREADS * 2 * ROUNDS);		    /* reads of what is in memory */
+	if (reads_at_once(data))				    /* what is in memory */
+		CHECK(rings + helpers < THREADS * 2 * ROUNDS);
 	CHECK(!rings || !helpers);
 	*ret_rings = rings > 0;
 	osd_both_close(both);
