@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,8 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from pyosd.job import Job
 
 
 @pytest.fixture
@@ -32,10 +34,27 @@ def reusing(tmp_path: Path) -> Iterator[Target]:
     running.stop()
 
 
-def ran(target: Target, code: str, **options: object) -> JobStatus:
-    status = run(target, code, **options).wait(DEADLINE_S)
+def is_at_rest(pid: int) -> bool:
+    """Neither runs nor waits for a processor."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] != "R"
+
+
+def ended(target: Target, job: Job) -> JobStatus:
+    """And its sandbox is clean: one that takes long, as on a busy machine, is replaced."""
+    status = job.wait(DEADLINE_S)
     assert status.sandbox
+    assert target.daemon is not None
+    daemon = target.daemon.pid
+    until(lambda: all(map(is_at_rest, sandboxes(daemon))))
     return status
+
+
+def ran(target: Target, code: str, **options: object) -> JobStatus:
+    return ended(target, run(target, code, **options))
 
 
 @pytest.mark.parametrize("options", ["", ";reuse=never", ";reuse=verified"])
@@ -54,12 +73,11 @@ def test_jobs_of_one_principal_share_a_sandbox(reusing: Target) -> None:
     for i in range(20):
         code = f"import sys\nprint({i}, hasattr(sys, 'left'))\nsys.left = 1"
         job = run(reusing, code, name=f"{i}")
-        status = job.wait(DEADLINE_S)
+        status = ended(reusing, job)
         assert status.state == JobState.COMPLETED
         assert job.output() == f"{i} False\n".encode()
         statuses.append(status)
-    # One that takes long to clean up, as on a busy machine, is replaced.
-    assert len({status.sandbox for status in statuses}) <= 5
+    assert len({status.sandbox for status in statuses}) == 1
     # Each counts its own processor time, not that of those before it.
     assert all(s.cpu_user + s.cpu_system < 0.5 for s in statuses)
 
@@ -75,9 +93,9 @@ def test_output_of_the_clean_up_belongs_to_nobody(reusing: Target) -> None:
         "late = Late()\nlate.me = late\nprint('first')"
     )
     first = run(reusing, late)
-    one = first.wait(DEADLINE_S)
+    one = ended(reusing, first)
     second = run(reusing, "print('second')")
-    two = second.wait(DEADLINE_S)
+    two = ended(reusing, second)
     assert one.sandbox == two.sandbox
     assert (first.output(), second.output()) == (b"first\n", b"second\n")
     assert two.progress is None
@@ -167,4 +185,4 @@ def test_many_at_once_all_end_well(reusing: Target) -> None:
     for i, job in enumerate(started):
         assert job.wait(DEADLINE_S).state == JobState.COMPLETED
         assert job.output() == f"{i}\n".encode()
-    assert len({job.status().sandbox for job in started}) <= 4
+    assert len({job.status().sandbox for job in started}) < len(started)
