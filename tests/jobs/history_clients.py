@@ -81,6 +81,8 @@ AT_THE_END = (*SEEN_IDS, *ids(Number.PREDECESSOR, Number.AFTER))
 INVALID_FIELD_IN_CDB, KEY_CLASH = (0x24, 0), (0x80, 0x12)
 RECONNECT_S = 60.0
 LOG_MOST = 1 << 20
+PACE_S = 0.003
+"""Mean pause between two commands: what they answer has to be judged, too."""
 FAULT_S = 0.005
 """Pause after an error that a fault made."""
 
@@ -123,7 +125,7 @@ class Client:
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
-        while not stop.is_set():
+        while not stop.wait(self.rng.expovariate(1 / PACE_S)):
             self.one()
         self.close()
 
