@@ -17,6 +17,7 @@ import pytest
 from pyosd import jobs
 from pyosd.job_status import JobState
 from pyosd.types import ROOT, ObjectRef
+from tests.harness import MARKS
 from tests.jobs.conftest import DEADLINE_S, Target, skip_without_sandboxes
 
 HEAD = 2 << 20  # bytes of an object under the first root, unless told otherwise
@@ -76,7 +77,8 @@ def tiers(tmp_path: Path) -> Iterator[Target]:
     """A store whose objects have their first 2 MiB elsewhere."""
     skip_without_sandboxes()
     (tmp_path / "ssd").mkdir()
-    target = Target(tmp_path, options=f";ssd={tmp_path / 'ssd'}")
+    marks = "".join(f";{name}={value}" for name, value in MARKS.items())
+    target = Target(tmp_path, options=f";ssd={tmp_path / 'ssd'}{marks}")
     yield target
     target.stop()
 
