@@ -193,7 +193,7 @@ MUTANTS = (
         "target/exec/array.c",
         "(size->at_once == 0 || array->running < size->at_once)",
         "(size->at_once == 0 || array->running < size->at_once + 1)",
-        *("tests/jobs/test_arrays.py",),
+        *("tests/jobs/test_arrays.py", "tests/jobs/test_arrays_run.py"),
     ),
     mutant(
         "lower priorities go first",
