@@ -92,8 +92,9 @@ static void take_free_blocks(void)
 	size_t used = reserve.used;
 	const char *fresh;
 
-	/* up to a huge page of its own, so that those before stay whole */
-	if (!take_reserve(round_up(used, HUGE_BYTES) - used))
+	/* up to a huge page of its own, so that those before stay whole; an arena has room in it */
+	if (RESERVE_BYTES - round_up(used, HUGE_BYTES) < HUGE_BYTES ||
+	    !take_reserve(round_up(used, HUGE_BYTES) - used))
 		return;
 	used = reserve.used;
 	fresh = reserve.start + used;
@@ -129,6 +130,56 @@ void osd_fork_pages_gather(void)
 		return; /* the interpreter has another allocator */
 	take_free_blocks();
 	take_free_chunks();
+}
+
+/* ---- libraries' data ------------------------------------------------------------------------- */
+
+struct data {
+	int fd;	     /* of a file in memory */
+	off_t bytes; /* written to it */
+};
+
+/* What lies there becomes a private mapping of a file with the very same content. */
+static void replace_data(struct data *data, uintptr_t from, uintptr_t to, int protection)
+{
+	size_t length = to - from;
+
+	if (from >= to ||
+	    pwrite(data->fd, (const void *)from, length, data->bytes) != (ssize_t)length)
+		return;
+	if (mmap((void *)from, length, protection, MAP_PRIVATE | MAP_FIXED, data->fd,
+		 data->bytes) == MAP_FAILED)
+		abort(); /* what was there may be gone */
+	data->bytes += (off_t)length;
+}
+
+/* The loader has written to nearly all of it.  A fork copies the entries of pages that were written to, and
+ * a sandbox's end gives them back; those of a file cost nothing until a sandbox touches them. */
+static int share_data(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t constant = 0; /* up to here nobody writes any more */
+	struct data *data = arg;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+		if (part->p_type == PT_GNU_RELRO)
+			constant = (info->dlpi_addr + part->p_vaddr + part->p_memsz) &
+				   ~(PAGE_BYTES - 1);
+	}
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t from = (info->dlpi_addr + part->p_vaddr) & ~(PAGE_BYTES - 1);
+		uintptr_t to =
+			round_up(info->dlpi_addr + part->p_vaddr + part->p_filesz, PAGE_BYTES);
+
+		if (part->p_type != PT_LOAD || !(part->p_flags & PF_W))
+			continue;
+		replace_data(data, from, OSD_MIN(constant, to), PROT_READ);
+		replace_data(data, OSD_MAX(constant, from), to, PROT_READ | PROT_WRITE);
+	}
+	return 0;
 }
 
 /* ---- huge pages ------------------------------------------------------------------------------ */
@@ -193,6 +244,12 @@ static int join_code(struct dl_phdr_info *info, size_t size, void *interpreter)
 
 void osd_fork_pages_settle(void)
 {
+	struct data data = {.fd = memfd_create("iosd-zygote", MFD_CLOEXEC)};
+
+	if (data.fd >= 0) {
+		dl_iterate_phdr(share_data, &data);
+		close(data.fd);
+	}
 	dl_iterate_phdr(join_code, (void *)(uintptr_t)PyObject_Malloc);
 	collapse((uintptr_t)reserve.start, (uintptr_t)reserve.start + reserve.used);
 	collapse(reserve.heap, (uintptr_t)sbrk(0));

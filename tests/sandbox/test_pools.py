@@ -18,6 +18,9 @@ from tests.package_sets import make
 from tests.processes import long_lived
 
 GREETING = {"greeting.py": "def greet():\n    return 'hello from the set'\n"}
+LARGE = (
+    "FLOATS = [float(i) for i in range(2_400_000)]\n"  # more than the zygote reserves addresses for
+)
 FORKS = """
 import os
 WORD = 'bye'
@@ -47,6 +50,7 @@ def daemon(sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dae
     pools = {
         "one": make("one", sets, GREETING, "greeting"),
         "two": make("two", sets, {"farewell/__init__.py": FORKS}, "farewell"),
+        "large": make("large", sets, {"large.py": LARGE}, "large"),
         "late": with_late_extension(sets),
     }
     running = Daemon(tmp_path_factory.mktemp("pools"), *options(**pools))
@@ -88,6 +92,10 @@ def test_each_pool_has_its_own_set(daemon: Daemon) -> None:
     assert "No module named 'greeting'" in line(daemon, greet)
     with pytest.raises(PermissionError, match="no such pool"):
         daemon.spawn(pool="three")
+
+
+def test_a_set_may_be_large(daemon: Daemon) -> None:
+    assert line(daemon, "import large; print(large.FLOATS[-1])", "large") == "2399999.0"
 
 
 def test_a_module_is_told_of_the_fork(daemon: Daemon) -> None:
