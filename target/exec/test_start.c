@@ -110,15 +110,13 @@ static unsigned count_sent(struct osd_object_id *ret_job)
 	return count;
 }
 
-/* What a job that was accepted is to be like. */
+/* exec->lock held.  What a job that was accepted is to be like. */
 static void check_accepted(struct osd_object_id id, bool runs)
 {
 	struct osd_job_record record;
 
-	pthread_mutex_lock(&exec->lock);
 	CHECK(osd_exec_find(exec, id));
 	record = osd_exec_find(exec, id)->record;
-	pthread_mutex_unlock(&exec->lock);
 	CHECK_EQ(record.state, runs ? OSD_STATE_RUNNING : OSD_STATE_QUEUED);
 	CHECK_EQ(record.attempt, runs);
 	CHECK_EQ(record.started_msec != 0, runs);
@@ -139,6 +137,7 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 	hit = atomic_load(&objects->fault.calls) >= atomic_load(&objects->fault.fail_at);
 	count = count_sent(&sent);
 	CHECK(count <= 1);
+	pthread_mutex_lock(&exec->lock);
 	*ret_taken_back = sandbox->kill_sent;
 	if (got == OSD_OK)
 		check_accepted(job, count == 1 && !sandbox->kill_sent);
@@ -152,6 +151,7 @@ static bool submit_with_fault(uint64_t n, enum osd_status status, bool *ret_take
 	CHECK_EQ(sandbox->state, sandbox->kill_sent ? OSD_SANDBOX_ENDING
 				 : got == OSD_OK    ? OSD_SANDBOX_TAKEN
 						    : OSD_SANDBOX_READY);
+	pthread_mutex_unlock(&exec->lock);
 	stop();
 	return hit;
 }
