@@ -54,10 +54,16 @@ LOST = {401, 402, 403, 405, 406}
 pytestmark = [pytest.mark.crash, pytest.mark.tgtd, pytest.mark.sandbox]
 
 
-def cgroups_of(pids: set[int]) -> list[str]:
-    """Folders that an iosd-sandboxd of these pids made, in any hierarchy."""
+def cgroups() -> set[Path]:
+    """Folders that any iosd-sandboxd made, in any hierarchy."""
+    folders = (Path(folder) for folder, _, _ in os.walk("/sys/fs/cgroup"))
+    return {folder for folder in folders if folder.name.startswith("iosd-sandboxd-")}
+
+
+def cgroups_of(pids: set[int]) -> set[Path]:
+    """Those of an iosd-sandboxd of these pids."""
     names = {f"iosd-sandboxd-{pid}" for pid in pids}
-    return [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if Path(folder).name in names]
+    return {folder for folder in cgroups() if folder.name in names}
 
 
 @dataclass
@@ -261,7 +267,7 @@ def loses(serving: Serving, seed: int, folder: Path) -> bool:
 
 def test_kill_9(world: World, seed: int, crash_round: int) -> None:
     victims = world.rng.choice(sorted(VICTIMS))
-    start = time.monotonic()
+    start, before = time.monotonic(), cgroups()
     with world.serve() as serving:
         answered, jobs = one_round(world, serving, VICTIMS[victims])
     took = time.monotonic() - start
@@ -270,4 +276,5 @@ def test_kill_9(world: World, seed: int, crash_round: int) -> None:
         f"{jobs} jobs; {took:.1f} s"
     )
     assert answered >= ANSWERS
-    assert cgroups_of(serving.seen) == []
+    # A run that was killed may have left some, of pids that are ours now.
+    assert cgroups_of(serving.seen) <= before
