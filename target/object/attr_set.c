@@ -12,26 +12,27 @@
 /* ---- logical length ---------------------------------------------------------------------- */
 
 /* effect: arg the object (owned reference), value the new length, generation what was charged for
- * it; id is set when this transaction made the object. */
+ * it, head_part and head_on its head's size and place; id is set when this transaction made the
+ * object. */
 static void run_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
+	const struct osd_committed_length to = {effect->value, effect->head_part, effect->head_on};
 	struct osd_object *object = effect->arg;
 	unsigned flags = txn->flags & OSD_TXN_NO_TIMESTAMPS ? OSD_DATA_NO_TIMESTAMPS : 0;
 
-	osd_uncharge(txn->objects, effect->partition, effect->generation);
 	if (committed) {
-		osd_object_truncate_after_commit(object, effect->value, object == txn->changing,
-						 flags);
+		osd_object_truncate_after_commit(object, &to, object == txn->changing, flags);
 	} else if (effect->id.object_id) {
 		/* Its record never was, and its data is charged elsewhere. */
 		atomic_store(&object->length, 0);
 		osd_cache_remove(txn->objects, object->id, atomic_load(&object->generation));
 	}
+	osd_uncharge(txn->objects, effect->partition, effect->generation);
 	osd_object_put(object);
 }
 
 /* Truncates or extends after the commit.  The space is charged now, when it can still be refused, and
- * again by the truncation. */
+ * given back when the truncation has charged what it needs. */
 static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 {
 	struct osd_object *object = osd_cache_adopt(txn);
@@ -46,6 +47,8 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 					       : atomic_load(&object->length);
 	if (length > old_length && length > txn->record.max_length)
 		status = OSD_E_QUOTA;
+	else if (length > old_length && atomic_load(&object->untrimmed))
+		status = OSD_E_MEDIUM; /* what a failing device did not cut off would be there again */
 	else if (length > old_length)
 		status = osd_charge(txn->objects, txn->partition, charged = length - old_length,
 				    false);
@@ -65,6 +68,8 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	effect->partition = txn->partition;
 	if (length && !(txn->record.flags & OSD_REC_HAS_FILES))
 		osd_head_place(txn->objects, length, &txn->record);
+	effect->head_part = txn->record.head_bytes;
+	effect->head_on = txn->record.head_on;
 	txn->record.length = txn->record.reserved_bytes = length;
 	txn->record.flags |= OSD_REC_LENGTH_RULES | (length ? OSD_REC_HAS_FILES : 0);
 	osd_note_data_change(txn);

@@ -44,9 +44,15 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 /* With the whole object locked: files are made to have length bytes (fewer only while unshared). */
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
-/* The committed record already has length (with OSD_REC_LENGTH_RULES): do the rest.  locked: the
- * caller has all of the object locked. */
-void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked,
+/* The committed record already has length (with OSD_REC_LENGTH_RULES) and where the head goes: do the rest,
+ * of which none may fail.  locked: the caller has all of the object locked.  A longer object is charged
+ * for. */
+struct osd_committed_length {
+	uint64_t length, head_bytes;
+	uint8_t head_on;
+};
+void osd_object_truncate_after_commit(struct osd_object *object,
+				      const struct osd_committed_length *to, bool locked,
 				      unsigned flags);
 /* Cutting the end off, with the end locked: what the record says, and what follows its commit. */
 void osd_shrink_record(struct osd_record *record, uint64_t length);

@@ -91,6 +91,9 @@ void osd_partitions_forget(struct osd_objects *objects);
  * able to say how it ended, whatever quotas say. */
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
 			   uint64_t delta, bool use_reserve);
+/* For what was allowed before: no limit is asked. */
+void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
+			  uint64_t delta);
 /* Gives bytes back, as many as were charged for them. */
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);
 /* The same for user objects and collections: OSD_E_QUOTA beyond the limit of their number. */

@@ -57,6 +57,18 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 	return status;
 }
 
+void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
+			  uint64_t delta)
+{
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	if (!atomic_load(&partition->removed)) {
+		atomic_fetch_add(&partition->charges, 1);
+		atomic_fetch_add(&partition->used_bytes, delta);
+		atomic_fetch_add(&objects->used_bytes, delta);
+	}
+	pthread_rwlock_unlock(&objects->partitions_lock);
+}
+
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
 {
 	pthread_rwlock_rdlock(&objects->partitions_lock);

@@ -117,38 +117,77 @@ enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, 
 					       : status;
 }
 
-/* False: a device was full. */
-static bool truncate_committed(struct osd_object *object, uint64_t length, unsigned flags)
+/* The files get what they lack. */
+static enum osd_status grow_files(struct osd_object *object, const struct osd_committed_length *to)
 {
-	uint64_t old_length = atomic_load(&object->length);
-	bool full = false;
+	enum osd_status status = OSD_OK;
+
+	if (object->untrimmed) /* since the commit; what was cut off must not come back */
+		status = osd_object_fit_files(object, atomic_load(&object->length));
+	if (status != OSD_OK)
+		return status;
+	object->untrimmed = false;
+	if (!object->has_files) {
+		object->file.head_bytes = to->head_bytes;
+		object->file.head_on = to->head_on;
+		osd_head_placed(object->objects, &(struct osd_record){.head_on = to->head_on});
+		atomic_store(&object->directories_unsynced, true);
+		object->has_files = true;
+	}
+	status = osd_tier_truncate(&object->file, to->length);
+	if (status == OSD_OK)
+		osd_cache_count_open(object);
+	return status;
+}
+
+/* Whether the files have followed or will when the object is settled: until then the length in the record
+ * rules over them. */
+static void be_longer(struct osd_object *object, uint64_t length, bool fits)
+{
+	osd_charge_committed(object->objects, object->partition,
+			     length - atomic_load(&object->length));
+	object->length_rules = true;
+	object->untrimmed = !fits;
+	object->reserved_bytes = object->recorded_length = length;
+	osd_object_set_length(object, length);
+}
+
+/* With the end locked.  False: a device is full, and nothing has changed; not when it is tried again, where
+ * an escape may have settled the record as it was before. */
+static bool truncate_committed(struct osd_object *object, const struct osd_committed_length *to,
+			       unsigned flags, bool again)
+{
+	uint64_t old_length = atomic_load(&object->length), length = to->length;
+	enum osd_status status;
 
 	if (length <= old_length) {
 		osd_shrink_done(object, old_length, length);
 	} else {
-		/* The record's reservation is as committed with the length. */
-		object->reserved_bytes = object->recorded_length = length;
-		object->length_rules = true;
-		grow(object, length, 0, &full);
+		status = grow_files(object, to);
+		if (status == OSD_E_NO_SPACE && !again)
+			return false;
+		be_longer(object, length, status == OSD_OK);
+		if (again &&
+		    osd_object_change_record(object, false, change_length, &length, NULL) != OSD_OK)
+			object->recorded_length = old_length; /* to be written when settled */
 	}
 	osd_object_touch(object, true, flags);
-	return !full;
+	return true;
 }
 
-void osd_object_truncate_after_commit(struct osd_object *object, uint64_t length, bool locked,
+void osd_object_truncate_after_commit(struct osd_object *object,
+				      const struct osd_committed_length *to, bool locked,
 				      unsigned flags)
 {
 	struct osd_range range;
-	bool done = false;
+	bool done = locked && truncate_committed(object, to, flags, true);
 
-	if (locked) {
-		truncate_committed(object, length, flags);
-		return;
-	}
-	for (int i = 0; !done && (i == 0 || (i == 1 && osd_head_escape(object))); i++) {
-		if (osd_object_lock(object, &range, length, UINT64_MAX, true) != OSD_OK)
+	for (int i = 0; !done && i < 2; i++) {
+		if (i > 0)
+			osd_head_escape(object);
+		if (osd_object_lock(object, &range, to->length, UINT64_MAX, true) != OSD_OK)
 			return; /* removed */
-		done = truncate_committed(object, length, flags);
+		done = truncate_committed(object, to, flags, i > 0);
 		osd_object_unlock(object, &range);
 	}
 }

@@ -24,7 +24,7 @@ struct osd_effect {
 	struct osd_partition *partition; /* owned reference or NULL */
 	struct osd_object_id id;
 	uint64_t value, generation;
-	uint64_t head_part; /* bytes of its head */
+	uint64_t head_part; /* bytes of its head, or the most there may be */
 	uint8_t head_on;
 	void (*fn)(void *arg, bool committed);
 	void *arg;
