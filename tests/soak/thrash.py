@@ -34,6 +34,7 @@ from tests.jobs.history_lines import verdict
 from tests.oracle import Client as DataClient
 from tests.serving import Serving, missing, sandboxes_missing
 from tests.soak.faults import BROKEN, Disk, cut_from_sandboxd, kill_sandbox, send_signal
+from tests.waiting import until
 
 JOB_CLIENTS, DATA_CLIENTS = 4, 2
 SLOTS = 3
@@ -319,8 +320,11 @@ def thrash(seconds: float, seed: int) -> tuple[list[str], str]:
             serving.everything()
             unlisted = [line for line in serving.text().splitlines() if "is not permitted" in line]
             wrong += unlisted
-        left = cgroups_of(serving.seen)
-        wrong += [f"left behind: {each}" for each in left]
+        with contextlib.suppress(
+            AssertionError
+        ):  # who removes those of one that was killed, outlives it
+            until(lambda: not cgroups_of(serving.seen), seconds=CLEAN_S)
+        wrong += [f"left behind: {each}" for each in cgroups_of(serving.seen)]
     answered = sum(each.answered for each in world.jobs)
     answered += sum(each.client.answered for each in world.data)
     faults = ", ".join(f"{name} {count}" for name, count in sorted(thrasher.done.items()))
