@@ -223,8 +223,8 @@ def target_config(
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
         options.append(f"queue_principal={queue_per_principal}")
-    if not realtime:
-        options.append("realtime=0")
+    if realtime:
+        options.append("realtime=1")
     if osc_compat:
         options.append("osc_compat=1")
     if workers is not None:
@@ -389,9 +389,8 @@ def target_config(
     help="Without the SSD folder: do not start, or serve what lies elsewhere (docs/tiers.md).",
 )
 @click.option(
-    "--realtime/--no-realtime",
-    default=True,
-    show_default=True,
+    "--realtime",
+    is_flag=True,
     help="While scripts compute, tgtd's own thread runs before every ordinary one (docs/serving.md).",
 )
 @click.option(

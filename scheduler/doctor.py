@@ -195,7 +195,7 @@ def rights() -> Finding:
 
 def realtime() -> Finding:
     """Whether iosd-sandboxd, with our rights, could put tgtd's own thread before ordinary ones."""
-    hint = "beside scripts commands may wait for a tick of the kernel (docs/serving.md)"
+    hint = "--realtime would have no effect (docs/serving.md)"
     if len(os.sched_getaffinity(0)) < 2:
         return Finding("realtime", "warn", "one processor", hint)
     policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
@@ -204,7 +204,7 @@ def realtime() -> Finding:
         os.sched_setscheduler(0, policy, param)
     except PermissionError:
         return Finding("realtime", "warn", "not permitted (CAP_SYS_NICE)", hint)
-    return Finding("realtime", "ok", "tgtd's own thread runs before scripts that compute")
+    return Finding("realtime", "ok", "available to --realtime")
 
 
 LAYERS: tuple[Callable[[], Finding], ...] = (

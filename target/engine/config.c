@@ -59,7 +59,7 @@ static const struct option options[] = {
 	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",
 	 "jobs may be byte-code (.pyc files), which is as trusted as native code"},
-	{"realtime", OPTION_BOOL, AT(realtime), 0, 1, "1",
+	{"realtime", OPTION_BOOL, AT(realtime), 0, 1, "0",
 	 "while scripts compute, the thread that takes commands has real-time priority, if permitted"},
 	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},

@@ -25,7 +25,7 @@ struct osd_config {
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
-	bool realtime;        /* realtime=0: the thread that takes commands is always ordinary */
+	bool realtime;        /* realtime=1: the thread that takes commands comes before scripts */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */
 	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */

@@ -57,8 +57,8 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 	return status;
 }
 
-void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
-			  uint64_t delta)
+/* delta modulo 2^64: what is given back is negative. */
+static void add_bytes(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
 {
 	pthread_rwlock_rdlock(&objects->partitions_lock);
 	if (!atomic_load(&partition->removed)) {
@@ -69,15 +69,15 @@ void osd_charge_committed(struct osd_objects *objects, struct osd_partition *par
 	pthread_rwlock_unlock(&objects->partitions_lock);
 }
 
+void osd_charge_committed(struct osd_objects *objects, struct osd_partition *partition,
+			  uint64_t delta)
+{
+	add_bytes(objects, partition, delta);
+}
+
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
 {
-	pthread_rwlock_rdlock(&objects->partitions_lock);
-	if (!atomic_load(&partition->removed)) {
-		atomic_fetch_add(&partition->charges, 1);
-		atomic_fetch_sub(&partition->used_bytes, delta);
-		atomic_fetch_sub(&objects->used_bytes, delta);
-	}
-	pthread_rwlock_unlock(&objects->partitions_lock);
+	add_bytes(objects, partition, 0 - delta);
 }
 
 static enum osd_status add_count(struct osd_objects *objects, struct osd_partition *partition,

@@ -93,28 +93,28 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
     job.kill()
 
 
-def test_realtime(serving: Serving, submit: Callable[..., Job]) -> None:
+def test_realtime() -> None:
     """While a script computes, tgtd's own thread comes before all others; what serves scripts does not."""
-    tgtd = serving.pids["tgtd"]
-    job = submit("print('up')\nwhile True: pass")
-    until(lambda: looping(serving))
-    if realtime().state == "ok":
-        until(lambda: os.sched_getscheduler(tgtd) == os.SCHED_RR | RESET)
-    threads = by_name(tgtd)
-    assert {"iosd-worker", "iosd-proxy"} <= threads.keys()
-    del threads["master"]
-    policies = {os.sched_getscheduler(each) for some in threads.values() for each in some}
-    assert policies == {os.SCHED_OTHER}
-    job.kill()
-    until(lambda: os.sched_getscheduler(tgtd) in (os.SCHED_OTHER, os.SCHED_OTHER | RESET))
-
-
-def test_realtime_not_wanted() -> None:
-    with Serving("--no-realtime") as serving, serving.connect() as target:
+    with Serving("--realtime") as serving, serving.connect() as target:
+        tgtd = serving.pids["tgtd"]
         job = target.exec("while True: pass", zone=ref(target.create_partition()))
-        until(lambda: job.status().cpu_user > 0.3)  # it has been looked at for long
-        assert os.sched_getscheduler(serving.pids["tgtd"]) == os.SCHED_OTHER
+        if realtime().state == "ok":
+            until(lambda: os.sched_getscheduler(tgtd) == os.SCHED_RR | RESET)
+        until(lambda: job.status().state is JobState.RUNNING)
+        threads = by_name(tgtd)
+        assert {"iosd-worker", "iosd-proxy"} <= threads.keys()
+        del threads["master"]
+        policies = {os.sched_getscheduler(each) for some in threads.values() for each in some}
+        assert policies == {os.SCHED_OTHER}
         job.kill()
+        until(lambda: os.sched_getscheduler(tgtd) in (os.SCHED_OTHER, os.SCHED_OTHER | RESET))
+
+
+def test_not_unless_wanted(serving: Serving, submit: Callable[..., Job]) -> None:
+    job = submit("while True: pass")
+    until(lambda: job.status().cpu_user > 0.3)  # it has been looked at for long
+    assert os.sched_getscheduler(serving.pids["tgtd"]) == os.SCHED_OTHER
+    job.kill()
 
 
 def test_weight(serving: Serving) -> None:
