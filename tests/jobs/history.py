@@ -113,7 +113,7 @@ class Line(NamedTuple):
     """State of the model.  job: the one that is there; 0: none; UNNAMED: made by an EXEC that was
     not answered.  may: all states it may be in.  seen: the last answer about it.  past: jobs that
     were removed.  content: the job's.  after: what is known of the jobs it is to run after, before
-    it is there.  member: it is one of an array's."""
+    it is there.  member: it is one of an array's; its end counts for the array when it was removed."""
 
     job: int = 0
     may: frozenset[Where] = frozenset()
@@ -252,7 +252,8 @@ def removed(line: Line, operation: Operation) -> Line | None:
         return found._replace(may=rest) if rest else None
     if not over:
         return line if not operation.answered else None
-    return found._replace(job=0, may=frozenset(), seen=None, past=found.past | {operation.argument})
+    may = over if found.member else frozenset()
+    return found._replace(job=0, may=may, seen=None, past=found.past | {operation.argument})
 
 
 def listed(line: Line, operation: Operation) -> Line | None:

@@ -64,9 +64,9 @@ def unreachable(may: Iterable[Where]) -> bool:
 
 
 def wheres(states: Iterable[JobState], members: Sequence[Line]) -> frozenset[Where]:
-    """The array's own, in one of the states, with such members; one that is gone tells nothing."""
+    """The array's own, in one of the states, with such members."""
     found = set(map(Where, states))
-    missed = any(not each.job or unreachable(later(each.may)) for each in members)
+    missed = any(unreachable(later(each.may)) for each in members)
     if missed and Where(JobState.FAILED) in found:
         found.add(Where(JobState.FAILED, after=(MISSED,)))
     return frozenset(found)
@@ -126,16 +126,15 @@ def asked(array: Array, operation: Operation) -> Array | None:
         return with_states(array, after)
     after = [later(may) for may in after]
     seen = array.head.seen
-    there = [may for each, may in zip(array.members, after, strict=True) if each.job]
-    states = {seen.state} if seen and seen.state.terminal else states_of(there)
-    if seen and seen.state is history.H and all(terminal(may) for may in there):
+    states = {seen.state} if seen and seen.state.terminal else states_of(after)
+    if seen and seen.state is history.H and all(terminal(may) for may in after):
         states.add(history.H)  # its end comes a moment after the last member's
     head = history.narrow(array.head, wheres(states, array.members), operation.answer)
     if head is None:
         return None
     for at, state in enumerate(operation.answer.states):
         after[at] = frozenset(each for each in after[at] if each.state is state)
-        if array.members[at].job and not after[at]:
+        if not after[at]:
             return None
     if operation.answer.state.terminal:
         after = [terminal(may) for may in after]
@@ -147,8 +146,7 @@ def asked(array: Array, operation: Operation) -> Array | None:
 def ended(array: Array) -> list[frozenset[Where]] | None:
     """The members' ends, if the array can have ended."""
     ends = [terminal(later(each.may)) for each in array.members]
-    over = all(may or not each.job for each, may in zip(array.members, ends, strict=True))
-    return ends if over else None
+    return ends if all(ends) else None
 
 
 def removed(array: Array, operation: Operation) -> Array | None:

@@ -334,6 +334,10 @@ GOOD_ARRAYS: dict[str, list[Row]] = {
         *(SUBMITTED, (REMOVE, OTHER, IN_THE_WAY), (STATUS, 7, RAN), (REMOVE, OTHER, REMOVED)),
         *((STATUS, OTHER, GONE), (STATUS, 7, RAN)),
     ],
+    "cancelled one removed before the array was seen to end": [
+        *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (REMOVE, OTHER, REMOVED)),
+        (STATUS, 7, ENDED._replace(states=(JobState.CANCELLED, *2 * [JobState.COMPLETED]))),
+    ],
 }
 GOOD_ARRAY_AFTER: list[Row] = [
     *(SUBMITTED, seen_of(0, history.MISSED), (STATUS, 7, UNREACHABLE)),
@@ -357,6 +361,9 @@ BROKEN_ARRAYS: dict[str, list[Row]] = {
     "ends before its members": [SUBMITTED, (STATUS, 7, RAN), (STATUS, OTHER, RUNS)],
     "completed though one was cancelled": [
         *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (STATUS, 7, RAN)),
+    ],
+    "completed though the one removed was cancelled": [
+        *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (REMOVE, OTHER, REMOVED), (STATUS, 7, RAN)),
     ],
     "kill of one kills all": [
         SUBMITTED,
