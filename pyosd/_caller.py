@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
+from pyosd._sealed import open_reply
 from pyosd._signing import Aside, Exchange, Signer
-from pyosd.cdb import NO_LAYOUT, AttributeLists, Encoded, Request, encode
+from pyosd.cdb import NO_ATTRIBUTES, NO_LAYOUT, AttributeLists, Encoded, Request, encode
 from pyosd.credentials import Credential, CredentialSource
 from pyosd.errors import OSDError
 from pyosd.reply import PendingReply, Reply, decode_reply
@@ -18,7 +20,8 @@ __all__ = ["Caller", "lists_of"]
 
 def lists_of(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> AttributeLists:
     """Attributes to get and to set, in list format."""
-    return AttributeLists(tuple(get), tuple(set_))
+    wanted, values = tuple(get), tuple(set_)
+    return AttributeLists(wanted, values) if wanted or values else NO_ATTRIBUTES
 
 
 class Caller:
@@ -92,10 +95,42 @@ class Caller:
         credential: Credential | None = None,
     ) -> Reply:
         """As call(), but a refusal is returned in Reply.error instead of raised."""
-        if self.signer.source or credential:
-            return self.submit(request, credential).reply(timeout)
+        if credential:
+            return self._converse(self.signer.exchange(request, credential), timeout)
+        if self.signer.source:
+            return self._signed_reply(request, timeout)
         command, layout = encode(request)
         return decode_reply(request, layout, self._transport.execute(command, timeout))
+
+    def _signed_reply(self, request: Request, timeout: float | None) -> Reply:
+        """reply() under the source's credentials: the dialogue only where something is to be asked
+        for, or mended.
+        """
+        sealed = self.signer.seal_at_once(request)
+        if sealed is None:
+            return self._converse(self.signer.exchange(request), timeout)
+        sent = time.monotonic()
+        response = self._transport.execute(sealed.command, timeout)
+        reply = open_reply(request, sealed, response)
+        if reply.error is None:
+            return reply
+        return self._converse(self.signer.go_on(request, sealed, sent, reply), timeout)
+
+    def _converse(self, exchange: Exchange, timeout: float | None) -> Reply:
+        """Carry a dialogue to its end."""
+        result: object = None
+        while True:
+            try:
+                step = exchange.send(result)
+            except StopIteration as stop:
+                reply: Reply = stop.value
+                return reply
+            if isinstance(step, Command):
+                result = self._transport.execute(step, timeout)
+            elif isinstance(step, Aside):
+                result = self._transport.execute(step.command)
+            else:
+                result = step()
 
 
 class _SignedReply(PendingReply):

@@ -21,6 +21,8 @@ from pyosd.attributes import (
     allocation_for,
 )
 from pyosd.cdb import (
+    NO_ATTRIBUTES,
+    NO_LAYOUT,
     OFFSET_UNUSED,
     AttributeLists,
     AttributePage,
@@ -46,10 +48,12 @@ _OFFSETS = struct.Struct(">II")  # 228 Data-In, 232 Data-Out
 _CONTINUATION_CHECK = slice(8, 40)
 _EXTENSION, _EXTENSION_HEAD, _EXTENSION_ENTRY, _EXTENSIONS_MAX = 0xFFEE, 8, 136, 16
 _ZEROS = bytes(CHECK_LENGTH)
+_BLOCK = 64  # of both hash functions
 _COUNTS_OUT, _COUNTS_IN = struct.Struct(">QQQ"), struct.Struct(">QQ")
 _DATA_IN_INFO = _COUNTS_IN.size + CHECK_LENGTH
 _PAGE = struct.Struct(">II32sB3xQQQQ")
 _WHOLE_PAGE = AttributeId(Page.CURRENT_COMMAND, ALL)
+_ONLY_PAGE = AttributePage(Page.CURRENT_COMMAND, _PAGE.size)
 _PAGE_ROOM = allocation_for(tuple(AttributeId(Page.CURRENT_COMMAND, each) for each in range(7)))
 MARGIN_S = 5.0
 """A credential that expires within so many seconds is not used any more."""
@@ -74,15 +78,17 @@ _NO_PAGE_FORM = (
 class Grant:
     """A credential ready for use, until that time.time()."""
 
-    __slots__ = ("_state", "_token", "capability", "credential", "method", "until")
+    __slots__ = ("_inner", "_outer", "_token", "capability", "credential", "method", "until")
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
         self.capability = credential.capability.encode()
         self.method = credential.capability.method
-        self._state = hmac.new(
-            credential.key, digestmod=DIGESTS[credential.capability.algorithm]
-        )  # its copies are cheaper than keys that are expanded anew
+        # HMAC's two halves (RFC 2104): to copy them takes less than to copy a hmac.HMAC.
+        digest = DIGESTS[credential.capability.algorithm]
+        key = credential.key.ljust(_BLOCK, b"\0")
+        self._inner = digest(bytes(byte ^ 0x36 for byte in key))
+        self._outer = digest(bytes(byte ^ 0x5C for byte in key))
         self._token = (b"", b"")
         expires = credential.capability.expires_ms
         self.until = expires / 1000 - MARGIN_S if expires else inf
@@ -95,10 +101,12 @@ class Grant:
 
     def mac(self, *parts: Buffer) -> bytes:
         """A check value over the parts, one after the other."""
-        state = self._state.copy()
+        state = self._inner.copy()
         for part in parts:
             state.update(part)
-        return state.digest().ljust(CHECK_LENGTH, b"\0")
+        outer = self._outer.copy()
+        outer.update(state.digest())
+        return outer.digest().ljust(CHECK_LENGTH, b"\0")
 
 
 class Sealed(NamedTuple):
@@ -179,6 +187,8 @@ def _with_page(request: Request) -> tuple[AttributeLists | AttributePage, bool]:
     Returns: also whether it was put into a list.
     """
     attributes = request.attributes
+    if attributes is NO_ATTRIBUTES and request.service_action not in _MEMBERS:
+        return _ONLY_PAGE, False
     if isinstance(attributes, AttributePage):
         if attributes.page not in (0, Page.CURRENT_COMMAND):
             raise ValueError(_NO_PAGE_FORM)
@@ -241,18 +251,20 @@ def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
         response = replace(response, data_in=memoryview(b""))
     elif sealed.integrity >= 0:
         response, layout, most = _check_data_in(sealed, response, most)
+    if not sealed.whole_page:
+        if response.status == GOOD:
+            at = layout.retrieved_offset
+            _check_page(sealed, bytes(response.data_in[at : at + _PAGE.size]), response)
+        if not (isinstance(request.attributes, AttributePage) and request.attributes.page):
+            layout = NO_LAYOUT  # nobody has asked for the page
     reply = decode_reply(request, layout, response)
     data, retrieved, page = reply.data[:most], reply.retrieved, reply.page
-    if response.status == GOOD:
-        current = _current_page(sealed, response.data_in, retrieved)
-        check = current[8:40]
-        expected = _response_check(sealed, response.status, current[:8], current[40:])
-        if not hmac.compare_digest(check, expected):
-            raise _wrong("the response check value of an answer is wrong", response)
     if sealed.whole_page:
+        if response.status == GOOD:
+            _check_page(sealed, _listed_page(retrieved), response)
         retrieved = _without_page(retrieved)
-    if not (isinstance(request.attributes, AttributePage) and request.attributes.page):
-        page = None
+    elif request.data_in_buffer is None and len(data) == len(reply.data):
+        return reply
     if request.data_in_buffer is not None:
         view = memoryview(request.data_in_buffer)[: len(data)]
         view[:] = data
@@ -267,7 +279,7 @@ def _wrong(text: str, response: Response) -> IntegrityError:
 
 
 def _response_check(sealed: Sealed, status: int, before: Buffer, after: Buffer) -> bytes:
-    return sealed.grant.mac(sealed.nonce, bytes((status,)), before, _ZEROS, after)
+    return sealed.grant.mac(b"".join((sealed.nonce, bytes((status,)), before, _ZEROS, after)))
 
 
 def _check_status(sealed: Sealed, response: Response) -> bool:
@@ -297,6 +309,13 @@ def _check_status(sealed: Sealed, response: Response) -> bool:
     return False
 
 
+def _check_page(sealed: Sealed, page: bytes, response: Response) -> None:
+    """Check the Current Command page of a GOOD answer."""
+    expected = _response_check(sealed, response.status, page[:8], page[40:])
+    if not hmac.compare_digest(page[8:40], expected):
+        raise _wrong("the response check value of an answer is wrong", response)
+
+
 def _check_data_in(sealed: Sealed, response: Response, most: int) -> tuple[Response, Layout, int]:
     """Check Data-In by its integrity information.
 
@@ -322,11 +341,8 @@ def _check_data_in(sealed: Sealed, response: Response, most: int) -> tuple[Respo
     return response, replace(layout, retrieved_length=retrieved), data
 
 
-def _current_page(sealed: Sealed, data_in: memoryview, retrieved: Retrieved) -> bytes:
-    """The Current Command page as an answer has it, in page form."""
-    if not sealed.whole_page:
-        at = sealed.layout.retrieved_offset
-        return bytes(data_in[at : at + _PAGE.size])
+def _listed_page(retrieved: Retrieved) -> bytes:
+    """The Current Command page of an answer that has it in a list, in page form."""
     attributes = retrieved.attributes
     if retrieved.members:
         attributes = retrieved.members[0].attributes

@@ -21,9 +21,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from pyosd import requests
-from pyosd._sealed import Grant, open_reply, seal
+from pyosd._sealed import Grant, Sealed, open_reply, seal
 from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Information, Page
-from pyosd.cdb import AttributeLists, Request, ServiceAction, only_reads
+from pyosd.cdb import NO_ATTRIBUTES, AttributeLists, Request, ServiceAction, only_reads
 from pyosd.credentials import (
     Credential,
     CredentialSource,
@@ -49,6 +49,13 @@ TOKEN_PAGE = 0xB1
 _TOKEN_ROOM = 255
 _FUN_EXE = int(Permission.FUN_EXE)
 _CLOCK = AttributeId(Page.ROOT_INFORMATION, Information.CLOCK)
+_DATA_COMMANDS = {
+    ServiceAction.READ,
+    ServiceAction.WRITE,
+    ServiceAction.APPEND,
+    ServiceAction.CLEAR,
+    ServiceAction.PUNCH,
+}  # without attributes they need leave for one object, whatever else they say
 _CAPABILITY, _KEY_VERSION, _EXPIRES, _TYPE, _TAG = 80, 81, 84, 128, 140
 _NOT_THIS = (_TYPE, 152, 160)  # its capability is for another object
 _FIELD, _FROZEN, _REPEATED, _TIME = (0x24, 0x00), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07)
@@ -85,6 +92,9 @@ class Signer:
         self.source = source
         self._lock = threading.Lock()
         self._grants: dict[Need, Grant] = {}
+        self._of_data: dict[
+            tuple[int, int, int], Grant
+        ] = {}  # of these, by data command and object
         self._types: dict[ObjectRef, ObjectType] = {}
         self._jobs: OrderedDict[ObjectRef, Need] = OrderedDict()
         self._token = b""
@@ -98,6 +108,45 @@ class Signer:
         Raises: ValueError; PermissionDenied, Unreachable: of the source; IntegrityError.
         """
         return _Attempts(self, request, credential).run()
+
+    def seal_at_once(self, request: Request) -> Sealed | None:
+        """The command of a request for which nothing has to be asked first, nor learned from its answer;
+        None: it takes a dialogue.
+
+        Raises: ValueError.
+        """
+        grant = self._grant_at_once(request)
+        if grant is None:
+            return None
+        if grant.method is SecurityMethod.CAPKEY:
+            return seal(request, [grant], b"", self._token) if self._token else None
+        nonce = self.nonce() if grant.method > SecurityMethod.CAPKEY else b""
+        return seal(request, [grant], nonce, b"")
+
+    def go_on(self, request: Request, sealed: Sealed, sent: float, refused: Reply) -> Exchange:
+        """The dialogue after what seal_at_once() gave was refused; sent: at that time.monotonic()."""
+        return _Attempts(self, request, None).go_on(sealed, sent, refused)
+
+    def _grant_at_once(self, request: Request) -> Grant | None:
+        plain = (
+            request.attributes is NO_ATTRIBUTES
+            and request.service_action in _DATA_COMMANDS
+            and not (request.permissions or request.grants)
+        )
+        key = (int(request.service_action), request.partition_id, request.object_id)
+        if plain and (grant := self._of_data.get(key)) and time.time() < grant.until:
+            return grant
+        need, *others = needs_of(request)
+        need = self.learned(request, need)
+        if others or int(need.permissions) & _FUN_EXE:
+            return None
+        found = self.kept(need)
+        if plain and found:
+            with self._lock:
+                if len(self._of_data) >= GRANTS_KEPT:
+                    self._of_data.clear()
+                self._of_data[key] = found
+        return found
 
     # ---- what is shared by all requests -----------------------------------------------------------
 
@@ -117,6 +166,7 @@ class Signer:
     def drop(self, credential: Credential) -> None:
         """Forget what the target did not take, and tell who handed it out."""
         with self._lock:
+            self._of_data.clear()
             for need in [n for n, each in self._grants.items() if each.credential == credential]:
                 del self._grants[need]
         if self.source:
@@ -146,6 +196,7 @@ class Signer:
     def learn_job(self, job: ObjectRef, need: Need) -> None:
         """Remember with which leave a job was started: it is for its surrogate, too."""
         with self._lock:
+            self._of_data.clear()
             self._jobs[job] = need
             if len(self._jobs) > JOBS_KEPT:
                 self._jobs.popitem(last=False)
@@ -153,6 +204,7 @@ class Signer:
     def forget_job(self, job: ObjectRef) -> None:
         """It is no surrogate that this leave is for (any more)."""
         with self._lock:
+            self._of_data.clear()
             self._jobs.pop(job, None)
 
     def stand_ins(self, request: Request, need: Need) -> list[Need]:
@@ -221,6 +273,14 @@ class _Attempts:
         self._sent = 0.0
         self._kept_nonce = False
         self._tried: set[str] = set()
+
+    def go_on(self, sealed: Sealed, sent: float, refused: Reply) -> Exchange:
+        """After the first command, without a dialogue, was refused."""
+        self._nonce, self._sent = sealed.nonce, sent
+        assert refused.error
+        if (yield from self._mended(refused.error, [sealed.grant])):
+            return (yield from self.run())
+        return refused
 
     def run(self) -> Exchange:
         while True:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from pyosd.attributes import (
@@ -42,6 +43,8 @@ _TIMESTAMPS_BYPASS = 0x7F
 
 class ServiceAction(IntEnum):
     """Service actions of OSD-2, and our own (design D11, osd2-wire 3.19)."""
+
+    __hash__ = int.__hash__  # looked up for every command; by default by name, and slowly
 
     OBJECT_STRUCTURE_CHECK = 0x8880
     FORMAT_OSD = 0x8881
@@ -207,6 +210,7 @@ class Layout:
 NO_LAYOUT = Layout(0, 0, False)
 
 
+@lru_cache(maxsize=256)
 def encode_offset(offset: int) -> tuple[int, int]:
     """Encode a buffer offset (osd2-wire 2.10).
 

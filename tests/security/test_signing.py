@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyosd import credentials
 from pyosd import requests as rq
 from pyosd._sealed import Grant, open_reply, seal
 from pyosd._signing import Signer
@@ -20,6 +21,7 @@ from pyosd.cdb import AttributeLists, AttributePage, Request, SetOne, decode_off
 from pyosd.commands import Commands
 from pyosd.credentials import (
     JOB_RIGHTS,
+    Algorithm,
     Credential,
     KeySource,
     Need,
@@ -178,6 +180,16 @@ def test_one_credential_for_one_command() -> None:
     assert bytes(osd.call(rq.read(OBJ, 0, 3), credential=capability).data) == b"abc"
     assert bytes(osd.read(OBJ, 0, 3)) == b"abc"
     assert any(scripted.sent[0].cdb[80:184]) and not any(scripted.sent[1].cdb[80:236])
+
+
+@given(st.sampled_from(Algorithm), st.binary(min_size=32, max_size=32), st.lists(st.binary()))
+def test_check_values_are_hmacs(algorithm: Algorithm, key: bytes, parts: list[bytes]) -> None:
+    capability = replace(
+        KeySource({PID: KEY}, SYSTEM_ID).credential(*needs_of(rq.read(OBJ, 0, 1))[0]).capability,
+        algorithm=algorithm,
+    )
+    made = Grant(Credential(capability, key)).mac(*parts)
+    assert made == credentials.mac(key, *parts, algorithm=algorithm)
 
 
 # ---- answers --------------------------------------------------------------------------------------
