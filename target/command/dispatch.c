@@ -24,7 +24,7 @@
 #include "wire/cursor.h"
 
 #define INLINE_READ_MAX	  (64u << 10)
-#define INLINE_HASHED_MAX (4u << 10) /* of Data-In with integrity information */
+#define INLINE_HASHED_MAX (68u << 10) /* Data-In of such a READ with all that proves it */
 #define INLINE_LIST_MAX	  512u /* bytes of Data-Out, which are the list of attributes asked for */
 
 /* ---- the gate -------------------------------------------------------------------------------- */
