@@ -44,6 +44,7 @@ enum osd_status osd_array_create(struct osd_job *job)
 	array->head = job;
 	array->counts[0] = size->count;
 	array->cursor = size->count;
+	array->waits_as = job->record.state;
 	status = osd_fair_queue_init(&array->waiting, SIZE_MAX, SIZE_MAX);
 	if (status == OSD_OK)
 		status = osd_fair_queue_reserve(&array->waiting, "", 0, true, &array->anchor);
@@ -117,15 +118,10 @@ void osd_array_free(struct osd_array *array)
 
 /* ---- what the head shows --------------------------------------------------------------------- */
 
-/* From its first member's start on it is RUNNING: a state does not go back.  While none waits (all are
- * being started, or have been cancelled) it is what it was. */
+/* From its first member's start on it is RUNNING: a state does not go back. */
 uint8_t osd_array_state(const struct osd_array *array)
 {
-	if (array->head->record.started_msec)
-		return OSD_STATE_RUNNING;
-	if (array->counts[OSD_STATE_QUEUED])
-		return OSD_STATE_QUEUED;
-	return array->counts[OSD_STATE_HELD] ? OSD_STATE_HELD : array->head->record.state;
+	return array->head->record.started_msec ? OSD_STATE_RUNNING : array->waits_as;
 }
 
 static void add_usage(struct osd_job_record *head, const struct osd_job_record *member)
@@ -158,6 +154,10 @@ static void count(struct osd_array *array, const struct osd_job_record *member)
 	array->counts[*shown]--;
 	array->counts[member->state]++;
 	*shown = member->state;
+	if (array->counts[OSD_STATE_QUEUED])
+		array->waits_as = OSD_STATE_QUEUED;
+	else if (array->counts[OSD_STATE_HELD])
+		array->waits_as = OSD_STATE_HELD;
 	note_start(head, member->started_msec);
 	osd_job_touch(array->head);
 	if (!osd_job_state_terminal(member->state))

@@ -44,6 +44,7 @@ struct osd_array {
 	size_t changing;	  /* members of which one a control change is under way */
 	size_t counts[OSD_JOB_STATES_END]; /* by state; [0]: not in the table yet */
 	size_t ended;
+	uint8_t waits_as;	/* QUEUED if a member is, else HELD if one is, else what it was */
 	uint16_t cancelled_for; /* the last reason a member ended CANCELLED for */
 	uint16_t ending_next;	/* what record.array.ending becomes if head->pending commits */
 	uint32_t cursor;	/* members before it have been asked to end */

@@ -53,6 +53,7 @@ static void apply(struct osd_exec *exec, struct osd_job *head)
 	}
 	head->record.state = head->pending.state;
 	head->record.reason = head->pending.reason;
+	array->waits_as = head->pending.state;
 	osd_job_touch(head);
 	move_members(exec, array, head->pending.state);
 }

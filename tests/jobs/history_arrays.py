@@ -45,12 +45,13 @@ class Member(NamedTuple):
 class Array(NamedTuple):
     """State of the model.  head: the array; its `may` is not used.  members: `size`, while the array
     is there; their ids count from 1, whatever the array's is.  ending: it was cancelled or killed, and
-    is not held or released from then on."""
+    is not held or released from then on.  held: it may have been HELD when a member waited last."""
 
     size: int
     head: Line = Line()
     members: tuple[Line, ...] = ()
     ending: bool = False
+    held: bool = False
 
 
 def terminal(may: Iterable[Where]) -> frozenset[Where]:
@@ -121,13 +122,16 @@ def asked(array: Array, operation: Operation) -> Array | None:
     ends = operation.name in (history.CANCEL, history.KILL)
     if ends or (operation.name in history.CONTROLS and not array.ending):
         after = [controlled(may, operation.name) for may in after]
-    array = array._replace(ending=array.ending or ends)
+    over = all(terminal(may) for may in after)
+    holds = operation.name == history.HOLD and not array.ending and over  # itself, no member
+    array = array._replace(ending=array.ending or ends, held=array.held or holds)
     if not operation.answered:
         return with_states(array, after)
     after = [later(may) for may in after]
     seen = array.head.seen
-    states = {seen.state} if seen and seen.state.terminal else states_of(after)
-    if seen and seen.state is history.H and all(terminal(may) for may in after):
+    known_end = seen is not None and seen.state.terminal
+    states = {seen.state} if seen and known_end else states_of(after)
+    if array.held and not known_end and all(terminal(may) for may in after):
         states.add(history.H)  # its end comes a moment after the last member's
     head = history.narrow(array.head, wheres(states, array.members), operation.answer)
     if head is None:
@@ -202,12 +206,22 @@ def after_seen(array: Array, operation: Operation) -> Array | None:
     return array._replace(head=head, members=tuple(each for each in members if each))
 
 
+def held(array: Array) -> bool:
+    """Whether it may be HELD, or have been when a member waited last."""
+    states = {at.state for each in array.members for at in each.may}
+    if states.isdisjoint((history.Q, history.H)):
+        return array.held
+    return history.H in states
+
+
 def step(array: Array, operation: Operation) -> tuple[object, Array]:
     """As history.step."""
     if operation.answer == BUSY:
         return BUSY, array
     after = _after(array, operation)
-    return (None, array) if after is None else (operation.answer, after)
+    if after is None:
+        return None, array
+    return operation.answer, after._replace(held=held(after))
 
 
 def _after(array: Array, operation: Operation) -> Array | None:

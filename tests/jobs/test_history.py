@@ -317,6 +317,8 @@ def with_states(*states: JobState) -> Seen:
     return RUNS._replace(states=states)
 
 
+STILL_HELD = HELD._replace(states=3 * (JobState.CANCELLED,))
+ALL_CANCELLED: list[Row] = [(history.CANCEL, Member(7, at), ENDED) for at in range(3)]
 GOOD_ARRAYS: dict[str, list[Row]] = {
     "one at a time": [
         *(SUBMITTED, (STATUS, 7, with_states(history.R, history.Q, history.Q))),
@@ -337,6 +339,16 @@ GOOD_ARRAYS: dict[str, list[Row]] = {
     "cancelled one removed before the array was seen to end": [
         *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (REMOVE, OTHER, REMOVED)),
         (STATUS, 7, ENDED._replace(states=(JobState.CANCELLED, *2 * [JobState.COMPLETED]))),
+    ],
+    "held until it ends": [HELD_ONE, *ALL_CANCELLED, (STATUS, 7, STILL_HELD), (STATUS, 7, ENDED)],
+    "held by its members until it ends": [
+        *(SUBMITTED, (STATUS, 7, QUEUED)),
+        *((history.HOLD, Member(7, at), HELD) for at in range(3)),
+        *(*ALL_CANCELLED, (STATUS, 7, STILL_HELD._replace(generation=5))),
+    ],
+    "held when all members have ended": [
+        *(SUBMITTED, *ALL_CANCELLED, (history.HOLD, 7, STILL_HELD), (STATUS, 7, STILL_HELD)),
+        (STATUS, 7, ENDED),
     ],
 }
 GOOD_ARRAY_AFTER: list[Row] = [
@@ -365,6 +377,14 @@ BROKEN_ARRAYS: dict[str, list[Row]] = {
     "completed though the one removed was cancelled": [
         *(SUBMITTED, (history.CANCEL, OTHER, ENDED), (REMOVE, OTHER, REMOVED), (STATUS, 7, RAN)),
     ],
+    "held again, but by nobody": [
+        *(HELD_ONE, *((history.RELEASE, Member(7, at), QUEUED) for at in range(3))),
+        *(*ALL_CANCELLED, (STATUS, 7, STILL_HELD)),
+    ],
+    "held by nobody when all members have ended": [
+        *(SUBMITTED, *ALL_CANCELLED, (STATUS, 7, STILL_HELD)),
+    ],
+    "held though it has ended": [HELD_ONE, *ALL_CANCELLED, (STATUS, 7, ENDED), (STATUS, 7, HELD)],
     "kill of one kills all": [
         SUBMITTED,
         (history.KILL, OTHER, KILLED),
