@@ -12,8 +12,9 @@
 #include "engine/engine.h"
 #include "shim/tgt_abi.h"
 
+#define SHIM_NAME_SIZE	  256 /* of an iSCSI name */
 #define SHIM_ADDRESS_SIZE 64
-#define SHIM_CDB_MAX 260 /* the longest CDB tgtd passes on */
+#define SHIM_CDB_MAX	  260 /* the longest CDB tgtd passes on */
 
 /* One logical unit of ours.  Found by tgtd's lu pointer: nothing of ours lives in tgtd's memory. */
 struct shim_lu {
@@ -36,11 +37,12 @@ struct shim_command {
 	struct shim_command *watch_next, **watch_at; /* among those the engine has, or NULL */
 	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
-	char initiator_name[256];
+	char initiator_name[SHIM_NAME_SIZE];
 	char address[SHIM_ADDRESS_SIZE];
 };
 
-/* tgt_peer.c: the address of the other end of a session, as of the last second; "": not known. */
+/* tgt_peer.c: the other end of a session, as of the last second; "": not known.  Main thread only. */
+void shim_peer_name(uint64_t session, char name[SHIM_NAME_SIZE]);
 void shim_peer_address(struct shim_lu *lu, uint64_t session, char address[SHIM_ADDRESS_SIZE]);
 
 /* tgt_cmd.c */

@@ -15,7 +15,6 @@
 
 #define SAM_CHECK_CONDITION 0x02
 #define FREE_COMMANDS_MAX   256u
-#define TRANSPORT_ID_NAME   4 /* where the name begins in an iSCSI TransportID */
 
 #define ASC_INVALID_OPCODE	   0x2000
 #define ASC_INVALID_FIELD_IN_CDB   0x2400
@@ -104,18 +103,6 @@ void shim_commands_free(struct shim_lu *lu)
 	lu->free_count = 0;
 }
 
-/* The initiator's name, which no tgt structure we pin holds; "" where tgtd does not know it. */
-static void find_initiator_name(struct shim_command *command)
-{
-	char id[TRANSPORT_ID_NAME + sizeof(command->initiator_name) + 16];
-	int length = iscsi_transportid(0, command->cmd->cmd_itn_id, id, sizeof(id));
-
-	command->initiator_name[0] = '\0';
-	if (length > TRANSPORT_ID_NAME && length <= (int)sizeof(id))
-		snprintf(command->initiator_name, sizeof(command->initiator_name), "%.*s",
-			 length - TRANSPORT_ID_NAME, id + TRANSPORT_ID_NAME);
-}
-
 static uint16_t service_action_of(const struct shim_command *command)
 {
 	return (uint16_t)osd_get_be(command->cdb + 8, 2);
@@ -130,7 +117,7 @@ static void fill_request(struct shim_command *command)
 	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
 
 	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
-	find_initiator_name(command);
+	shim_peer_name(cmd->cmd_itn_id, command->initiator_name);
 	command->address[0] = '\0';
 	if (service_action_of(command) == OSD_SA_EXEC) /* whose job it is */
 		shim_peer_address(command->lu, cmd->cmd_itn_id, command->address);

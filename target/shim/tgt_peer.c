@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tgt_peer.c -- where a session comes from.  No structure of tgt that we pin holds it, but tgtd says it to
- * `tgtadm --op show --mode conn`, by a function that it exports:
+/* tgt_peer.c -- who a session is of, and where it comes from.  No structure of tgt that we pin holds it, but
+ * functions that it exports tell: the initiator's name is in its TransportID, and the address in what
+ * `tgtadm --op show --mode conn` shows:
  *
  *   Session: 2
  *       Connection: 0
  *           Initiator: NAME
- *           IP Address: 127.0.0.1 */
+ *           IP Address: 127.0.0.1
+ *
+ * Both are kept for a moment: tgtd looks through its sessions for either, and prints, which takes longer than
+ * to answer a poll. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +23,33 @@
 #define KEPT	     64
 #define KEPT_USEC    1000000 /* a session's number does not come back as soon as that */
 
-static struct {
+#define TRANSPORT_ID_NAME 4 /* where the name begins in an iSCSI TransportID */
+
+struct answer {
 	uint64_t session, asked_usec; /* asked_usec 0: none */
+};
+
+static struct {
+	struct answer of;
+	char name[SHIM_NAME_SIZE];
+} names[KEPT];
+
+static struct {
+	struct answer of;
 	char address[SHIM_ADDRESS_SIZE];
-} kept[KEPT];
+} addresses[KEPT];
+
+/* Whether what is kept of the session still counts; else the caller asks now. */
+static bool is_fresh(struct answer *answer, uint64_t session)
+{
+	uint64_t now = osd_monotonic_usec();
+
+	if (answer->asked_usec && answer->session == session &&
+	    now < answer->asked_usec + KEPT_USEC)
+		return true;
+	*answer = (struct answer){session, now};
+	return false;
+}
 
 static bool starts(const char *line, const char *word, const char **ret_rest)
 {
@@ -90,13 +117,28 @@ static void look_up(struct shim_lu *lu, uint64_t session, char address[SHIM_ADDR
 void shim_peer_address(struct shim_lu *lu, uint64_t session, char address[SHIM_ADDRESS_SIZE])
 {
 	size_t at = session % KEPT;
-	uint64_t now = osd_monotonic_usec();
 
-	if (!kept[at].asked_usec || kept[at].session != session ||
-	    now >= kept[at].asked_usec + KEPT_USEC) {
-		kept[at].session = session;
-		kept[at].asked_usec = now;
-		look_up(lu, session, kept[at].address);
-	}
-	memcpy(address, kept[at].address, SHIM_ADDRESS_SIZE);
+	if (!is_fresh(&addresses[at].of, session))
+		look_up(lu, session, addresses[at].address);
+	memcpy(address, addresses[at].address, SHIM_ADDRESS_SIZE);
+}
+
+static void ask_name(uint64_t session, char name[SHIM_NAME_SIZE])
+{
+	char id[TRANSPORT_ID_NAME + SHIM_NAME_SIZE + 16];
+	int length = iscsi_transportid(0, session, id, sizeof(id));
+
+	name[0] = '\0';
+	if (length > TRANSPORT_ID_NAME && length <= (int)sizeof(id))
+		snprintf(name, SHIM_NAME_SIZE, "%.*s", length - TRANSPORT_ID_NAME,
+			 id + TRANSPORT_ID_NAME);
+}
+
+void shim_peer_name(uint64_t session, char name[SHIM_NAME_SIZE])
+{
+	size_t at = session % KEPT;
+
+	if (!is_fresh(&names[at].of, session))
+		ask_name(session, names[at].name);
+	memcpy(name, names[at].name, strlen(names[at].name) + 1);
 }

@@ -105,6 +105,22 @@ def test_two_initiators_see_the_same(
         check(target.reply(rq.read(obj, 0, 1)), NO_OBJECT)
 
 
+def test_each_session_has_its_initiator_s_name(serving: Serving, pid: int) -> None:
+    """Also one after the other, and in turn: names are kept for a moment."""
+    names = [f"iqn.2026-11.org.iosd:name{number}" for number in range(4)]
+    with (
+        serving.connect(initiator=names[0]) as first,
+        serving.connect(initiator=names[1]) as second,
+    ):
+        for number, session in enumerate((first, second, first)):
+            check(session.reply(rq.remove(pyosd.ref(pid, 0x3_0000 + number))), NO_OBJECT)
+    for number, name in enumerate(names[2:], 3):
+        with serving.connect(initiator=name) as session:
+            check(session.reply(rq.remove(pyosd.ref(pid, 0x3_0000 + number))), NO_OBJECT)
+    lines = [line for line in serving.text().splitlines() if f"({pid:#x}/0x3000" in line]
+    assert [line.split("'")[1] for line in lines] == [*names[:2], names[0], *names[2:]]
+
+
 def race(*parties: Callable[[], None]) -> None:
     """All at once; the first failure of any is raised."""
     failures: list[BaseException] = []
