@@ -97,8 +97,6 @@ struct osd_daemon {
 	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
 	struct osd_zygotes pools[OSD_POOLS_MAX]; /* the first is `default` */
 	int listen_fd, target_fd; /* -1: none */
-	pid_t target_pid;	  /* of the connection; 0: in another namespace */
-	bool target_first;	  /* OSD_SANDBOXD_FIRST is in force */
 	bool greeted;             /* the target has said HELLO */
 	unsigned allowed;         /* sandboxes the target asked for in HELLO */
 	uint64_t last_serial;

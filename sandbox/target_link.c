@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
@@ -51,7 +50,6 @@ void osd_target_accept(struct osd_daemon *daemon)
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	daemon->target_fd = fd;
-	daemon->target_pid = peer.pid;
 	daemon->greeted = false;
 }
 
@@ -61,9 +59,6 @@ void osd_target_drop(struct osd_daemon *daemon)
 		return;
 	close(daemon->target_fd);
 	daemon->target_fd = -1;
-	if (daemon->target_first)
-		osd_thread_put_first(daemon->target_pid, false);
-	daemon->target_first = false;
 	osd_slot_kill_all(daemon);
 	osd_pools_unwanted(daemon);
 }
@@ -213,16 +208,6 @@ static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *m
 	return true;
 }
 
-/* A host that does not permit it is one where commands may wait for a tick. */
-static bool put_first(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
-{
-	if (message->body_bytes != 1 || message->body[0] > 1)
-		return false;
-	daemon->target_first =
-		osd_thread_put_first(daemon->target_pid, message->body[0]) && message->body[0];
-	return true;
-}
-
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -242,8 +227,6 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		if (get_limits(daemon, message, &limits))
 			osd_slot_limit(daemon, message->sandbox_id, &limits);
 		return true;
-	case OSD_SANDBOXD_FIRST:
-		return put_first(daemon, message);
 	case OSD_SANDBOXD_JOB:
 		return name(daemon, message);
 	case OSD_SANDBOXD_ROTATE:

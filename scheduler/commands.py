@@ -20,7 +20,7 @@ from scheduler.config import DEFAULT_FILE, HEADS_KEYS, METHODS, TARGET_KEYS, Con
 from scheduler.param_type import ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
-from scheduler.schema import SIZES, ConfigError, measure, split_portal
+from scheduler.schema import SIZES, ConfigError, duration, measure, split_portal
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
@@ -80,6 +80,23 @@ class Size(ParamType[int]):
         if found is None or least is None or not least <= found <= SIZES["TiB"]:
             self.fail(f"must be a size like 2MiB, {self.least} to 1TiB", param, ctx)
         return int(found)
+
+
+class Duration(ParamType[int]):
+    """A time with a unit, or what the configuration has made of one: microseconds."""
+
+    name = "DURATION"
+
+    def __init__(self, least_s: float, most_s: float) -> None:
+        """Take what is in these bounds."""
+        self.of = duration(least_s, most_s)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Microseconds."""
+        try:
+            return value if isinstance(value, int) else int(self.of(value))
+        except ValueError as error:
+            self.fail(f"must be {error}", param, ctx)
 
 
 def default_uid() -> int:
@@ -205,7 +222,7 @@ def target_config(
     head_rate: int,
     on_ssd_loss: str,
     io: str,
-    realtime: bool,
+    script_turn: int,
     osc_compat: bool,
     module_option: tuple[str, ...],
     no_manager: bool,
@@ -214,7 +231,8 @@ def target_config(
     settings = read_config(config_file, pool_flags(pool, slots, reuse), package_sets)
     options = [f"durability={durability}", f"on_ssd_loss={on_ssd_loss}", f"io={io}"]
     options += [f"heads={head_policy}", f"head_high={head_high_water}"]
-    options += [f"head_low={head_low_water}", f"head_rate={head_rate}", *module_option]
+    options += [f"head_low={head_low_water}", f"head_rate={head_rate}"]
+    options += [f"script_turn={script_turn}", *module_option]
     if head_size is not None:
         options.append(f"head_size={head_size}")
     if head_low_water > head_high_water:
@@ -223,8 +241,6 @@ def target_config(
         options.append("allow_bytecode=1")
     if queue_per_principal is not None:
         options.append(f"queue_principal={queue_per_principal}")
-    if realtime:
-        options.append("realtime=1")
     if osc_compat:
         options.append("osc_compat=1")
     if workers is not None:
@@ -389,9 +405,10 @@ def target_config(
     help="Without the SSD folder: do not start, or serve what lies elsewhere (docs/tiers.md).",
 )
 @click.option(
-    "--realtime",
-    is_flag=True,
-    help="While scripts compute, tgtd's own thread runs before every ordinary one (docs/serving.md).",
+    "--script-turn",
+    type=Duration(0, 0.01),
+    default=1000,
+    help="While commands come a script keeps a processor so long; 0s: as the kernel likes. [default: 1ms]",
 )
 @click.option(
     "--osc-compat",

@@ -80,7 +80,7 @@ TARGET_KEYS = (
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),
     Key("io", choice("cached", "direct"), None, "objects' bytes by the page cache or past it"),
-    Key("realtime", flag, None, "while scripts compute, tgtd's own thread runs first"),
+    Key("script_turn", duration(0, 0.01), None, "so long a script keeps a processor"),
     Key("osc_compat", flag, None, "speak OSC's dialect"),
     Key("log_format", choice(*logs.FORMATS), None, "of the log: lines or JSON"),
     Key("log_level", choice(*logs.LEVELS), None, "of the log"),

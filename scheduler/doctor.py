@@ -193,20 +193,6 @@ def rights() -> Finding:
     return Finding("rights", "warn", f"uid {os.geteuid()}", hint)
 
 
-def realtime() -> Finding:
-    """Whether iosd-sandboxd, with our rights, could put tgtd's own thread before ordinary ones."""
-    hint = "--realtime would have no effect (docs/serving.md)"
-    if len(os.sched_getaffinity(0)) < 2:
-        return Finding("realtime", "warn", "one processor", hint)
-    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-        os.sched_setscheduler(0, policy, param)
-    except PermissionError:
-        return Finding("realtime", "warn", "not permitted (CAP_SYS_NICE)", hint)
-    return Finding("realtime", "ok", "available to --realtime")
-
-
 LAYERS: tuple[Callable[[], Finding], ...] = (
     kernel,
     rights,
@@ -217,7 +203,6 @@ LAYERS: tuple[Callable[[], Finding], ...] = (
     user_namespaces,
     landlock,
     seccomp,
-    realtime,
 )
 
 

@@ -34,20 +34,6 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
 	return true;
 }
 
-bool osd_thread_put_first(pid_t thread, bool first)
-{
-	const int from = first ? SCHED_OTHER : SCHED_RR, to = first ? SCHED_RR : SCHED_OTHER;
-	const struct sched_param param = {.sched_priority = first ? 1 : 0};
-	cpu_set_t processors;
-
-	/* With one, all others would wait for a thread that is busy. */
-	if (first && (sched_getaffinity(thread, sizeof(processors), &processors) != 0 ||
-		      CPU_COUNT(&processors) < 2))
-		return false;
-	return (sched_getscheduler(thread) & ~SCHED_RESET_ON_FORK) == from &&
-	       sched_setscheduler(thread, to | SCHED_RESET_ON_FORK, &param) == 0;
-}
-
 void osd_thread_take_long_turns(void)
 {
 	struct scheduling now = {0};

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 /* With all signals blocked: they are the host's business.  name is what `top -H` and /proc show of
  * it, at most 15 characters. */
@@ -18,11 +17,5 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
  * before this one.  Needs no right.  Linux before 6.12 knows no turns of different length, and nothing
  * happens; nor where the thread has another policy than the usual one. */
 void osd_thread_take_long_turns(void);
-
-/* Whether a thread of any process runs before every ordinary one of the host: by the least real-time
- * priority, which CAP_SYS_NICE permits.  What it starts is ordinary.  false: not
- * permitted, one processor alone, or the thread has a policy that somebody else chose; nothing has
- * changed. */
-bool osd_thread_put_first(pid_t thread, bool first);
 
 #endif

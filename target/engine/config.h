@@ -25,7 +25,6 @@ struct osd_config {
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
-	bool realtime;        /* realtime=1: the thread that takes commands comes before scripts */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */
 	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */
@@ -34,6 +33,7 @@ struct osd_config {
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */
 	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
+	uint64_t script_turn; /* script_turn=, us; 0: as the kernel likes */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
 	uint64_t capacity_bytes; /* capacity=, 0: the file system's */
 	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */

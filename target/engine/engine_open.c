@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "engine/control.h"
@@ -16,6 +17,8 @@
 #include "exec/exec.h"
 #include "security/keys.h"
 #include "security/nonce.h"
+
+#define LATELY_USEC 1000000 /* a client that asks once a second is one that waits for answers */
 
 /* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
 static unsigned commands_queued(void *context)
@@ -72,6 +75,14 @@ static enum osd_status open_security(struct osd_engine *engine, const struct osd
 	return status;
 }
 
+static bool commands_come(void *context)
+{
+	const struct osd_engine *engine = context;
+
+	return osd_figures_noted_since(engine->figures,
+				       (osd_monotonic_usec() - LATELY_USEC) * 1000);
+}
+
 static void jobs_wait(void *context)
 {
 	struct osd_engine *engine = context;
@@ -91,10 +102,11 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.pools = config->pools,
 		.reuse = config->reuse,
 		.allow_bytecode = config->allow_bytecode,
-		.realtime = config->realtime,
+		.turn_usec = (unsigned)config->script_turn,
 		.queue_principal = config->queue_principal,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,
+		.commands_come = commands_come,
 		.jobs_wait = jobs_wait,
 		.context = engine,
 	};

@@ -12,6 +12,8 @@
 #include "wire/json.h"
 
 /* Commands that wait for the same things, and so are measured together. */
+#define NOTED_NS 100000000 /* so that threads seldom write what they all read */
+
 #define CLASSES(X)                                                                                 \
 	X(READ, "read")                                                                            \
 	X(WRITE, "write")                                                                          \
@@ -36,6 +38,7 @@ struct row {
 
 struct osd_figures {
 	struct osd_histogram seconds[CLASS_COUNT];
+	_Atomic uint64_t noted_ns; /* of the last request, within NOTED_NS */
 	_Atomic uint64_t rejected[OSD_REJECTION_COUNT];
 	const struct osd_command_def *first; /* the table of commands */
 	size_t row_count;
@@ -94,8 +97,15 @@ void osd_figures_note(struct osd_figures *figures, const struct osd_request *req
 	size_t at = request->def ? (size_t)(request->def - figures->first) : figures->row_count;
 	struct row *row = &figures->rows[at];
 
+	if (now_ns - atomic_load_explicit(&figures->noted_ns, memory_order_relaxed) >= NOTED_NS)
+		atomic_store_explicit(&figures->noted_ns, now_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&row->counts[request->fault.status], 1, memory_order_relaxed);
 	osd_histogram_add(&figures->seconds[row->class], (now_ns - request->submitted_ns) / 1000);
+}
+
+bool osd_figures_noted_since(const struct osd_figures *figures, uint64_t ns)
+{
+	return atomic_load_explicit(&figures->noted_ns, memory_order_relaxed) + NOTED_NS > ns;
 }
 
 void osd_figures_reject(struct osd_figures *figures, enum osd_rejection why)

@@ -18,6 +18,8 @@ void osd_figures_free(struct osd_figures *figures);
 /* The request has ended at that time (of its submitted_ns' clock), and its submitter does not know yet. */
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
 		      uint64_t now_ns);
+/* Whether a request has ended since, to a tenth of a second. */
+bool osd_figures_noted_since(const struct osd_figures *figures, uint64_t ns);
 /* A front end has refused a command before it was a request. */
 #define OSD_REJECTIONS(X)                                                                          \
 	X(COMMAND, "command") /* no CDB of ours */                                                 \

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/script_turns.h"
 
 #define FORMAT_WAIT_SEC	 2
 #define SETTLE_WAIT_NSEC 2000000
@@ -83,6 +84,9 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	if (!osd_thread_start(&exec->after.thread, "iosd-after", osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
+	if (exec->config.turn_usec)
+		exec->turns = osd_script_turns_start(
+			exec->config.turn_usec, exec->config.commands_come, exec->config.context);
 	pthread_mutex_lock(&exec->lock);
 	for (struct osd_pool *pool = exec->pools; pool && status == OSD_OK; pool = pool->next)
 		status = osd_proxies_start(pool, (unsigned)pool->config.max);
@@ -197,6 +201,7 @@ static void stop_threads(struct osd_exec *exec)
 		pthread_join(exec->output_thread, NULL);
 	if (exec->after.started)
 		pthread_join(exec->after.thread, NULL);
+	osd_script_turns_stop(exec->turns);
 }
 
 void osd_exec_close(struct osd_exec *exec)

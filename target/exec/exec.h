@@ -34,12 +34,15 @@ struct osd_exec_config {
 	const char *pools;    /* file that tells the pools (pool_config.c); NULL: `default` alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
-	bool realtime; /* while scripts compute, the process's first thread runs before others */
+	unsigned
+		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: script_turns.h is not used */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May
 	 * be NULL. */
 	unsigned (*commands_queued)(void *context);
+	/* Ordinary commands have come lately.  May be NULL if turn_usec is 0. */
+	bool (*commands_come)(void *context);
 	/* Jobs have begun to wait, if only for a moment; called with exec->lock held.  May be NULL. */
 	void (*jobs_wait)(void *context);
 	void *context;

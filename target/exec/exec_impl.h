@@ -132,7 +132,7 @@ struct osd_exec {
 	struct osd_sandbox_pool pool;
 	int monitor_epoll, monitor_wake; /* constant */
 	int output_epoll, output_wake;	 /* constant */
-	bool first; /* the monitor's: iosd-sandboxd was told so last (OSD_SANDBOXD_FIRST) */
+	struct osd_script_turns *turns;	 /* constant; the monitor sets it; NULL: none */
 	pthread_t monitor_thread, output_thread;
 	struct osd_proxy_thread *proxies;     /* proxy_threads.c */
 	bool monitor_started, output_started; /* by open, for close */

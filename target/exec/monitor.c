@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/sandboxd_client.h"
+#include "exec/script_turns.h"
 
 #define EVENTS_AT_ONCE	32
 #define PING_USEC	1000000
@@ -143,20 +144,15 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 	}
 }
 
-/* While there are scripts that run for long the thread that takes commands comes before them: left to
- * the fair scheduler it may wait for a tick although it wants little. */
+/* Scripts that end soon need not give way. */
 static void check_turns(struct osd_exec *exec)
 {
 	const struct osd_sandbox *sandbox = exec->pool.list;
-	uint8_t first;
 
 	while (sandbox && (sandbox->dead || !sandbox->job || !sandbox->pinged))
 		sandbox = sandbox->next;
-	first = sandbox != NULL;
-	if (!exec->config.realtime || !exec->pool.welcomed || exec->first == first)
-		return;
-	exec->first = first;
-	osd_service_send(exec, OSD_SANDBOXD_FIRST, 0, &first, sizeof(first));
+	if (exec->turns)
+		osd_script_turns_set(exec->turns, sandbox != NULL);
 }
 
 /* Jobs that wait for another attempt. */

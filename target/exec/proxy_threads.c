@@ -28,6 +28,7 @@ static void *run(void *arg)
 	struct osd_pool *pool = self->pool;
 	struct osd_exec *exec = pool->exec;
 
+	osd_thread_take_long_turns(); /* calls may come one on the other */
 	pthread_mutex_lock(&exec->lock);
 	while (pool->started || (!exec->stopping && is_needed(pool)))
 		if (!osd_proxy_work(pool) && !exec->stopping && is_needed(pool))

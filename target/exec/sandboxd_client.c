@@ -69,7 +69,6 @@ static void hello(struct osd_exec *exec, unsigned most)
 	uint8_t body[4];
 
 	exec->pool.asked = most;
-	exec->first = true; /* who knows what one that died has left: we say it again */
 	osd_put_be(body, most, 4);
 	osd_service_send(exec, OSD_SANDBOXD_HELLO, 0, body, sizeof(body));
 }

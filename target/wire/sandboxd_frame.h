@@ -24,8 +24,6 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_KILL = 4,
 	OSD_SANDBOXD_ROTATE = 6, /* body: a pool's name: make its sandboxes from another zygote */
 	OSD_SANDBOXD_FORGET = 7, /* body: a pool's name: no sandbox of it is needed until the next SPAWN */
-	OSD_SANDBOXD_FIRST = 8, /* body: be8 1: the first thread of the process that connected runs before
-				   every ordinary one; 0: it is ordinary (again) */
 	OSD_SANDBOXD_JOB = 5, /* body: be64 partition, be64 object of the job it works for, for the log */
 	/* iosd-sandboxd -> target */
 	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */

@@ -11,6 +11,7 @@ import ctypes
 import os
 import platform
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,6 @@ import pytest
 from pyosd.job import Job
 from pyosd.job_status import JobState
 from pyosd.types import ref
-from scheduler.doctor import realtime
 from tests.exec.conftest import WAIT_S, ended
 from tests.processes import descendants
 from tests.serving import Serving
@@ -34,7 +34,6 @@ IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 LAST_OF_BEST_EFFORT = 2 << 13 | 7
 ATTR = struct.Struct("IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
 GROUPS = Path("/sys/fs/cgroup")
-RESET = os.SCHED_RESET_ON_FORK
 T = TypeVar("T")
 
 
@@ -76,16 +75,17 @@ def looping(serving: Serving) -> int | None:
 
 
 def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
-    """Scripts run in long turns, and read from disks last; who brings a script its kill does not wait for
-    it."""
+    """Scripts and who serves them run in long turns, and scripts read from disks last; who brings a
+    script its kill does not wait for it."""
     job = submit("print('up')\nwhile True: pass")
     until(lambda: job.status().stdout_length)
     usual = turn_of(0)
     threads = by_name(serving.pids["tgtd"])
     script, management = threads_of(until(lambda: looping(serving)))
-    for name in ("iosd-worker", "iosd-urgent", "iosd-proxy", "iosd-output"):
+    for name in ("iosd-worker", "iosd-urgent", "iosd-output", "iosd-turns"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
-    assert turn_of(script) == (5_000_000 if usual else 0)
+    for long in (script, *threads["iosd-proxy"]):
+        assert turn_of(long) == (5_000_000 if usual else 0)
     assert usual < 5_000_000
     assert turn_of(management) == usual
     assert io_priority_of(script) == LAST_OF_BEST_EFFORT
@@ -93,28 +93,43 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
     job.kill()
 
 
-def test_realtime() -> None:
-    """While a script computes, tgtd's own thread comes before all others; what serves scripts does not."""
-    with Serving("--realtime") as serving, serving.connect() as target:
-        tgtd = serving.pids["tgtd"]
-        job = target.exec("while True: pass", zone=ref(target.create_partition()))
-        if realtime().state == "ok":
-            until(lambda: os.sched_getscheduler(tgtd) == os.SCHED_RR | RESET)
-        until(lambda: job.status().state is JobState.RUNNING)
-        threads = by_name(tgtd)
-        assert {"iosd-worker", "iosd-proxy"} <= threads.keys()
-        del threads["master"]
-        policies = {os.sched_getscheduler(each) for some in threads.values() for each in some}
-        assert policies == {os.SCHED_OTHER}
+def wakes(thread: int) -> int:
+    """How often it has waited for something and got it."""
+    status = Path(f"/proc/{thread}/status").read_text()
+    return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
+
+
+def test_turns_on_each_processor() -> None:
+    """While a script computes and commands come one thread wakes up on each processor; else all sleep."""
+    with Serving("--script-turn", "2ms") as serving, serving.connect() as target:
+        zone = ref(target.create_partition())
+        threads = by_name(serving.pids["tgtd"])["iosd-turns"]
+        where = [os.sched_getaffinity(each) for each in threads]
+        assert sorted(where, key=min) == [{each} for each in sorted(os.sched_getaffinity(0))]
+        job = target.exec("while True: pass", zone=zone)
+        asleep = [wakes(each) for each in threads]
+
+        def turned(times: int) -> bool:
+            job.status()
+            return all(
+                wakes(each) >= times + one for each, one in zip(threads, asleep, strict=True)
+            )
+
+        until(lambda: turned(20))
         job.kill()
-        until(lambda: os.sched_getscheduler(tgtd) in (os.SCHED_OTHER, os.SCHED_OTHER | RESET))
+        job.wait(WAIT_S)
+
+        def sleep() -> bool:
+            before = [wakes(each) for each in threads]
+            time.sleep(0.05)  # some turns
+            return before == [wakes(each) for each in threads]
+
+        until(sleep)
 
 
-def test_not_unless_wanted(serving: Serving, submit: Callable[..., Job]) -> None:
-    job = submit("while True: pass")
-    until(lambda: job.status().cpu_user > 0.3)  # it has been looked at for long
-    assert os.sched_getscheduler(serving.pids["tgtd"]) == os.SCHED_OTHER
-    job.kill()
+def test_no_turns() -> None:
+    with Serving("--script-turn", "0s") as serving:
+        assert "iosd-turns" not in by_name(serving.pids["tgtd"])
 
 
 def test_weight(serving: Serving) -> None:
@@ -135,12 +150,8 @@ def test_flood_of_lines(serving: Serving, submit: Callable[..., Job]) -> None:
     lines = 50_000
     (output,) = by_name(serving.pids["tgtd"])["iosd-output"]
 
-    def wakes() -> int:
-        status = Path(f"/proc/{serving.pids['tgtd']}/task/{output}/status").read_text()
-        return int(status.split("voluntary_ctxt_switches:")[1].split()[0])
-
-    before = wakes()
+    before = wakes(output)
     job = submit(f"for _ in range({lines}): print('x', flush=True)")
     status = ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
     assert status.stdout_length == 2 * lines
-    assert 0 < wakes() - before < lines / 15
+    assert 0 < wakes(output) - before < lines / 15

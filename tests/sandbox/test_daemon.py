@@ -11,14 +11,12 @@ import socket
 import struct
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from proxy import (
     EXITED,
     FINISH_OK,
-    FIRST,
     HEADER,
     HELLO,
     JOB,
@@ -33,8 +31,6 @@ from proxy import (
     control_groups,
     gone,
 )
-
-from scheduler.doctor import realtime
 
 PATIENCE_S = 20.0
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
@@ -217,8 +213,6 @@ def test_a_target_of_another_version_is_told(own) -> None:
         HEADER.pack(1, SPAWN, 1 << 31, 1),
         HEADER.pack(1, JOB, 15, 1) + bytes(15),
         HEADER.pack(1, JOB, 17, 1) + bytes(17),
-        HEADER.pack(1, FIRST, 0, 0),
-        HEADER.pack(1, FIRST, 1, 0) + b"\2",
     ],
 )
 def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> None:
@@ -235,27 +229,6 @@ def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> 
     daemon.connect(1)  # and it serves the next
     assert daemon.run("print(1)").stdout == b"1\n"
     sandbox.close()
-
-
-def test_the_target_is_first_while_it_asks_for_it(own) -> None:
-    """Its first thread alone, and no longer than it is connected."""
-    first = os.SCHED_RR | os.SCHED_RESET_ON_FORK if realtime().state == "ok" else os.SCHED_OTHER
-    ordinary = (os.SCHED_OTHER, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK)
-    daemon = own()
-
-    def after(wanted: int) -> int:
-        daemon.send(FIRST, 0, bytes([wanted]))
-        daemon.spawn().close()  # answered in turn
-        return os.sched_getscheduler(os.getpid())
-
-    assert after(1) == first
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(os.sched_getscheduler, 0).result() == os.SCHED_OTHER
-    assert after(0) in ordinary
-    assert after(1) == first
-    daemon.socket.close()
-    daemon.connect(1)
-    assert os.sched_getscheduler(os.getpid()) in ordinary
 
 
 def test_lines_name_the_job_that_the_target_names(own) -> None:
