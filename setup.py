@@ -81,6 +81,7 @@ PACKAGES = [
         ("pyosd.osd", "pyosd/osd"),
         ("pyosd.secmgr", "pyosd/secmgr"),
         ("osd", "pyosd/_alias"),
+        ("osd_program", "pyosd/_program"),
         ("scheduler", "scheduler"),
         ("scheduler.admin", "scheduler/admin"),
         ("scheduler.admin.console", "scheduler/admin/console"),
@@ -99,7 +100,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=PACKAGES,
-    package_dir={"osd": "pyosd/_alias"},
+    package_dir={"osd": "pyosd/_alias", "osd_program": "pyosd/_program"},
     package_data={
         "pyosd": ["py.typed", "*.pyi"],
         "osd": ["*.pyi"],
@@ -135,7 +136,7 @@ setup(
         "soak": ["matplotlib>=3.8"],
     },
     entry_points={
-        "console_scripts": ["osd=pyosd.cli:main", "iosd-manager=scheduler.__main__:main"],
+        "console_scripts": ["osd=osd_program:main", "iosd-manager=scheduler.__main__:main"],
         # Verbs of `osd` that other packages bring; the part before the colon is what people type.
         "iosd.commands": [
             "config.check=scheduler.config_commands:check",

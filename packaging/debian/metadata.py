@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 PARTS = (
-    ("iosd", "console_scripts", "pyosd\nosd\n"),
+    ("iosd", "console_scripts", "pyosd\nosd\nosd_program\n"),
     ("iosd-manager", "iosd.commands", "scheduler\n"),
 )
 

@@ -7,6 +7,9 @@ Verbs that belong to the target's host come from other packages by the entry poi
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -14,6 +17,7 @@ from typing import Any
 
 import click
 
+from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
 
 __all__ = ["Nouns", "main"]
@@ -101,6 +105,48 @@ class Nouns(Group):
             formatter.write_dl(rows)
 
 
+class Program(Nouns):
+    """The program itself: what is the same whatever verb was typed."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it; an interrupt, and output that cannot be written, end it with a documented code."""
+        open_closed()
+        try:
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left of it, when Python ends
+            if error.errno != errno.EPIPE:
+                click.echo(
+                    f"osd: {error.filename or 'input or output'}: {error.strerror or error}",
+                    err=True,
+                )
+            sys.exit(Exit.FAILED)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """An interrupt while a verb is imported, or in one without the common flags."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(Exit.INTERRUPTED)
+
+
+def open_closed() -> None:
+    """Give a standard stream that was closed to us /dev/null: what is written is nobody's to read.
+
+    Reading it fails, for nobody has said that there is nothing.  Else the next file or socket would be it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_WRONLY)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
 def show(
     records: Sequence[dict[str, Any]],
     columns: Sequence[Mapping[str, Any]],
@@ -112,15 +158,13 @@ def show(
 
     columns: fields of Column.  colour: auto, always, never.
     """
-    import sys
-
     from pyosd.cli.output import Column, colour_wanted, print_records
 
     shown = [Column(**each) for each in columns]
     print_records(records, shown, colour=colour_wanted(colour, sys.stdout), **options)
 
 
-@click.group(cls=Nouns, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Store objects, and run Python scripts next to them, on an iosd target."""
