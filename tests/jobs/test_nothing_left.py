@@ -9,15 +9,18 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.jobs.test_exec import DEADLINE_S, run, sandboxes
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from tests.jobs.conftest import Target
+    from collections.abc import Iterator
 
 JOBS = 24
 SLOTS = 2  # of the harness
-LOOKS = 25  # at what has been computed, 10 ms apart
+LOOKS = 25  # at what has been computed
 SLACK = 12
 """Descriptors and mappings of a spare more or less."""
 KINDS = ("pass", "1 / 0", "import os; os._exit(3)", "import osd\nosd.result(b'r' * 100_000)")
@@ -68,10 +71,21 @@ def computed(pid: int) -> int:
         return 0
 
 
-def test_idle_target_is_woken_by_a_job(target: Target) -> None:
-    """Its spare sandboxes are ready, so nothing else wakes it."""
-    assert target.daemon is not None
-    daemon = target.daemon.pid
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Target]:
+    """A target that has all sandboxes it may have: none is made because a job comes."""
+    skip_without_sandboxes()
+    pools = tmp_path / "pools"
+    pools.write_text(f"name=default;max={SLOTS};min={SLOTS};spares=0\n")
+    running = Target(tmp_path, f";pools={pools}")
+    yield running
+    running.stop()
+
+
+def test_idle_target_is_woken_by_a_job(full: Target) -> None:
+    """All its sandboxes are ready, so nothing else wakes it."""
+    assert full.daemon is not None
+    daemon = full.daemon.pid
 
     def work_done() -> dict[int, int]:
         return {pid: computed(pid) for pid in [daemon, *sandboxes(daemon)]}
@@ -84,12 +98,12 @@ def test_idle_target_is_woken_by_a_job(target: Target) -> None:
         return still and len(seen[0]) > SLOTS
 
     for hold in (False, True, False):
-        held = run(target, "pass", hold=True)
+        held = run(full, "pass", hold=True)
         seen.clear()
         until(at_rest)
         if hold:
             held.release()
             assert held.wait(DEADLINE_S).done
         else:
-            assert run(target, "pass").wait(DEADLINE_S).done
+            assert run(full, "pass").wait(DEADLINE_S).done
             held.cancel()
