@@ -150,6 +150,7 @@ struct osd_job *osd_job_create(const struct osd_job_record *record, struct osd_p
 struct osd_job *osd_job_ref(struct osd_job *job);
 /* Drops a reference; the last frees the job.  NULL is fine. */
 void osd_job_unref(struct osd_job *job);
+/* In the table; borrowed as long as the lock is held.  NULL: it is not there. */
 struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id);
 /* Into the table (one more reference), and into the queue if QUEUED. */
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job);

@@ -33,10 +33,13 @@ struct osd_numbers {
 enum osd_status osd_attr_stored_numbers(struct osd_txn *txn, uint32_t page,
 					struct osd_numbers *numbers);
 enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *pages);
+/* At the end, but once in a row.  False: out of memory. */
 bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number);
 /* Whether the page is kept for the application, and is not the target's or the standard's. */
 bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
+/* Who computes the page; NULL: nobody. */
 const struct osd_page_provider *osd_attr_provider(const struct osd_objects *objects, uint32_t page);
+/* The first page of the type's range. */
 uint32_t osd_page_base(enum osd_object_type type);
 
 /* Whether the object at hand may have that page. */
@@ -70,6 +73,7 @@ void osd_note_data_change(struct osd_txn *txn);
 void osd_note_list_access(struct osd_txn *txn);
 /* Once committed, a collection has other members. */
 enum osd_status osd_note_members_change(struct osd_txn *txn, const struct osd_place *collection);
+/* Of the root: OSD_TIMESTAMPS_BYPASS where times stay as they are. */
 uint8_t osd_root_bypass(struct osd_objects *objects);
 
 #endif

@@ -91,8 +91,7 @@ struct osd_objects_config {
 	const char *product_serial; /* attribute 9000_0001h #8, <= 64 bytes; NULL: the store id */
 };
 
-/* Opens or formats the store and runs recovery.  On failure *ret_message (static or owned by the
- * caller's buffer) tells a person what to do: message must hold 256 bytes. */
+/* Opens or formats the store and runs recovery.  On failure message tells a person what to do. */
 enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
 				 struct osd_objects **ret_objects);
 /* Checkpoints and closes; NULL is fine. */
@@ -132,8 +131,8 @@ void osd_objects_watch_partitions(struct osd_objects *objects,
 enum osd_txn_flags {
 	OSD_TXN_READ_ONLY = 1,
 	OSD_TXN_NO_TIMESTAMPS = 2, /* CDB byte 12 = 7Fh */
-	OSD_TXN_NOWAIT = 8,	   /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
 	OSD_TXN_INTERNAL = 4,	   /* the target's own work: may set read-only and vendor pages */
+	OSD_TXN_NOWAIT = 8,	   /* read-only ones: OSD_E_RETRY instead of waiting for a lock */
 };
 
 enum osd_commit { OSD_COMMIT_PROCESS, OSD_COMMIT_DURABLE /* FUA: survives power loss */ };
@@ -280,6 +279,8 @@ enum osd_data_flags {
 	OSD_DATA_RESERVE = 8,
 };
 
+/* A reference to the user object, which the caller puts; it stays good when the object is removed, and
+ * then is answered OSD_E_NO_OBJECT. */
 enum osd_status osd_object_get(struct osd_objects *objects, struct osd_object_id id,
 			       struct osd_object **ret_object);
 /* The same if the object is in memory, else OSD_E_RETRY: never waits for a disk. */
@@ -336,6 +337,9 @@ struct osd_piece {
 enum osd_status osd_object_read_pieces(struct osd_object *object, const struct osd_piece *pieces,
 				       size_t count, void *buffer, size_t capacity, unsigned flags,
 				       uint64_t *ret_available);
+/* Changes: offsets and lengths in bytes, flags of enum osd_data_flags, in effect a transaction each.
+ * append: *ret_offset is where the data begins.  clear: zeros, and the object grows where it ends before
+ * them.  punch: takes the range out, and what is behind it moves up.  truncate: also longer. */
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags);
 enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
@@ -463,8 +467,8 @@ void osd_object_unshare(struct osd_object *object);
 
 /* ---- attributes -------------------------------------------------------------------------- */
 
-/* Value of one attribute into buffer; *ret_length 0: undefined.  cap >= OSD_ATTRIBUTE_MAX always
- * fits.  A page that does not match the object's type: OSD_E_PARAM_FIELD. */
+/* Value of one attribute into buffer; *ret_length 0: undefined.  capacity >=
+ * OSD_ATTRIBUTE_MAX always fits.  A page that does not match the object's type: OSD_E_PARAM_FIELD. */
 enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint32_t page,
 			     uint32_t number, uint8_t *buffer, size_t capacity, size_t *ret_length);
 /* Keeps others from changing the object or its attributes until the transaction ends: what is read

@@ -96,7 +96,8 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
 					      bool committed));
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
-/* A transaction of the layer's own, not to be begun while the thread holds another. */
+/* A transaction of the layer's own, not to be begun while the thread holds another; commit and abort
+ * consume it. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,
 			      struct osd_kv_txn **ret_kv);
 enum osd_status osd_own_commit(struct osd_objects *objects, struct osd_kv_txn *kv, bool durable);
@@ -142,7 +143,9 @@ enum osd_status osd_member_count(struct osd_txn *txn, const struct osd_place *co
 
 /* ---- membership.c ----------------------------------------------------------------------------- */
 
-/* The record at hand is the user object: leaves every collection. */
+/* The record at hand is the user object.  drop_all: it leaves every collection.  number: that of the
+ * attribute of page 4h by which it joined.  get: OSD_E_NO_OBJECT when there is none.  set: leaves the one
+ * of that number, if any; OSD_E_PARAM_FIELD when it may not join that collection, or is in it. */
 enum osd_status osd_memberships_drop_all(struct osd_txn *txn);
 enum osd_status osd_membership_get(struct osd_txn *txn, uint32_t number, uint64_t *ret_collection);
 enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection);
@@ -155,6 +158,7 @@ struct osd_membership {
  * up another object or changes a membership. */
 enum osd_status osd_memberships(struct osd_txn *txn, const struct osd_membership **ret_list,
 				size_t *ret_count);
+/* What is known of them goes: another object is taken up. */
 void osd_memberships_forget(struct osd_txn *txn);
 
 /* ---- list.c ----------------------------------------------------------------------------------- */

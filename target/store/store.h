@@ -8,7 +8,8 @@
  * fault_store.c wraps either and fails, or dies at, the n-th call; model_store.c wraps data and takes
  * the time of a simulated disk.
  *
- * Callers use the checked wrappers below, never the functions in the struct.
+ * Callers use the checked wrappers below, never the functions in the struct (but plain_fd,
+ * both.c alone).
  *
  * Threads: everything may be called from any thread; a transaction belongs to one thread at a time.
  * Errors: enum osd_status; OSD_E_RETRY means deadlock victim: abort the transaction and begin
@@ -92,7 +93,7 @@ struct osd_kv {
 struct osd_kv_txn {
 	struct osd_kv *kv;
 	/* The wrappers': what is counted of it. */
-	uint64_t began_usec; /* 0: it changes nothing */
+	uint64_t began_usec;	/* 0: it changes nothing */
 	enum osd_status failed; /* the last that did; OSD_OK: nothing */
 };
 
@@ -225,8 +226,8 @@ struct osd_data_ops {
 					    uint32_t incarnation);
 	enum osd_status (*sync_all)(struct osd_data *data);
 	enum osd_status (*capacity)(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free);
-	/* May be NULL.  bytes NULL: to sync.  The store's own descriptor of the file, on which the kernel may read, write
-	 * (that range, those bytes) or sync as it is; -1: the store has to. */
+	/* The store's own descriptor of the file, on which the kernel may read, write (that range,
+	 * those bytes) or, bytes NULL, sync as it is; -1: the store has to.  May be NULL. */
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
 };
@@ -243,6 +244,7 @@ enum osd_status osd_data_read(struct osd_data_file *file, uint64_t offset, void 
 /* All or an error; after an error the file may hold part of it. */
 enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			       size_t length);
+/* Also longer: what is new reads as zeros. */
 enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size);
 /* The range reads as zeros; the size does not change. */
 enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length);
@@ -261,6 +263,7 @@ enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
  * OSD_E_BUSY: not with these files. */
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to);
 bool osd_data_can_clone(struct osd_data *data);
+/* Its bytes and its size survive power loss; its name: osd_data_sync_directories. */
 enum osd_status osd_data_sync(struct osd_data_file *file);
 /* A read-only descriptor of the same file, the caller's to close.  OSD_E_BUSY: not with this store.
  */
