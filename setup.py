@@ -56,7 +56,9 @@ class BuildCMake(build_ext):
         if not self.inplace or ext.name == "pyosd._core":
             dest = (ROOT if self.inplace else Path(self.build_lib)).joinpath(*ext.package)
             install = ["--install", str(tree), "--prefix", str(dest.resolve())]
-            subprocess.run(["cmake", *install], check=True, stdout=subprocess.DEVNULL)
+            # `make install DESTDIR=` is about where pip's files go; CMake would heed it too.
+            here = {name: value for name, value in os.environ.items() if name != "DESTDIR"}
+            subprocess.run(["cmake", *install], check=True, stdout=subprocess.DEVNULL, env=here)
 
     def get_outputs(self) -> list[str]:
         """Nothing: the files are CMake's to know, and setuptools would expect one a tree."""

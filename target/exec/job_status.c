@@ -68,9 +68,16 @@ static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
 	}
 	if (record->reason != OSD_REASON_MEMORY_LIMIT)
 		return;
-	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB: try %llu MiB",
+	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB",
 		 (unsigned long long)(record->limits.memory_bytes >> 20),
-		 (unsigned long long)(record->peak_bytes >> 20),
+		 (unsigned long long)(record->peak_bytes >> 20));
+	put_text(w, text);
+	/* What it was refused is not known, nor what would have been enough. */
+	if (record->peak_bytes < record->limits.memory_bytes / 2) {
+		put_text(w, ": it asked for much more than it used");
+		return;
+	}
+	snprintf(text, sizeof(text), ": try %llu MiB",
 		 (unsigned long long)(record->limits.memory_bytes >> 19));
 	put_text(w, text);
 }

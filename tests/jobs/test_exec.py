@@ -124,6 +124,19 @@ def test_ends(
     assert status.reason_label and status.hint
 
 
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("bytearray(300 << 20)", "it asked for much more than it used"),
+        ("x = []\nwhile True: x.append(b'x' * (1 << 20))", "try 128 MiB"),
+    ],
+)
+def test_what_to_do_about_memory(target: Target, code: str, advice: str) -> None:
+    job = run(target, code, limits=Limits(mem="64MiB"))
+    assert ended(job) == (JobState.OUT_OF_MEMORY, 303)
+    assert job.status().hint.endswith(f" MiB: {advice}")
+
+
 def test_output_is_cut_at_its_limit(target: Target) -> None:
     job = run(target, "while True: print('x' * 99)", limits=Limits(output=5000))
     status = job.wait(DEADLINE_S)

@@ -81,7 +81,9 @@ def check_units(prefix: Path) -> None:
 @pytest.mark.sandbox
 def test_install_works_and_uninstall_leaves_nothing(top: Path) -> None:
     prefix = top / "prefix"
-    run(INSTALL, "install", "", prefix, PYTHON, environment=places(top))
+    # make exports DESTDIR to all it calls; where it leads, nothing may be left.
+    astray = {"DESTDIR": str(top / "astray")}
+    run(INSTALL, "install", "", prefix, PYTHON, environment=places(top) | astray)
     osd = prefix / "bin" / "osd"
     # Away from the source tree, so that nothing is found there by accident.
     assert run(osd, "version", cwd=top).startswith("iosd ")
