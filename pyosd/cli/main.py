@@ -165,6 +165,7 @@ def show(
 
 
 @click.group(cls=Program, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="iosd", message="iosd %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Store objects, and run Python scripts next to them, on an iosd target."""

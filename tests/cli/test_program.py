@@ -35,6 +35,12 @@ def test_closed_output(words: str) -> None:
     assert run(f"{words} >&-") == (Exit.OK, "")
 
 
+def test_version_is_what_people_type_first(capfd: pytest.CaptureFixture[str]) -> None:
+    subprocess.run(["bash", "-c", f"{OSD} --version; {OSD} version"], cwd=SOURCE, check=True)
+    first, second = capfd.readouterr().out.splitlines()
+    assert first.startswith("iosd ") and second.startswith(f"{first} (Python ")
+
+
 def test_everything_closed() -> None:
     assert run("reasons <&- >&- 2>&-") == (Exit.OK, "")
 
