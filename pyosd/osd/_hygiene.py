@@ -52,6 +52,7 @@ class Baseline:
 
     def __init__(self) -> None:
         self.builtins: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self.builtins_stamp = bytearray(8)
         self.versioned: tuple[dict[Any, Any] | type, ...] = ()
         self.were: list[dict[Any, Any]] = []
         self.stamps = bytearray()
@@ -113,6 +114,7 @@ def remember() -> None:
         )
     ]
     core.changed(baseline.versioned, baseline.stamps)
+    core.changed(baseline.builtins[:1], baseline.builtins_stamp)
 
 
 def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
@@ -122,7 +124,8 @@ def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
 def clean() -> bool:
     """Undo what the last job did; False: this interpreter is not fit for another."""
     try:
-        core.restore(*baseline.builtins)  # what follows uses them
+        if core.changed(baseline.builtins[:1], baseline.builtins_stamp):  # what follows uses them
+            core.restore(*baseline.builtins)
         _stop_watching()
         vars(sys.modules["__main__"]).clear()
         _restore()

@@ -196,6 +196,17 @@ def test_a_failed_job_leaves_no_traceback_and_the_next_may_run_out_of_memory(
     assert outcome.line == "MemoryError"
 
 
+def test_builtins_are_restored_each_time(sandbox: Sandbox) -> None:
+    """They are looked at only where their dictionary says that it has changed."""
+    change = "import builtins; print(len('abc'), hasattr(builtins, 'secret'));"
+    change += "builtins.len = print; builtins.secret = 1"
+    for code in ("pass", change, change, "pass", "pass", change, change):
+        outcome = sandbox.run_another(code)
+        assert outcome.kind == FINISH_OK, outcome.traceback
+        assert outcome.stdout == (b"3 False\n" if code == change else b"")
+        sandbox.wait_ready()
+
+
 def test_random_numbers_differ(sandbox: Sandbox) -> None:
     code = "import random; print(random.getrandbits(64)); random.seed(1)"
     seen = []
