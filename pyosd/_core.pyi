@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+from typing import Any, TypeVar
+
 from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectAttributes
+
+T = TypeVar("T", bound=tuple[Any, ...])
 
 TASKS_MAX: int
 """Requests one session can have under way; submit() raises BlockingIOError beyond."""
@@ -12,6 +16,7 @@ def decode_entries(
 def decode_groups(
     data: Buffer, member_type: type[ObjectAttributes], value_type: type[AttributeValue], /
 ) -> tuple[ObjectAttributes, ...]: ...
+def decode_form(data: Buffer, widths: bytes, tuple_type: type[T], /) -> T | None: ...
 
 class Session:
     def __new__(cls, fd: int, max_recv_segment: int, /) -> Session: ...

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
-from functools import partial
 from typing import NamedTuple
 
+from pyosd import _core
 from pyosd.attributes import Page
 from pyosd.exec_params import After, Limits
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
@@ -156,16 +156,12 @@ class JobPoll(NamedTuple):
     result_length: int
 
 
-_POLL = struct.Struct(">4xIHBBIQHHHIIQQ")  # the page's header too: its number, and bytes behind it
-_make_poll: Callable[[list[int]], JobPoll] = partial(tuple.__new__, JobPoll)
+_POLL_WIDTHS = bytes((2, 1, 1, 4, 8, 2, 2, 2, 4, 4, 8, 8))  # of the numbers above
 
 
 def decode_poll(page: memoryview) -> JobPoll | None:
     """The fixed form of a job's status page; None: it is no job's surrogate (any more)."""
-    if len(page) < _POLL.size:
-        return None
-    length, *fields = _POLL.unpack_from(page)
-    return _make_poll(fields) if length >= _POLL.size - 8 else None
+    return _core.decode_form(page, _POLL_WIDTHS, JobPoll)
 
 
 JOB_POLL_IDS = tuple(

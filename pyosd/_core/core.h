@@ -17,5 +17,6 @@ extern PyType_Spec core_session_spec; /* session_type.c */
 /* decode.c */
 PyObject *core_decode_entries(PyObject *module, PyObject *args);
 PyObject *core_decode_groups(PyObject *module, PyObject *args);
+PyObject *core_decode_form(PyObject *module, PyObject *args);
 
 #endif

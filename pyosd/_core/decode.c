@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* decode.c -- lists of attributes as named tuples (osd2-wire 5): list type 9, and groups of list type Eh.
+/* decode.c -- attributes as named tuples (osd2-wire 5): list type 9, groups of list type Eh, and a page in
+ * its fixed form.
  *
  * Answers about many objects mostly say the same of each.  So what the group before said, too, is the
  * same Python object: a value, or all of a member's.  Types: ../_core.pyi. */
@@ -139,6 +140,37 @@ static PyObject *decode_groups(struct decoder *d, const uint8_t *at, size_t left
 	return members;
 }
 
+#define FORM_HEAD 8 /* the page's number, and how many bytes follow */
+
+/* Numbers of these widths behind the form's head; None: they are not all there. */
+static PyObject *decode_form(const Py_buffer *form, const uint8_t *width, Py_ssize_t count,
+			     PyTypeObject *type)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	const uint8_t *at = form->buf;
+	size_t whole = FORM_HEAD;
+	PyObject *made;
+
+	for (Py_ssize_t i = 0; i < count; i++) {
+		if (width[i] < 1 || width[i] > 8) {
+			PyErr_SetString(PyExc_ValueError, "a number is 1 to 8 bytes wide");
+			return NULL;
+		}
+		whole += width[i];
+	}
+	if ((size_t)form->len < whole || osd_get_be(at + 4, 4) < whole - FORM_HEAD)
+		Py_RETURN_NONE;
+	at += FORM_HEAD;
+	made = alloc(type, count);
+	for (Py_ssize_t i = 0; made && i < count; at += width[i++]) {
+		PyObject *number = PyLong_FromUnsignedLongLong(osd_get_be(at, width[i]));
+
+		if (!number || PyTuple_SetItem(made, i, number) < 0)
+			Py_CLEAR(made);
+	}
+	return made;
+}
+
 static bool is_tuple_type(PyTypeObject *type)
 {
 	if (PyType_IsSubtype(type, &PyTuple_Type))
@@ -174,4 +206,20 @@ PyObject *core_decode_groups(PyObject *Py_UNUSED(module), PyObject *args)
 		members = decode_groups(&d, data.buf, (size_t)data.len);
 	PyBuffer_Release(&data);
 	return members;
+}
+
+PyObject *core_decode_form(PyObject *Py_UNUSED(module), PyObject *args)
+{
+	PyTypeObject *type;
+	PyObject *made = NULL;
+	const char *widths;
+	Py_ssize_t count;
+	Py_buffer form;
+
+	if (!PyArg_ParseTuple(args, "y*y#O!", &form, &widths, &count, &PyType_Type, &type))
+		return NULL;
+	if (is_tuple_type(type))
+		made = decode_form(&form, (const uint8_t *)widths, count, type);
+	PyBuffer_Release(&form);
+	return made;
 }

@@ -55,9 +55,15 @@ PyDoc_STRVAR(decode_groups_doc,
 	     "The whole groups of list type Eh in data: a tuple of member_type(object_id, type, "
 	     "entries).\n\nWhat a group says like the one before is the same object.");
 
+PyDoc_STRVAR(decode_form_doc,
+	     "decode_form(data, widths, tuple_type)\n--\n\n"
+	     "A page's fixed form as tuple_type: a number of each of these widths, 1 to 8 bytes.\n\n"
+	     "None: they are not all there.");
+
 static PyMethodDef core_methods[] = {
 	{"decode_entries", core_decode_entries, METH_VARARGS, decode_entries_doc},
 	{"decode_groups", core_decode_groups, METH_VARARGS, decode_groups_doc},
+	{"decode_form", core_decode_form, METH_VARARGS, decode_form_doc},
 	{0},
 };
 

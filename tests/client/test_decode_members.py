@@ -17,6 +17,7 @@ from pyosd.attributes import (
     decode_retrieved,
     encode_entry,
 )
+from pyosd.job_status import JobPoll, decode_poll
 from pyosd.types import AttributeValue, ObjectAttributes, ObjectId
 
 Entries = tuple[AttributeValue, ...]
@@ -124,6 +125,31 @@ def test_only_named_tuples() -> None:
     for call in (
         lambda: _core.decode_entries(ALIKE, int),  # type: ignore[arg-type]
         lambda: _core.decode_groups(ALIKE, ObjectAttributes, dict),  # type: ignore[arg-type]
+        lambda: _core.decode_form(bytes(16), b"\1", list),  # type: ignore[type-var]
     ):
         with pytest.raises(TypeError):
             call()
+
+
+POLL = struct.Struct(">IIHBBIQHHHIIQQ")
+WIDTHS = (2, 1, 1, 4, 8, 2, 2, 2, 4, 4, 8, 8)
+
+
+@given(
+    strategies.tuples(*(strategies.integers(0, 256**width - 1) for width in WIDTHS)),
+    strategies.integers(0, 60),
+    strategies.integers(0, 2**32 - 1) | strategies.integers(40, 50),
+)
+def test_page_in_its_fixed_form(numbers: tuple[int, ...], arrived: int, length: int) -> None:
+    """Against struct; None where the target sent, or says it has, less than all of it."""
+    page = POLL.pack(0x2000_0001, length, *numbers) + bytes(6)
+    found = decode_poll(memoryview(page)[:arrived])
+    whole = arrived >= POLL.size and length >= POLL.size - 8
+    assert found == (JobPoll(*numbers) if whole else None)
+    assert found is None or type(found) is JobPoll
+
+
+@pytest.mark.parametrize("widths", [b"\0", b"\1\t", b"\xff"])
+def test_widths_of_numbers(widths: bytes) -> None:
+    with pytest.raises(ValueError, match="1 to 8 bytes"):
+        _core.decode_form(bytes(600), widths, tuple)
