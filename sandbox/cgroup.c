@@ -180,7 +180,7 @@ static int set_limits(const struct osd_hierarchy *h, const struct osd_cgroup_slo
 		error = write_number(slot->directory,
 				     h->unified ? "memory.max" : "memory.limit_in_bytes", memory);
 	if (!error && h->layers & OSD_LAYER_CGROUP_PIDS)
-		error = write_number(slot->directory, "pids.max", (uint64_t)limits->processes + 1);
+		error = write_number(slot->directory, "pids.max", limits->processes);
 	return error;
 }
 

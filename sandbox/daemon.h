@@ -130,6 +130,7 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id,
 /* It works for this job, says the target. */
 void osd_slot_name(struct osd_daemon *daemon, uint64_t id, uint64_t partition, uint64_t object);
 void osd_slot_kill(struct osd_sandbox *sandbox);
+void osd_slot_nudge(const struct osd_sandbox *sandbox);
 void osd_slot_kill_all(struct osd_daemon *daemon);
 /* What a zygote said about one of its sandboxes. */
 void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *message, int pidfd);

@@ -88,6 +88,7 @@ static int map_shared_memory(struct sandbox *s, struct osd_step *step)
 	close(SHM_FD);
 	s->shm = memory;
 	osd_proxy_attach(s->shm, OSD_SANDBOX_JOB_FD);
+	osd_manage_attach(s->shm);
 	return 0;
 }
 
@@ -117,12 +118,7 @@ static int enter_landlock(struct sandbox *s, struct osd_step *step)
 	return error;
 }
 
-static int start_management(struct sandbox *s, struct osd_step *step)
-{
-	return osd_manage_start(s->shm, step);
-}
-
-/* Of processor and disk.  The management thread does not: it must get through to a script that loops. */
+/* Of processor and disk. */
 static int let_others_go_first(struct sandbox *s, struct osd_step *step)
 {
 	(void)s, (void)step;
@@ -160,9 +156,8 @@ static const struct {
 	{change_user, OSD_LAYER_UID},
 	{give_up_privileges, OSD_LAYER_NO_NEW_PRIVS},
 	{enter_landlock, OSD_LAYER_LANDLOCK},
-	{start_management, 0},
 	{let_others_go_first, 0},
-	{install_filter, OSD_LAYER_SECCOMP}, /* TSYNC: the management thread too */
+	{install_filter, OSD_LAYER_SECCOMP},
 	{dry_run, 0},
 };
 
@@ -290,7 +285,7 @@ noreturn void osd_sandbox_main(const struct osd_confinement *confinement,
 	for (;;) {
 		int code;
 
-		osd_manage_sample(); /* the next job's usage counts from here */
+		osd_manage_begin(); /* the next job's usage counts from here */
 		tell(&sandbox, OSD_JOB_READY, "");
 		if (!receive_job(&job))
 			_exit(EXIT_NOT_STARTED);

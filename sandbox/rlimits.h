@@ -18,7 +18,6 @@
 #define OSD_STACK_BYTES      (8u << 20)
 /* stdin, stdout, stderr, job socket; room for descriptors in transit */
 #define OSD_OWN_OPEN_FILES   8u
-#define OSD_OWN_THREADS      1u /* the management thread */
 /* the most a target may ask for */
 #define OSD_PROCESSES_MAX    64u
 #define OSD_OPEN_FILES_MAX   4096u
@@ -39,8 +38,7 @@ static inline void osd_limits_table(const struct osd_sandbox_limits *limits,
 		{"cpu", RLIMIT_CPU, limits->cpu_seconds, RLIM_INFINITY},
 		{"open files", RLIMIT_NOFILE, (rlim_t)limits->open_files + OSD_OWN_OPEN_FILES,
 		 OSD_OPEN_FILES_MAX + OSD_OWN_OPEN_FILES},
-		{"processes", RLIMIT_NPROC, (rlim_t)limits->processes + OSD_OWN_THREADS,
-		 OSD_PROCESSES_MAX + OSD_OWN_THREADS},
+		{"processes", RLIMIT_NPROC, limits->processes, OSD_PROCESSES_MAX},
 		{"stack", RLIMIT_STACK, OSD_STACK_BYTES, OSD_STACK_BYTES},
 		{"file size", RLIMIT_FSIZE, 0, 0},
 		{"core", RLIMIT_CORE, 0, 0},

@@ -3,7 +3,7 @@
  *
  * An allow-list; whatever is not on it fails with EPERM, which Python turns into PermissionError
  * (a script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among
- * others: fork, vfork, execve, kill, socket, bind, connect, ptrace, process_vm_*, mount,
+ * others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
  * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
  * flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
  * changes a file system. */
@@ -13,7 +13,6 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -96,7 +95,7 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 
 /* A thread of this process, as pthread_create asks for it; nothing with a namespace in it.
  * clone3 hides its flags behind a pointer: ENOSYS sends the C library back to clone. */
-static int allow_threads(scmp_filter_ctx filter, bool own_pids)
+static int allow_threads(scmp_filter_ctx filter)
 {
 	const uint64_t thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
 	const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
@@ -107,14 +106,10 @@ static int allow_threads(scmp_filter_ctx filter, bool own_pids)
 				 SCMP_A0(SCMP_CMP_MASKED_EQ, thread | namespaces, thread));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), NUMBER(clone3), 0);
-	/* the management thread interrupts the script's sleep */
-	if (!error && own_pids)
-		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(tgkill), 1,
-					 SCMP_A2(SCMP_CMP_EQ, SIGTERM));
 	return error;
 }
 
-static int add_rules(scmp_filter_ctx filter, int job_socket, bool own_pids)
+static int add_rules(scmp_filter_ctx filter, int job_socket)
 {
 	/* a binary tree: shorter to install, which every sandbox does */
 	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -128,7 +123,7 @@ static int add_rules(scmp_filter_ctx filter, int job_socket, bool own_pids)
 	if (!error)
 		error = allow_ioctl_and_fcntl(filter);
 	if (!error)
-		error = allow_threads(filter, own_pids);
+		error = allow_threads(filter);
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(recvmsg), 1,
 					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)job_socket));
@@ -160,14 +155,13 @@ static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program
 	return error;
 }
 
-int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program,
-		      struct osd_step *step)
+int osd_seccomp_build(int job_socket, struct sock_fprog *ret_program, struct osd_step *step)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int error = -ENOMEM;
 
 	if (filter)
-		error = add_rules(filter, job_socket, own_pids);
+		error = add_rules(filter, job_socket);
 	if (!error)
 		error = export_program(filter, ret_program);
 	if (filter)

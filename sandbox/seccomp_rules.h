@@ -5,14 +5,11 @@
 #define OSD_SANDBOX_SECCOMP_RULES_H
 
 #include <linux/filter.h>
-#include <stdbool.h>
 
 #include "step.h"
 
-/* job_socket: the only descriptor recvmsg is allowed on.  own_pids: the sandbox has a process
- * namespace of its own, so a signal it sends can reach only itself.  The program is never freed. */
-int osd_seccomp_build(int job_socket, bool own_pids, struct sock_fprog *ret_program,
-		      struct osd_step *step);
+/* job_socket: the only descriptor recvmsg is allowed on.  The program is never freed. */
+int osd_seccomp_build(int job_socket, struct sock_fprog *ret_program, struct osd_step *step);
 
 /* For all threads of the process, those already running included.  Needs no_new_privs. */
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step);

@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
+#include "manage.h"
 #include "rlimits.h"
 #include "step.h"
 #include "wire/proxy_frame.h"
@@ -385,6 +386,12 @@ void osd_slot_limit(struct osd_daemon *daemon, uint64_t id, const struct osd_san
 	}
 	sandbox->limits = *limits;
 	osd_target_send(daemon, OSD_SANDBOXD_LIMITS_SET, id, NULL, 0, NULL, 0);
+}
+
+void osd_slot_nudge(const struct osd_sandbox *sandbox)
+{
+	if (sandbox->state == OSD_SANDBOX_LIVE)
+		syscall(SYS_pidfd_send_signal, sandbox->pidfd, OSD_NUDGE_SIGNAL, NULL, 0);
 }
 
 void osd_slot_kill(struct osd_sandbox *sandbox)

@@ -233,6 +233,11 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 	case OSD_SANDBOXD_FORGET:
 		heed_pool(daemon, message);
 		return true;
+	case OSD_SANDBOXD_NUDGE:
+		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
+		if (sandbox)
+			osd_slot_nudge(sandbox);
+		return true;
 	case OSD_SANDBOXD_KILL:
 		sandbox = osd_slot_by_id(daemon, message->sandbox_id);
 		if (sandbox)

@@ -53,7 +53,7 @@ static const struct attempt attempts[] = {
 	DENIED(clone, CLONE_VM | CLONE_PARENT | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWPID, BAD),
 	DENIED(kill, BAD, 0),
 	DENIED(tkill, BAD, 0),
-	DENIED(tgkill, BAD, BAD, SIGKILL),
+	DENIED(tgkill, BAD, BAD, SIGTERM),
 	DENIED(rt_sigqueueinfo, BAD, 0, BAD),
 	DENIED(pidfd_open, BAD, 0),
 	DENIED(pidfd_getfd, BAD, BAD, 0),
@@ -169,7 +169,6 @@ static const struct attempt attempts[] = {
 	/* what must work */
 	{"read", SYS_read, {BAD, 0, 0}, 0},
 	{"recvmsg on the job socket", SYS_recvmsg, {JOB_SOCKET, BAD, 0}, 0},
-	{"tgkill with SIGTERM", SYS_tgkill, {BAD, BAD, SIGTERM}, 0},
 	{"mmap of a file", SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, BAD, 0}, 0},
 	{"fcntl F_GETFD", SYS_fcntl, {BAD, F_GETFD, 0}, 0},
 };
@@ -230,7 +229,7 @@ static void go_behind_the_filter(void)
 	struct sock_fprog program;
 	struct osd_step step;
 
-	if (osd_seccomp_build(JOB_SOCKET, true, &program, &step) < 0 ||
+	if (osd_seccomp_build(JOB_SOCKET, &program, &step) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    osd_seccomp_install(&program, &step) < 0) {
 		printf("cannot %s: %s\n", step.what, strerror(errno));

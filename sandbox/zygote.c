@@ -125,8 +125,7 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 					   z->packages.set ? z->packages.folder : NULL,
 					   &z->confinement.landlock_fd, step);
 	if (!error && layers & OSD_LAYER_SECCOMP)
-		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD, layers & OSD_LAYER_PIDNS,
-					  &z->confinement.filter, step);
+		error = osd_seccomp_build(OSD_SANDBOX_JOB_FD, &z->confinement.filter, step);
 	return error;
 }
 

@@ -23,6 +23,8 @@
 #define PING_USEC	1000000
 #define PING_FIRST_USEC 150000 /* sooner than a job's first ping */
 #define CPU_STEP_USEC	1000   /* shortest time between two looks at a processor clock */
+#define AGAIN_FIRST_USEC 1000  /* between two nudges of a script that is told to end */
+#define AGAIN_MOST_USEC	100000
 
 void osd_wake(int eventfd)
 {
@@ -75,17 +77,35 @@ static uint64_t grace_of(const struct osd_sandbox *sandbox)
 		       : sandbox->grace_usec;
 }
 
-/* Asks the script to end, and sets the time by which it must have. */
-static void begin_end(struct osd_sandbox *sandbox, uint64_t now)
+static void nudge(struct osd_exec *exec, struct osd_sandbox *sandbox, enum osd_control_word word)
 {
-	if (sandbox->kill_usec != OSD_NEVER || sandbox->kill_sent)
-		return;
-	sandbox->kill_usec = now + grace_of(sandbox);
-	atomic_store(&sandbox->shm->control_word, OSD_CONTROL_END);
+	atomic_store(&sandbox->shm->control_word, word);
 	osd_shm_post(&sandbox->shm->control);
+	osd_service_nudge(exec, sandbox->id);
 }
 
-static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *deadline)
+/* Asks the script to end, again and again, for it may have been about to sleep; and sets the time by
+ * which it must have. */
+static void end_script(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now,
+		       uint64_t *deadline)
+{
+	if (sandbox->kill_sent)
+		return;
+	if (sandbox->kill_usec == OSD_NEVER) {
+		sandbox->kill_usec = now + grace_of(sandbox);
+		sandbox->nudge_usec = now;
+		sandbox->nudge_delay_usec = AGAIN_FIRST_USEC;
+	}
+	if (now >= sandbox->nudge_usec) {
+		nudge(exec, sandbox, OSD_CONTROL_END);
+		sandbox->nudge_usec = now + sandbox->nudge_delay_usec;
+		sandbox->nudge_delay_usec = OSD_MIN(2 * sandbox->nudge_delay_usec, AGAIN_MOST_USEC);
+	}
+	*deadline = OSD_MIN(*deadline, sandbox->nudge_usec);
+}
+
+static void check_limits(struct osd_exec *exec, struct osd_sandbox *sandbox, uint64_t now,
+			 uint64_t *deadline)
 {
 	struct osd_job *job = sandbox->job;
 	uint64_t used;
@@ -99,8 +119,7 @@ static void check_limits(struct osd_sandbox *sandbox, uint64_t now, uint64_t *de
 	if (now >= sandbox->ping_usec) { /* for those who watch the job: processor time, memory */
 		sandbox->ping_usec = now + PING_USEC;
 		sandbox->pinged = true;
-		atomic_store(&sandbox->shm->control_word, OSD_CONTROL_PING);
-		osd_shm_post(&sandbox->shm->control);
+		nudge(exec, sandbox, OSD_CONTROL_PING);
 	}
 	*deadline = OSD_MIN(*deadline, sandbox->ping_usec);
 	used = osd_sandbox_cpu_usec(sandbox); /* 0: it is gone, which we have not been told yet */
@@ -122,9 +141,9 @@ static void check_sandboxes(struct osd_exec *exec, uint64_t now, uint64_t *deadl
 			continue;
 		osd_pool_let_go(sandbox, now, deadline);
 		if (sandbox->job && sandbox->job->record.state == OSD_STATE_RUNNING) {
-			check_limits(sandbox, now, deadline);
+			check_limits(exec, sandbox, now, deadline);
 			if (sandbox->job->end_reason)
-				begin_end(sandbox, now);
+				end_script(exec, sandbox, now, deadline);
 		}
 		if (now >= sandbox->kill_usec && !osd_pool_keeps_longer(sandbox, now)) {
 			osd_pool_kill(exec, sandbox);

@@ -65,6 +65,7 @@ struct osd_sandbox {
 	uint64_t grace_usec;			  /* how long the script may clean up */
 	bool answer_due;			  /* ENDING: FINISH is answered at let_go_usec */
 	uint64_t let_go_usec;
+	uint64_t nudge_usec, nudge_delay_usec;	  /* it is told to end again then; longer each time */
 	uint64_t kill_usec; /* kill at; OSD_NEVER: not yet */
 	bool kill_sent;
 	uint64_t give_up_usec; /* after that: dead for us, if nothing was heard */

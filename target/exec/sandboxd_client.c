@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 
 #define RETRY_FIRST_USEC 100000
 #define RETRY_MOST_USEC	 5000000
+#define NUDGE_UNREAD	 2048 /* bytes as the kernel counts them: two or three messages */
 
 static const char *const levels[] = {"minimal", "no-userns", "no-cgroup", "full"};
 
@@ -62,6 +65,20 @@ bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64
 	osd_warning("iosd-sandboxd does not take messages: %s", strerror(errno));
 	osd_service_lost(exec);
 	return false;
+}
+
+void osd_service_nudge(struct osd_exec *exec, uint64_t id)
+{
+	const struct osd_sandboxd_message message = {.type = OSD_SANDBOXD_NUDGE, .sandbox_id = id};
+	uint8_t bytes[OSD_SANDBOXD_HEADER];
+	size_t used = osd_sandboxd_encode(&message, bytes, sizeof(bytes));
+	int unread = 0;
+
+	if (exec->pool.fd < 0 || ioctl(exec->pool.fd, SIOCOUTQ, &unread) < 0 ||
+	    unread > NUDGE_UNREAD)
+		return;
+	if (send(exec->pool.fd, bytes, used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		osd_debug("iosd-sandboxd takes no nudge: %s", strerror(errno));
 }
 
 static void hello(struct osd_exec *exec, unsigned most)

@@ -13,6 +13,10 @@ enum { SPAWNED_PIDFD, SPAWNED_SHM, SPAWNED_JOB, SPAWNED_STDOUT, SPAWNED_STDERR, 
 bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64_t id,
 		      const void *body, size_t length);
 
+/* Has the sandbox look at its control line; in vain while iosd-sandboxd is behind or stopped, for other
+ * messages must find room in the socket.  Never loses the connection. */
+void osd_service_nudge(struct osd_exec *exec, uint64_t id);
+
 /* What has come in.  osd_pool_spawned takes the descriptors it wants, leaving -1. */
 void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS]);
 void osd_pool_exited(struct osd_exec *exec, uint64_t id, const struct osd_sandbox_exit *status);

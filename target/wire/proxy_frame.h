@@ -39,7 +39,8 @@
 
 /* Sync words (struct osd_shm_line): base/shm_wait.h.  The poster writes the frame, then posts. */
 
-/* Words of the control line (proxy -> management thread). */
+/* Words of the control line.  Whoever posts it has iosd-sandboxd nudge the sandbox (OSD_SANDBOXD_NUDGE), and
+ * after END again and again until the script has ended. */
 enum osd_control_word { OSD_CONTROL_NONE, OSD_CONTROL_PING, OSD_CONTROL_END /* raise osd.Ended */ };
 
 struct osd_shm {
@@ -48,9 +49,9 @@ struct osd_shm {
 		struct osd_shm_line call;   /* sandbox -> proxy */
 		struct osd_shm_line answer; /* proxy -> sandbox */
 	} areas[OSD_SHM_AREAS];
-	struct osd_shm_line control; /* proxy -> management thread */
+	struct osd_shm_line control; /* monitor -> the sandbox's signal handler */
 	_Alignas(64) _Atomic uint32_t control_word;
-	_Atomic uint32_t control_answer; /* control.seq last seen by the management thread */
+	_Atomic uint32_t control_answer; /* control.seq last seen there */
 	_Alignas(64) _Atomic uint64_t cpu_user_usec, cpu_system_usec, peak_bytes; /* samples; not trusted */
 };
 

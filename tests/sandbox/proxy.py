@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
 
-HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET = 1, 2, 3, 4, 5, 6, 7
+HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET, NUDGE = 1, 2, 3, 4, 5, 6, 7, 8
 WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL, ROTATED = 17, 18, 19, 20, 21, 22, 23
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
@@ -239,6 +239,7 @@ class Sandbox:
         self.ahead = self.follows = False  # the call under way: another follows, it follows another
         self.failed: bytes | None = None  # the answer to a piece, given to all that follow
         self.objects = None
+        self.ending = False  # told to
         self.open_pipes = {self.stdout: "stdout", self.stderr: "stderr"}
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
@@ -293,6 +294,8 @@ class Sandbox:
     def control(self, word: int) -> None:
         struct.pack_into("=I", self.memory, WORD_AT, word)
         self.post(CONTROL_AT)
+        self.ending |= word == CONTROL_END
+        self.daemon.send(NUDGE, self.id)
 
     def drain(self, timeout: float = 0.0) -> None:
         """What the script printed so far."""
@@ -323,6 +326,8 @@ class Sandbox:
                 return False
             if time.monotonic() > deadline:
                 raise Timeout("the sandbox neither calls nor ends")
+            if self.ending:
+                self.daemon.send(NUDGE, self.id)
             self.drain(0.0005)
         self.seen[self.area] = self.word(line)
         return True

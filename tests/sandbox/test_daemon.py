@@ -15,12 +15,15 @@ from pathlib import Path
 
 import pytest
 from proxy import (
+    CONTROL_END,
     EXITED,
+    FINISH_ENDED,
     FINISH_OK,
     HEADER,
     HELLO,
     JOB,
     KILL,
+    NUDGE,
     REFUSED,
     ROOT,
     SANDBOXD,
@@ -83,6 +86,19 @@ def test_every_level_runs_jobs(own, level: str) -> None:
     assert pids
     assert daemon.stop() == 0
     assert gone(pids)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_ends_who_reads_for_ever(own, level: str) -> None:
+    daemon = own("--isolation", level)
+    daemon.send(NUDGE, 99)  # no such sandbox: it may have ended in between
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    sandbox.start("import os\nprint('on')\nos.read(4, 1)")
+    sandbox.read_until(b"on\n")
+    sandbox.control(CONTROL_END)
+    assert sandbox.finish().kind == FINISH_ENDED
+    sandbox.close()
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])

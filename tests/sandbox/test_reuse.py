@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from objects import MemoryObjects, Thing
-from proxy import FINISH_EXCEPTION, FINISH_EXIT, FINISH_OK, Daemon, Limits, Sandbox
+from proxy import (
+    CONTROL_END,
+    FINISH_ENDED,
+    FINISH_EXCEPTION,
+    FINISH_EXIT,
+    FINISH_OK,
+    Daemon,
+    Limits,
+    Sandbox,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +43,18 @@ def second(sandbox: Sandbox, first: str, then: str) -> str:
     assert outcome.kind == FINISH_OK, outcome.traceback
     sandbox.wait_ready()
     return outcome.stdout.decode()
+
+
+def test_a_job_after_one_that_took_the_signal_is_ended_all_the_same(daemon: Daemon) -> None:
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    second(sandbox, "import signal; signal.signal(signal.SIGURG, signal.SIG_IGN)", "pass")
+    sandbox.start("print('on', flush=True)\nimport time; time.sleep(1000)")
+    sandbox.outcome.stdout = b""
+    sandbox.read_until(b"on\n")
+    sandbox.control(CONTROL_END)
+    assert sandbox.finish().kind == FINISH_ENDED
+    sandbox.close()
 
 
 OPEN_DESCRIPTORS = (
