@@ -49,17 +49,22 @@ static int write_number(int directory, const char *file, uint64_t number)
 	return write_text(directory, file, text);
 }
 
+/* From the beginning, again and again. */
+static bool read_again(int fd, char *text, size_t size)
+{
+	ssize_t length = pread(fd, text, size - 1, 0);
+
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
 static bool read_text(int directory, const char *file, char *text, size_t size)
 {
 	int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
-	ssize_t length;
+	bool fine = fd >= 0 && read_again(fd, text, size);
 
-	if (fd < 0)
-		return false;
-	length = read(fd, text, size - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0;
+	osd_closep(&fd);
+	return fine;
 }
 
 /* ---- making and removing --------------------------------------------------------------------- */
@@ -136,6 +141,18 @@ static void remove_stale(const char *base)
 	closedir(directory);
 }
 
+static const struct osd_cgroup_slot no_slot = {.directory = -1, .tasks = -1, .oom = -1, .peak = -1};
+
+static void close_slot(struct osd_cgroup_slot *slot)
+{
+	osd_closep(&slot->directory);
+	osd_closep(&slot->tasks);
+	osd_closep(&slot->oom);
+	osd_closep(&slot->peak);
+	*slot = no_slot;
+}
+
+/* In v1 who joins as a thread waits for no lock that all forks of the host take. */
 static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_cgroup_slot *slot)
 {
 	char path[PATH_MAX];
@@ -147,8 +164,9 @@ static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_
 	slot->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (slot->directory < 0)
 		return -errno;
-	slot->procs = openat(slot->directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	return slot->procs < 0 ? -errno : 0;
+	slot->tasks = openat(slot->directory, h->unified ? "cgroup.procs" : "tasks",
+			     O_WRONLY | O_CLOEXEC);
+	return slot->tasks < 0 ? -errno : 0;
 }
 
 static int weigh_down(const struct osd_hierarchy *h)
@@ -170,18 +188,38 @@ static int weigh_down(const struct osd_hierarchy *h)
 	return error;
 }
 
-static int set_limits(const struct osd_hierarchy *h, const struct osd_cgroup_slot *slot,
+static int set_limits(const struct osd_hierarchy *h, struct osd_cgroup_slot *slot,
 		      const struct osd_sandbox_limits *limits)
 {
 	uint64_t memory = limits->memory_bytes + limits->memory_bytes / 64 + SPARE_BYTES;
 	int error = 0;
 
+	if (slot->memory_bytes == memory && slot->processes == limits->processes)
+		return 0;
+	slot->memory_bytes = 0;
 	if (h->layers & OSD_LAYER_CGROUP_MEMORY)
 		error = write_number(slot->directory,
 				     h->unified ? "memory.max" : "memory.limit_in_bytes", memory);
 	if (!error && h->layers & OSD_LAYER_CGROUP_PIDS)
 		error = write_number(slot->directory, "pids.max", limits->processes);
+	if (!error) {
+		slot->memory_bytes = memory;
+		slot->processes = limits->processes;
+	}
 	return error;
+}
+
+/* What is looked at before and after each sandbox stays open. */
+static int watch_memory(const struct osd_hierarchy *h, struct osd_cgroup_slot *slot)
+{
+	/* never to swap: a limit on memory is one */
+	write_text(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness", "0");
+	if (!h->unified)
+		slot->peak =
+			openat(slot->directory, "memory.max_usage_in_bytes", O_RDWR | O_CLOEXEC);
+	slot->oom = openat(slot->directory, h->unified ? "memory.events" : "memory.oom_control",
+			   O_RDONLY | O_CLOEXEC);
+	return slot->oom < 0 ? -errno : 0;
 }
 
 /* Of a slot that has none yet; the number of slots is a bound, and few hosts need that many. */
@@ -190,15 +228,13 @@ static int make_slot(struct osd_hierarchy *h, unsigned index)
 	struct osd_cgroup_slot *slot = &h->slots[index];
 	int error;
 
-	if (slot->procs >= 0)
+	if (slot->tasks >= 0)
 		return 0;
 	error = make_group(h, index, slot);
-	if (error)
-		osd_closep(&slot->directory);
-	/* never to swap: a limit on memory is one */
 	if (!error && h->layers & OSD_LAYER_CGROUP_MEMORY)
-		write_text(slot->directory, h->unified ? "memory.swap.max" : "memory.swappiness",
-			   "0");
+		error = watch_memory(h, slot);
+	if (error)
+		close_slot(slot);
 	return error;
 }
 
@@ -225,7 +261,7 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 	if (!error && h->unified)
 		error = osd_cgroup_delegate(h->path, h->layers);
 	for (unsigned i = 0; i < slots && h->slots; i++)
-		h->slots[i] = (struct osd_cgroup_slot){-1, -1, 0};
+		h->slots[i] = no_slot;
 	if (!error)
 		error = make_slot(h, 0);
 	if (!error)
@@ -278,10 +314,8 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 	for (size_t i = 0; i < groups->count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[i];
 
-		for (unsigned s = 0; s < groups->slots && !h->common; s++) {
-			osd_closep(&h->slots[s].procs);
-			osd_closep(&h->slots[s].directory);
-		}
+		for (unsigned s = 0; s < groups->slots && !h->common; s++)
+			close_slot(&h->slots[s]);
 		free(h->slots);
 	}
 	groups->count = 0;
@@ -290,13 +324,12 @@ void osd_cgroups_close(struct osd_cgroups *groups)
 /* ---- use ------------------------------------------------------------------------------------- */
 
 /* "oom_kill N" of memory.oom_control (v1) or memory.events (v2). */
-static uint64_t oom_kills(const struct osd_hierarchy *h, const struct osd_cgroup_slot *slot)
+static uint64_t oom_kills(const struct osd_cgroup_slot *slot)
 {
 	char text[512];
 	const char *at;
 
-	if (!read_text(slot->directory, h->unified ? "memory.events" : "memory.oom_control", text,
-		       sizeof(text)))
+	if (!read_again(slot->oom, text, sizeof(text)))
 		return 0;
 	at = strstr(text, "oom_kill ");
 	return at ? strtoull(at + 9, NULL, 10) : 0;
@@ -353,12 +386,14 @@ int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
 		if (h->common)
 			continue;
 		s = &h->slots[slot];
-		fds[count++] = s->procs;
+		fds[count++] = s->tasks;
 		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
 			continue;
-		s->oom_kills = oom_kills(h, s);
-		if (!h->unified)
-			write_text(s->directory, "memory.max_usage_in_bytes", "0");
+		s->oom_kills = oom_kills(s);
+		if (s->peak >= 0 && pwrite(s->peak, "0", 1, 0) < 0) {
+			close(s->peak); /* it would tell of an earlier sandbox */
+			s->peak = -1;
+		}
 	}
 	return count;
 }
@@ -374,10 +409,9 @@ void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_san
 		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
 			continue;
 		s = &h->slots[slot];
-		status->out_of_memory = oom_kills(h, s) > s->oom_kills;
+		status->out_of_memory = oom_kills(s) > s->oom_kills;
 		/* v2 remembers the highest ever, which may be an earlier sandbox's */
-		if (!h->unified &&
-		    read_text(s->directory, "memory.max_usage_in_bytes", text, sizeof(text)))
+		if (read_again(s->peak, text, sizeof(text)))
 			status->peak_bytes = strtoull(text, NULL, 10);
 	}
 }

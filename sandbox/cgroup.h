@@ -21,8 +21,11 @@
 
 struct osd_cgroup_slot {
 	int directory; /* -1: none */
-	int procs;
+	int tasks;     /* who writes "0" to it, as its only thread, is a member */
+	int oom, peak; /* of memory: kills for lack of it, the most ever used (v1); -1: none */
 	uint64_t oom_kills; /* as of the last prepare */
+	uint64_t memory_bytes; /* limits as they are; 0: not known */
+	uint32_t processes;
 };
 
 struct osd_hierarchy {
@@ -45,7 +48,7 @@ struct osd_cgroups {
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
 		      struct osd_layer_states *states);
 
-/* Limits for the next sandbox of the slot; its procs files (borrowed) into fds, how many as
+/* Limits for the next sandbox of the slot; its files of members (borrowed) into fds, how many as
  * result. */
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,
 			const struct osd_sandbox_limits *limits, int fds[OSD_HIERARCHIES]);
