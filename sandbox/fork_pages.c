@@ -70,13 +70,25 @@ static void give_arena(void *context, void *arena, size_t bytes)
 	munmap(arena, bytes);
 }
 
+/* What the C library allocates from here on lies in whole huge pages: its heap goes on at one's beginning,
+ * and what is left out is given back. */
+static void align_heap(void)
+{
+	uintptr_t end = round_up((uintptr_t)sbrk(0), PAGE_BYTES);
+	uintptr_t start = round_up(end, HUGE_BYTES);
+
+	if (brk((void *)start) == 0)
+		munmap((void *)end, start - end);
+	reserve.heap = (uintptr_t)sbrk(0);
+}
+
 void osd_fork_pages_prepare(void)
 {
 	PyObjectArenaAllocator arenas = {NULL, take_arena, give_arena};
 	void *found = mmap(NULL, RESERVE_BYTES + HUGE_BYTES, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	reserve.heap = (uintptr_t)sbrk(0);
+	align_heap();
 	if (found != MAP_FAILED)
 		reserve.start = (char *)round_up((uintptr_t)found, HUGE_BYTES);
 	PyObject_SetArenaAllocator(&arenas);
@@ -109,19 +121,32 @@ static void take_free_blocks(void)
 	}
 }
 
-/* The same of the C library's heap: what comes next lies behind everything. */
+static uintptr_t top_of_heap(void)
+{
+	return (uintptr_t)sbrk(0) - mallinfo2().keepcost;
+}
+
+/* So many bytes that lie behind everything; what is free before them is taken, for good. */
+static void *take_top(size_t bytes)
+{
+	uintptr_t top = top_of_heap();
+	void *chunk;
+
+	do
+		chunk = malloc(bytes);
+	while (chunk && (uintptr_t)chunk < top);
+	return chunk;
+}
+
+/* The same of the C library's heap: what comes next lies behind everything, and outside its huge pages. */
 static void take_free_chunks(void)
 {
-	uintptr_t end = (uintptr_t)sbrk(0), top = end - mallinfo2().keepcost;
+	uintptr_t top;
 
-	for (size_t bytes = CHUNK_MOST; bytes >= 24; bytes -= bytes > 1024 ? 1024 : 16) {
-		void *chunk;
-
-		do
-			chunk = malloc(bytes);
-		while (chunk && (uintptr_t)chunk < top);
-		free(chunk);
-	}
+	for (size_t bytes = CHUNK_MOST; bytes >= 24; bytes -= bytes > 1024 ? 1024 : 16)
+		free(take_top(bytes));
+	top = top_of_heap();
+	take_top(round_up(top, HUGE_BYTES) - top);
 }
 
 void osd_fork_pages_gather(void)
