@@ -41,6 +41,7 @@ from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 pytestmark = pytest.mark.tgtd
 NOSEC, CAPKEY, CMDRSP, ALLDATA = SecurityMethod
 COLOUR = AttributeValue(Page.APPLICATION, 1, b"green")
+LARGE = 64 << 10
 METHODS = [CAPKEY, CMDRSP, ALLDATA]
 by_method = pytest.mark.parametrize("method", METHODS, ids=lambda each: each.name)
 
@@ -102,6 +103,19 @@ def test_objects(strict: Strict, method: SecurityMethod, algorithm: Algorithm) -
             target.remove(each)
         with pytest.raises(NotFound):
             target.read(obj, 0, 1)
+
+
+@by_method
+def test_reads_of_64_kib(strict: Strict, method: SecurityMethod) -> None:
+    """Of as much as is read, and hashed, by the thread that the command came to; also behind the end."""
+    data = bytes(range(251)) * 400
+    with strict.connect(method) as target:
+        obj = target.create_and_write(strict.pid, data)
+        buffer = bytearray(LARGE)
+        assert target.read(obj, 0, LARGE, into=buffer) == data[:LARGE] == buffer
+        assert target.read(obj, LARGE, LARGE) == data[LARGE:]
+        assert target.read(obj, len(data) - 5, LARGE) == data[-5:]
+        target.remove(obj)
 
 
 @by_method
