@@ -192,7 +192,7 @@ def test_many_at_once(target: Target, zone: ObjectRef) -> None:
     code = "import osd; osd.result(osd.args)"
     jobs = [target.exec(code, zone=zone, args=number) for number in range(20)]
     assert sorted(job.result() for job in pyosd.as_completed(jobs, timeout=60)) == list(range(20))
-    ended, left = pyosd.wait(jobs, timeout=1)
+    ended, left = pyosd.wait(jobs, timeout=60)
     assert ended == jobs and not left
     statuses = {each.id: each for each in target.jobs(zone.partition_id)}
     assert all(statuses[job.id].state is JobState.COMPLETED for job in jobs)

@@ -35,7 +35,7 @@ from tests.linearize import Operation
 from tests.serving import Serving, missing, sandboxes_missing
 
 CLIENTS = 8
-SETTLE_S = 60.0
+SETTLE_S = 120.0
 KILLS = (
     *(("sandbox",), ("sandbox",), ("zygote",), ("client",), ("iosd-sandboxd",)),
     *(("tgtd",), ("tgtd", "iosd-sandboxd")),
