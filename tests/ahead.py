@@ -38,14 +38,15 @@ POLL_S = 0.005
 class Task:
     """A program that takes nothing from standard input.
 
-    limit_s: what it may take; then it is killed, and has failed.
+    limit_s: what it may take; then it is killed, and has failed.  Whatever wants the processor goes
+        before it: only what hangs comes to that.
     folder: where it runs; None: in an empty one.
     needs: what has ended before it begins; None: nothing.
     computes: has no deadlines within, and so may wait for whatever else wants the processor.
     """
 
     command: tuple[str, ...]
-    limit_s: float = 240.0
+    limit_s: float = 900.0
     folder: Path | None = None
     needs: Task | None = None
     computes: bool = True

@@ -62,7 +62,7 @@ def running(pid: int) -> bool:
     return pid in parents()
 
 
-def wait_gone(pids: set[int], timeout: float = 10.0) -> set[int]:
+def wait_gone(pids: set[int], timeout: float = 60.0) -> set[int]:
     """Wait for processes that need not be our children to end; returns those that did not."""
     deadline = time.monotonic() + timeout
     left = set()

@@ -26,8 +26,8 @@ from scheduler import paths
 from tests.harness import SOURCE
 from tests.processes import descendants, long_lived, wait_gone
 
-START_S = 60.0
-STOP_S = 30.0
+START_S = 120.0
+STOP_S = 60.0
 SERVE = "from scheduler.commands import serve; serve()"
 
 

@@ -21,7 +21,7 @@ from scheduler.tgtd import Tgtd
 from tests.e2e.raw_iscsi import FINAL, RawSession
 
 NAME = "iqn.2026-11.iosd:one"
-START_S, ANSWER_S = 20.0, 10.0
+START_S, ANSWER_S = 60.0, 10.0
 NOP_OUT, SCSI, TASK_MANAGEMENT, LOGIN, TEXT, DATA_OUT = 0x00, 0x01, 0x02, 0x03, 0x04, 0x05
 NOP_IN, RESPONSE, TMF_RESPONSE, DATA_IN, R2T, REJECT = 0x20, 0x21, 0x22, 0x25, 0x31, 0x3F
 IMMEDIATE = 0x40

@@ -17,7 +17,10 @@ from tests.sanitize.builds import CORE, made
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = Task(
-    (sys.executable, "-m", "tests.client.test_sanitized_core"), 240, ROOT, CORE.task, computes=False
+    (sys.executable, "-m", "tests.client.test_sanitized_core"),
+    folder=ROOT,
+    needs=CORE.task,
+    computes=False,
 )
 
 

@@ -36,7 +36,7 @@ SUITES = (
 
 
 def task_of(suite: str) -> Task:
-    return Task((sys.executable, "-m", "pytest", suite), 240, ROOT, computes=False)
+    return Task((sys.executable, "-m", "pytest", suite), folder=ROOT, computes=False)
 
 
 @pytest.mark.tgtd

@@ -16,7 +16,7 @@ from pyosd.types import ObjectRef, ref
 from tests.conftest import unavailable
 from tests.serving import Serving, sandboxes_missing
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 Run = Callable[..., JobStatus]
 

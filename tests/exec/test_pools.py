@@ -24,7 +24,7 @@ from tests.conftest import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry
 from tests.serving import Serving, sandboxes_missing, shared
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 POOLS = (
     *("--pool", "numpy:packages=numpy,max=1,min=1,warm_spare=1"),
     *("--pool", "tight:max=1,queue=2,limits.mem=64MiB,maximum.mem=128MiB,maximum.wall=10s"),

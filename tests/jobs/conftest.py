@@ -25,7 +25,7 @@ ROOT_DIRECTORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("OSD_BUILD_DIR", ROOT_DIRECTORY / "build"))
 HARNESS = BUILD / "target" / "osd_harness"
 SANDBOXD = BUILD / "sandbox" / "iosd-sandboxd"
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 ISOLATION = 7  # attribute of page B000_0001h: the level reached, once the daemon is connected
 
 

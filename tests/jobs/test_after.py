@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.harness import Harness
     from tests.jobs.conftest import Target
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 NO_SERVICE, HELD, CANCELLED, KILLED, WAITS, UNREACHABLE = 102, 103, 105, 107, 109, 110
 QUEUE_DEPTH = 5
 MANY = 700

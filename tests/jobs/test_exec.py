@@ -25,7 +25,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 SLEEP = "import time\ntime.sleep(600)"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyosd.types import ObjectRef
     from tests.jobs.conftest import Target
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 REPEATS = 20  # more than there are slots
 CLIENTS = 3
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from tests import ahead
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Build:
     def task(self) -> ahead.Task:
         """What brings it up to date."""
         command = (sys.executable, "-m", "tests.sanitize.builds", self.folder)
-        return ahead.Task(command, BUILD_S, ROOT)
+        return ahead.Task(command, folder=ROOT)
 
     def program(self, name: str) -> Path:
         return ROOT / "build" / self.folder / name
