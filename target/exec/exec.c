@@ -75,6 +75,9 @@ static enum osd_status start_threads(struct osd_exec *exec)
 {
 	enum osd_status status = OSD_OK;
 
+	if (exec->config.turn_usec)
+		exec->turns = osd_script_turns_start(
+			exec->config.turn_usec, exec->config.commands_come, exec->config.context);
 	if (!osd_thread_start(&exec->monitor_thread, "iosd-monitor", osd_monitor_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->monitor_started = true;
@@ -84,9 +87,6 @@ static enum osd_status start_threads(struct osd_exec *exec)
 	if (!osd_thread_start(&exec->after.thread, "iosd-after", osd_after_main, exec))
 		return OSD_E_NO_MEMORY;
 	exec->after.started = true;
-	if (exec->config.turn_usec)
-		exec->turns = osd_script_turns_start(
-			exec->config.turn_usec, exec->config.commands_come, exec->config.context);
 	pthread_mutex_lock(&exec->lock);
 	for (struct osd_pool *pool = exec->pools; pool && status == OSD_OK; pool = pool->next)
 		status = osd_proxies_start(pool, (unsigned)pool->config.max);
@@ -201,7 +201,6 @@ static void stop_threads(struct osd_exec *exec)
 		pthread_join(exec->output_thread, NULL);
 	if (exec->after.started)
 		pthread_join(exec->after.thread, NULL);
-	osd_script_turns_stop(exec->turns);
 }
 
 void osd_exec_close(struct osd_exec *exec)
@@ -210,6 +209,7 @@ void osd_exec_close(struct osd_exec *exec)
 		return;
 	if (exec->monitor_started)
 		stop_threads(exec);
+	osd_script_turns_stop(exec->turns);
 	osd_pool_release(exec);
 	if (exec->table.buckets)
 		free_jobs(exec);

@@ -52,8 +52,10 @@ def test_closed_input_is_no_empty_input() -> None:
 
 @pytest.mark.parametrize("words", ["reasons", "--help", "version", "config show"])
 def test_nowhere_to_write(words: str) -> None:
-    told = "osd: input or output: No space left on device\n"
-    assert run(f"{words} >/dev/full") == (Exit.FAILED, told)
+    code, told = run(f"{words} >/dev/full")
+    assert code == Exit.FAILED
+    *_, last = told.splitlines()  # `config show` may find somebody's target, and says so
+    assert last == "osd: input or output: No space left on device"
 
 
 AT_ONCE = """

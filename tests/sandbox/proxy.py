@@ -29,6 +29,7 @@ READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 
 SHM_BYTES = 8192 + (1 << 20) + (64 << 10)
 CALL_AT, ANSWER_AT, CONTROL_AT, WORD_AT = (64, 192), (128, 256), 320, 384
+HEEDED_AT, PEAK_AT = 388, 576
 FRAME_AT, BODY_AT, FRAME_BYTES = (4096, 4096 + 128), (8192, 8192 + (512 << 10)), 64
 AHEAD, WRITE, APPEND = 1, 33, 34
 
@@ -296,6 +297,10 @@ class Sandbox:
         self.post(CONTROL_AT)
         self.ending |= word == CONTROL_END
         self.daemon.send(NUDGE, self.id)
+
+    def heeded(self) -> bool:
+        """Whether the last word has been."""
+        return self.word(HEEDED_AT) == self.word(CONTROL_AT)
 
     def drain(self, timeout: float = 0.0) -> None:
         """What the script printed so far."""

@@ -58,10 +58,13 @@ def test_the_control_group_kills_what_the_limit_missed(daemon: Daemon) -> None:
     sandbox.wait_ready()
     group = group_of(sandbox.pid, "memory")
     file = group / "memory.limit_in_bytes"
-    (file if file.exists() else group / "memory.max").write_text(str(32 * MIB))
+    file = file if file.exists() else group / "memory.max"
+    usual = file.read_text()
+    file.write_text(str(32 * MIB))
     sandbox.start("x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096])")
     out = sandbox.finish()
     sandbox.close()
+    file.write_text(usual)  # iosd-sandboxd knows what it wrote, and does not write that again
     assert out.status
     assert out.status.code == -signal.SIGKILL
     assert out.status.out_of_memory
