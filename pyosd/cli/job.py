@@ -25,7 +25,7 @@ from pyosd.cli.job_verb import (
 )
 from pyosd.cli.job_view import COLUMNS, counted, explanation, record_of, standing
 from pyosd.cli.logs import logs
-from pyosd.cli.output import harmless
+from pyosd.cli.output import harmless, print_lines
 from pyosd.cli.params import MOMENT
 from pyosd.cli.report import report, retry
 from pyosd.cli.verb import Failure, Settings
@@ -227,8 +227,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
         more = array_lines(each) if isinstance(each, JobArray) else []
         if state.done and not more:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
-    for line in [*explanation(state, log), *more]:
-        click.echo(harmless(line))
+    print_lines(harmless(line) for line in [*explanation(state, log), *more])
 
 
 def array_lines(array: JobArray) -> list[str]:

@@ -132,18 +132,27 @@ def table_lines(
     return head + [line(texts, row) for row, texts in zip(rows, table, strict=True)]
 
 
+def print_lines(lines: Iterable[str], colour: bool = False) -> None:
+    """Print lines in one piece, so that a pipe's reader may take the first ones and go, as head does."""
+    click.echo("".join(f"{line}\n" for line in lines), nl=False, color=colour or None)
+
+
 def print_table(
     columns: Sequence[Column], rows: Iterable[Record], header: bool, colour: bool
 ) -> None:
     """Print rows, cut to the terminal if there is one."""
     room = width_of_stdout()
-    for text in table_lines(columns, [*rows], header=header, colour=colour, room=room):
-        click.echo(text, color=colour or None)
+    print_lines(table_lines(columns, [*rows], header=header, colour=colour, room=room), colour)
+
+
+def json_line(value: Any) -> str:
+    """One JSON value on one line."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON value on one line."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(json_line(value))
 
 
 def print_records(
@@ -170,11 +179,9 @@ def print_records(
     if output == "json":
         print_json({"schema": schema, name: list(records)})
     elif output == "jsonl":
-        for record in records:
-            print_json(record)
+        print_lines(json_line(record) for record in records)
     elif output == "id":
-        for record in records:
-            click.echo(record["id"])
+        print_lines(record["id"] for record in records)
     else:
         shown = [column for column in columns if output == "wide" or not column.wide]
         print_table(shown, records, header, colour)

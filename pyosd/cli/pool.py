@@ -12,7 +12,7 @@ import click
 
 from pyosd.cli.codes import Exit
 from pyosd.cli.main import Nouns
-from pyosd.cli.output import Column, Record, format_bytes, format_seconds
+from pyosd.cli.output import Column, Record, format_bytes, format_seconds, print_lines
 from pyosd.cli.verb import Failure, Listing, Settings
 from pyosd.pool_status import PoolStatus
 
@@ -135,7 +135,6 @@ def show(settings: Settings, name: str) -> None:
         raise Failure(Exit.NO_INPUT, f"no pool '{name}'; there are: {', '.join(found) or 'none'}")
     record = record_of_pool(found[name])
     if settings.output == "table":
-        for line in lines_of(record):
-            click.echo(line)
+        print_lines(lines_of(record))
     else:
         settings.show_one(record, COLUMNS, wide=True)

@@ -14,7 +14,15 @@ import click
 from pyosd.cli.codes import Exit
 from pyosd.cli.job_verb import JobVerb, job_of, one_job
 from pyosd.cli.job_view import explanation, record_of, stated
-from pyosd.cli.output import Record, format_bytes, format_seconds, format_time, harmless, print_json
+from pyosd.cli.output import (
+    Record,
+    format_bytes,
+    format_seconds,
+    format_time,
+    harmless,
+    print_json,
+    print_lines,
+)
 from pyosd.cli.params import TAG
 from pyosd.cli.script import read_script
 from pyosd.cli.target import describe
@@ -137,8 +145,7 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     if settings.output == "json":
         print_json(found)
         return
-    for line in page(found, status):
-        click.echo(line)
+    print_lines(page(found, status))
 
 
 def indices_of(status: JobStatus) -> range | None:

@@ -26,7 +26,14 @@ from pyosd._polling import JOBS_COLLECTION
 from pyosd.attributes import Page
 from pyosd.cli.follow import LONGEST_PAUSE_S
 from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, record_of
-from pyosd.cli.output import Record, colour_wanted, print_json, table_lines, width_of_stdout
+from pyosd.cli.output import (
+    Record,
+    colour_wanted,
+    print_json,
+    print_lines,
+    table_lines,
+    width_of_stdout,
+)
 from pyosd.cli.params import DURATION
 from pyosd.cli.pool import record_of_pool
 from pyosd.cli.screen import REDRAWS_PER_S
@@ -262,5 +269,5 @@ def top(settings: Settings, once: bool, interval: float) -> None:
     if settings.output == "json":
         print_json(found)
         return
-    for line in screen_lines(found, width_of_stdout(), None, settings.colour_on_stdout):
-        click.echo(line, color=settings.colour_on_stdout or None)
+    colour = settings.colour_on_stdout
+    print_lines(screen_lines(found, width_of_stdout(), None, colour), colour)

@@ -103,6 +103,17 @@ def test_json_and_ids() -> None:
     assert on_pipe("id", "auto").split() == ["0x10000/0x10001", "0x10000/0x10002"]
 
 
+@pytest.mark.parametrize("form", output.FORMATS)
+def test_a_reader_may_go_after_the_first_line(form: str) -> None:
+    readable, writable = os.pipe2(os.O_DIRECT)  # a read takes what one write has written
+    with os.fdopen(readable, "rb", buffering=0) as pipe:
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM, form, "auto"], stdout=writable)
+        os.close(writable)
+        first, rest = pipe.read(65536), pipe.read(65536)
+    assert process.wait() == 0
+    assert first and not rest
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [
