@@ -5,15 +5,14 @@ READs of other clients while scripts do their worst.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyosd
+from bench.apart import apart
 from bench.plan import Plan
-from bench.stats import REPORTED, Row, at_most, missing, percentile, row_of_pairs, row_of_tail
+from bench.stats import REPORTED, Aim, Row, at_most, missing, percentile, row_of_pairs, row_of_tail
 from bench.target import SOURCE, BenchTarget, bench_target
 from pyosd.job import Job
 from pyosd.job_status import JobState
@@ -204,67 +203,62 @@ def _start_hostile(osd: pyosd.Target, zone: ObjectRef, scanned: ObjectRef) -> li
     return jobs
 
 
-@contextmanager
-def _elsewhere() -> Iterator[None]:
-    """This process as if it were on another machine: scripts cannot keep a processor from it."""
-    threads = [int(each.name) for each in Path("/proc/self/task").iterdir()]
-    for thread in threads:
-        os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(1))
-    try:
-        yield
-    finally:
-        for thread in threads:
-            os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
+def _settle(osd: pyosd.Target) -> None:
+    """Wait until no sandbox is being made or unmade."""
+    deadline = time.monotonic() + SETTLE_S
+    while any(each.busy or each.ready < each.active for each in osd.pools()):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the pool never settled")
+        time.sleep(0.02)
 
 
-def _hostile_rows(osd: pyosd.Target, zone: ObjectRef, seconds: float, pairs: int) -> Iterator[Row]:
-    hot = []
-    for _ in range(HOT_OBJECTS):
-        hot.append(osd.create(zone.partition_id))
-        osd.write(hot[-1], 0, b"\xa5" * READ_BYTES)
-    scanned = osd.create(zone.partition_id)
-    for at in range(0, SCANNED_MIB * MIB, MIB):
-        osd.write(scanned, at, b"\x5a" * MIB)
-    _read_p99(osd, hot, seconds)
+def _hostile_row(row_id: str, aim: Aim, seconds: float, pairs: int, others: str) -> Row:
+    with bench_target("--slots", str(len(HOSTILE))) as target, pyosd.connect(target.url) as osd:
+        zone = osd.partition(osd.create_partition())
+        hot = []
+        for _ in range(HOT_OBJECTS):
+            hot.append(osd.create(zone.partition_id))
+            osd.write(hot[-1], 0, b"\xa5" * READ_BYTES)
+        scanned = osd.create(zone.partition_id)
+        for at in range(0, SCANNED_MIB * MIB, MIB):
+            osd.write(scanned, at, b"\x5a" * MIB)
+        _read_p99(osd, hot, seconds)
 
-    def pair() -> tuple[float, float]:
-        quiet = _read_p99(osd, hot, seconds)
-        jobs = _start_hostile(osd, zone, scanned)
-        loaded = _read_p99(osd, hot, seconds)
-        for job in jobs:
-            job.kill()
-            job.remove()
-        return loaded, quiet
+        def pair() -> tuple[float, float]:
+            _settle(osd)
+            quiet = _read_p99(osd, hot, seconds)
+            jobs = _start_hostile(osd, zone, scanned)
+            loaded = _read_p99(osd, hot, seconds)
+            for job in jobs:
+                job.kill()
+                job.remove()
+            return loaded, quiet
 
+        samples = [pair() for _ in range(pairs)]
     method = (
         f"99th percentile of 4 KiB READs at {READS_PER_S}/s over {HOT_OBJECTS} objects, windows of "
-        f"{seconds:g} s with {', '.join(HOSTILE)} at once / with none; the client "
+        f"{seconds:g} s with {', '.join(HOSTILE)} at once / with none; the client an ordinary process "
+        f"beside them; {others}"
     )
-    samples = [pair() for _ in range(pairs)]
-    beside = "an ordinary process beside them"
-    yield row_of_pairs("read_p99_hostile", samples, at_most(1.5), method + beside)
-    name = "read_p99_hostile_elsewhere"
-    try:
-        with _elsewhere():
-            samples = [pair() for _ in range(-(-pairs // 2))]
-    except PermissionError:
-        yield missing(name, REPORTED, "no real-time priority (CAP_SYS_NICE)")
-        return
-    elsewhere = "before the scripts, as on a machine of its own"
-    yield row_of_pairs(name, samples, REPORTED, method + elsewhere)
+    return row_of_pairs(row_id, samples, aim, method)
+
+
+def _hostile_rows(seconds: float, pairs: int) -> Iterator[Row]:
+    yield _hostile_row(
+        *("read_p99_hostile_among", REPORTED, seconds, pairs),
+        "the machine's other programs as ever",
+    )
+    with apart() as alone:
+        others = f"the machine's other programs {'wait for all of these' if alone else 'as ever'}"
+        yield _hostile_row("read_p99_hostile", at_most(1.5), seconds, pairs, others)
 
 
 def rows(plan: Plan) -> Iterator[Row]:
-    """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile (and _elsewhere), sandbox_memory_numpy."""
+    """sandbox_memory, kill_p99, kill_p99_large, read_p99_hostile (and _among), sandbox_memory_numpy."""
     kills, seconds, pairs = (10, 0.5, 2) if plan.quick else (100, 3.0, 7)
     with bench_target("--slots", str(len(HOSTILE))) as target:
-        yield from _rows(target, kills, seconds, pairs)
+        yield _memory_row(target, "sandbox_memory", IDLE_BYTES)
+        with pyosd.connect(target.url) as osd:
+            yield from _kill_rows(osd, osd.partition(osd.create_partition()), kills)
+    yield from _hostile_rows(seconds, pairs)
     yield numpy_row()
-
-
-def _rows(target: BenchTarget, kills: int, seconds: float, pairs: int) -> Iterator[Row]:
-    yield _memory_row(target, "sandbox_memory", IDLE_BYTES)
-    with pyosd.connect(target.url) as osd:
-        zone = osd.partition(osd.create_partition())
-        yield from _kill_rows(osd, zone, kills)
-        yield from _hostile_rows(osd, zone, seconds, pairs)
