@@ -143,7 +143,7 @@ class Process:
         self.keys = Keys(options.keys, make_pair)
         configurations = {name: configuration(name, options) for name in options.targets}
         self.manager = Manager(StateStore(options.state), lambda name: configuration(name, options))
-        who = f"iosd-manager {VERSION}, process {os.getpid()}"
+        who = f"iosd-manager {VERSION}"  # the target knows the process
         for name, path in options.targets.items():
             settings = Settings(configurations[name], self.manager.store.overrides(name))
             log, cgroup = self.manager.log, options.cgroup

@@ -17,10 +17,11 @@ from scheduler import doctor as layers
 from scheduler import logs, paths
 from scheduler.chap import Accounts, SecretError, checked, read_accounts, read_secret
 from scheduler.config import DEFAULT_FILE, HEADS_KEYS, METHODS, TARGET_KEYS, Config, flag_of, load
-from scheduler.param_type import ParamType
+from scheduler.output import print_lines
+from scheduler.param_type import Duration, ParamType
 from scheduler.pools import DEFAULT, parse_flag
 from scheduler.reload import Source
-from scheduler.schema import SIZES, ConfigError, duration, measure, split_portal
+from scheduler.schema import SIZES, ConfigError, measure, split_portal
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
@@ -80,23 +81,6 @@ class Size(ParamType[int]):
         if found is None or least is None or not least <= found <= SIZES["TiB"]:
             self.fail(f"must be a size like 2MiB, {self.least} to 1TiB", param, ctx)
         return int(found)
-
-
-class Duration(ParamType[int]):
-    """A time with a unit, or what the configuration has made of one: microseconds."""
-
-    name = "DURATION"
-
-    def __init__(self, least_s: float, most_s: float) -> None:
-        """Take what is in these bounds."""
-        self.of = duration(least_s, most_s)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Microseconds."""
-        try:
-            return value if isinstance(value, int) else int(self.of(value))
-        except ValueError as error:
-            self.fail(f"must be {error}", param, ctx)
 
 
 def default_uid() -> int:
@@ -488,9 +472,13 @@ def doctor(output: str) -> None:
         click.echo(json.dumps({"schema": "iosd.doctor/1", "ok": ok, "layers": rows}))
     else:
         width = max(len(finding.layer) for finding in findings)
-        for finding in findings:
-            click.echo(f"{finding.state:<5} {finding.layer:<{width}} {finding.detail}")
-            if finding.hint:
-                click.echo(f"{'':<{width + 7}}{finding.hint}")
+        print_lines(
+            line
+            for each in findings
+            for line in (
+                f"{each.state:<5} {each.layer:<{width}} {each.detail}",
+                *([f"{'':<{width + 7}}{each.hint}"] if each.hint else []),
+            )
+        )
     if not ok:
         sys.exit(EXIT_FAILED)

@@ -17,6 +17,7 @@ from scheduler.admin.client import ManagerError, user_name
 from scheduler.admin.verb import Admin, Change, target_name, when
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, standards
 from scheduler.config import DEFAULT_FILE, in_force, key_of
+from scheduler.output import print_lines
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
 from scheduler.paths import MissingComponent
@@ -152,8 +153,7 @@ def show(admin: Admin, path: Path | None, origin: bool) -> None:
         for row in rows
     ]
     width = max(len(line) for line, _ in lines)
-    for line, where in lines:
-        click.echo(f"{line:<{width}}  # {where}" if origin else line)
+    print_lines(f"{line:<{width}}  # {where}" if origin else line for line, where in lines)
 
 
 # ---- check ----
@@ -182,22 +182,19 @@ def refusal(path: Path | None) -> str:
     return ""
 
 
-def against_served(path: Path | None, place: dict[str, Any]) -> None:
-    """Say what a reload would do to a target that is served here."""
+def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
+    """What a reload would do to a target that is served here."""
     source = Source.of(place["config"], place["flags"], standards())
     if path is not None and str(path.resolve()) != place["config"]:
-        click.echo(
-            f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
-        )
+        yield f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"
     try:
         _, settings = source.read(path)
     except ConfigError as error:  # together with its flags
         fail(EXIT_CONFIG, f"with the flags of the target that is served here: {error}")
     was = {row["key"]: Setting(row["value"], row["origin"]) for row in place["settings"]}
     lines = [*lines_of(compare(was, settings).fields())]
-    click.echo(f"a reload of {place['url']} would change {'this:' if lines else 'nothing'}")
-    for line in lines:
-        click.echo(f"  {line}")
+    yield f"a reload of {place['url']} would change {'this:' if lines else 'nothing'}"
+    yield from (f"  {line}" for line in lines)
 
 
 @click.command()
@@ -209,19 +206,19 @@ def check(path: Path | None, target: str | None) -> None:
     78: it would be refused, or a pool would not serve.
     """
     config = read_config(path)
-    for pool in config.pools:
-        click.echo(summary(pool))
+    lines = [summary(pool) for pool in config.pools]
     if config.memory_budget is not None:
         budget = key_of("target.memory_budget")
         needed = sum(pool["max"] * pool["maximum.mem"] for pool in config.pools)
-        click.echo(f"memory: {budget.show(needed)} of {budget.show(config.memory_budget)}")
+        lines.append(f"memory: {budget.show(needed)} of {budget.show(config.memory_budget)}")
     try:
         place = served(target)
     except Several as error:
         click.echo(f"osd: {error}", err=True)
         place = None
     if place is not None:
-        against_served(path, place)
+        lines += against_served(path, place)
+    print_lines(lines)
     if why := refusal(path):
         fail(EXIT_CONFIG, f"it would not be served: {why}")
     missing = [pool for pool in config.pools if pool.missing]
@@ -257,9 +254,7 @@ def reload(admin: Admin) -> None:
     if admin.output == "json":
         admin.show_json("iosd.reload/1", result)
         return
-    lines = [*lines_of(result)]
-    for line in lines or ["nothing is different"]:
-        click.echo(line)
+    print_lines([*lines_of(result)] or ["nothing is different"])
 
 
 def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""click.ParamType with the type of its values, which click knows since 8.2; Debian 12 has 8.1."""
+"""Types of options: click.ParamType with the type of its values, which click knows since 8.2 (Debian 12
+has 8.1), and times as the configuration has them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["ParamType"]
+from scheduler.schema import duration
+
+__all__ = ["Duration", "ParamType"]
 
 if TYPE_CHECKING:
     from click import ParamType
@@ -19,3 +23,20 @@ else:
         def __class_getitem__(cls, value):
             """Types of values are for checkers."""
             return cls
+
+
+class Duration(ParamType[int]):
+    """A time with a unit, or what the configuration has made of one: microseconds."""
+
+    name = "DURATION"
+
+    def __init__(self, least_s: float, most_s: float) -> None:
+        """Take what is in these bounds."""
+        self.of = duration(least_s, most_s)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Microseconds."""
+        try:
+            return value if isinstance(value, int) else int(self.of(value))
+        except ValueError as error:
+            self.fail(f"'{value}' is not {error}", param, ctx)

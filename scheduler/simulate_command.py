@@ -4,22 +4,24 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, pool_flags
 from scheduler.config import DEFAULT_FILE
 from scheduler.events import Bounds, SetActive, SetSpares
-from scheduler.param_type import ParamType
-from scheduler.schema import ConfigError, Setting, duration
+from scheduler.output import print_lines
+from scheduler.param_type import Duration
+from scheduler.schema import ConfigError, Setting
 from scheduler.settings import Settings, configured
 from scheduler.simulate import (
     Record,
@@ -36,23 +38,8 @@ from scheduler.traces import Trace, table
 __all__ = ["simulate"]
 
 SECONDS_MOST, JOBS_MOST = 86_400.0, 10_000_000
+TIME = Duration(0.0001, SECONDS_MOST)
 MICROSECOND = 1e-6
-
-
-class Duration(ParamType[float]):
-    """Seconds, written as in the configuration."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return float(duration(0.0001, SECONDS_MOST)(value)) * MICROSECOND
-        except ValueError as error:
-            self.fail(f"'{value}' is not {error}", param, ctx)
 
 
 @dataclass(frozen=True)
@@ -130,14 +117,14 @@ def rows_of(record: Record, seconds: float, count: int) -> list[Row]:
     return found
 
 
-def print_table(rows: Iterable[Row], summary: Summary) -> None:
+def table_lines(rows: Iterable[Row], summary: Summary) -> Iterator[str]:
     """For people."""
-    click.echo("   TIME     CAME   ACTIVE     BUSY   SPARES   QUEUED   WAITED")
+    yield "   TIME     CAME   ACTIVE     BUSY   SPARES   QUEUED   WAITED"
     for row in rows:
         numbers = (row.came, row.active, row.busy, row.spares, row.queued)
         texts = "".join(f"{number:9}" for number in numbers)
-        click.echo(f"{row.time:6.0f}s{texts}{row.waited:8.2f}s")
-    click.echo(
+        yield f"{row.time:6.0f}s{texts}{row.waited:8.2f}s"
+    yield (
         f"{summary.jobs} jobs waited {summary.mean_wait:.3f} s on average, {summary.longest_wait:.2f} s "
         f"at most;\nwith {summary.most_active} slots all the time it would have been "
         f"{summary.best_wait:.3f} s at best.\n"
@@ -145,14 +132,14 @@ def print_table(rows: Iterable[Row], summary: Summary) -> None:
     )
 
 
-def print_reasons(record: Record) -> None:
+def reason_lines(record: Record) -> Iterator[str]:
     """Every decision."""
     for load, decisions in record.steps:
         for each in decisions:
             if isinstance(each, SetActive | SetSpares):
                 size = each.active if isinstance(each, SetActive) else each.spares
                 what = "active" if isinstance(each, SetActive) else "spares"
-                click.echo(f"{load.at:8.2f}s  {what} {size}: {each.why}")
+                yield f"{load.at:8.2f}s  {what} {size}: {each.why}"
 
 
 def plot(path: Path, record: Record, title: str) -> None:
@@ -206,13 +193,11 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     metavar="NAME[:KEY=VALUE,...]",
     help="Pool of it, and what to try instead.  [default]",
 )
-@click.option("--work", type=Duration(), default="1s", help="What a job works on average.  [1s]")
+@click.option("--work", type=TIME, default="1s", help="What a job works on average.  [1s]")
 @click.option(
     "--alike", is_flag=True, help="Every job works so long.  [most are shorter, some longer]"
 )
-@click.option(
-    "--warm", type=Duration(), default="50ms", help="What a sandbox takes to come up.  [50ms]"
-)
+@click.option("--warm", type=TIME, default="50ms", help="What a sandbox takes to come up.  [50ms]")
 @click.option("--rows", type=click.IntRange(1, 10_000), default=20, help="Of the table.  [20]")
 @click.option("--why", is_flag=True, help="Every decision with its reason, instead.")
 @click.option(
@@ -226,7 +211,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", help="[table]"
 )
 def simulate(
-    trace: TextIO, config: Path | None, words: str, work: float, alike: bool, warm: float, rows: int,
+    trace: TextIO, config: Path | None, words: str, work: int, alike: bool, warm: int, rows: int,
     why: bool, image: Path | None, seed: int, output: str,
 ) -> None:  # fmt: skip
     """Show how the resource manager would have a pool follow a load.
@@ -243,23 +228,26 @@ def simulate(
     except ConfigError as error:
         click.echo(f"osd: {error}", err=True)
         sys.exit(EXIT_CONFIG)
+    work_s, warm_s = work * MICROSECOND, warm * MICROSECOND
     low, high = (int(settings[f"pools.{name}.{key}"].value) for key in ("min", "max"))
     load, seconds = rates(measured), measured[-1][0] - measured[0][0]
-    pool = SimulatedPool(name, low, high, load, constant(work) if alike else exponential(work),
-                         warm, active=max(1, low))  # fmt: skip
+    pool = SimulatedPool(name, low, high, load, constant(work_s) if alike else exponential(work_s),
+                         warm_s, active=max(1, low))  # fmt: skip
     target = Target([pool], cores=bounds.cores, seed=seed)
     record = run(target, bounds, seconds)
     sizes = [(0.0, max(1, low)), *record.sizes(SetActive, name)]
     summary = Summary(
         pool.arrived, pool.mean_wait(target.now),
         max(pool.waited_most, target.now - pool.waiting[0][0] if pool.waiting else 0.0),
-        fluid_wait(load, high, work, seconds), high, turns(sizes),
+        fluid_wait(load, high, work_s, seconds), high, turns(sizes),
     )  # fmt: skip
     tell(record, rows_of(record, seconds, rows), summary, output, why)
     if image is not None:
         try:
             plot(
-                image, record, f"{trace.name}: pool {name}, {low} to {high} slots, {work:g} s a job"
+                image,
+                record,
+                f"{trace.name}: pool {name}, {low} to {high} slots, {work_s:g} s a job",
             )
         except ImportError:
             click.echo("osd: no plot: matplotlib is not installed", err=True)
@@ -272,10 +260,9 @@ def tell(record: Record, rows: list[Row], summary: Summary, output: str, why: bo
         shown = {"schema": "iosd.simulation/1", "rows": [asdict(row) for row in rows]}
         click.echo(json.dumps(shown | {"summary": asdict(summary)}))
     elif output == "csv":
-        writer = csv.writer(sys.stdout)
+        writer = csv.writer(text := io.StringIO())
         writer.writerow(asdict(rows[0]))
         writer.writerows(asdict(row).values() for row in rows)
-    elif why:
-        print_reasons(record)
+        click.echo(text.getvalue(), nl=False)
     else:
-        print_table(rows, summary)
+        print_lines(reason_lines(record) if why else table_lines(rows, summary))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.group import Group
-from pyosd.cli.output import Column, Record, format_time
+from pyosd.cli.output import Column, Record, format_time, print_lines
 from pyosd.cli.params import DURATION
 from pyosd.cli.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, target_of, text
 from pyosd.cli.verb import Listing, Settings
@@ -74,8 +74,7 @@ def get(
     found = [ask(settings, "credentials", object=each, **said) for each in objects]
     credentials = [from_json(each) for each in found]
     StaticSource(credentials).write(save)
-    for each in credentials:
-        click.echo(each.capability.discriminator.hex())
+    print_lines(each.capability.discriminator.hex() for each in credentials)
 
 
 def range_of(words: str | None) -> list[int] | None:

@@ -14,6 +14,7 @@ from pyosd.cli.group import Group
 from pyosd.cli.heads import obj_heads
 from pyosd.cli.layout import copy, map_
 from pyosd.cli.object_table import COLUMNS, describe, show_objects
+from pyosd.cli.output import print_lines
 from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.screen import byte_bar
 from pyosd.cli.transfer import Watched, size_of
@@ -49,8 +50,7 @@ def create(settings: Settings, address: ObjectRef, count: int) -> None:
             made = [target.create(address.partition_id, address.object_id)]
         else:
             made = target.create_many(address.partition_id, count)
-    for each in made:
-        click.echo(each)
+    print_lines(map(str, made))
 
 
 @obj.command(cls=Verb)

@@ -24,6 +24,7 @@ __all__ = [
     "format_time",
     "harmless",
     "print_json",
+    "print_lines",
     "print_records",
     "table_lines",
     "width_of_stdout",

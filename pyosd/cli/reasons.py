@@ -8,7 +8,7 @@ import textwrap
 import click
 
 from pyosd.cli.codes import Exit
-from pyosd.cli.output import Column, print_records
+from pyosd.cli.output import Column, print_lines, print_records
 from pyosd.cli.verb import Failure, Listing, Settings
 from pyosd.reasons import REASONS, Reason
 
@@ -46,8 +46,9 @@ def reasons(settings: Settings, numbers: tuple[int, ...]) -> None:
         raise Failure(Exit.NO_INPUT, f"no reason has number {unknown[0]}")
     chosen = [REASONS[number] for number in numbers or REASONS]
     if numbers and settings.output == "table":
-        for n, each in enumerate(chosen):
-            click.echo("\n" * bool(n) + "\n".join(explain_reason(each)))
+        print_lines(
+            "\n".join(explain_reason(each)) + "\n" * (each is not chosen[-1]) for each in chosen
+        )
         return
     print_records(
         [{"id": str(each.number), **vars(each)} for each in chosen],

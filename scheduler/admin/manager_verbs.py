@@ -22,6 +22,7 @@ from scheduler.admin.verb import (
     differences,
     when,
 )
+from scheduler.output import in_one_piece
 
 __all__ = ["manager", "workers"]
 
@@ -113,6 +114,12 @@ def status(admin: Admin) -> None:
     if admin.machine:
         admin.show_json("iosd.status/1", {**found, "targets": targets})
         return
+    with in_one_piece():
+        show_status(admin, found, targets, url)
+
+
+def show_status(admin: Admin, found: Fields, targets: Sequence[Fields], url: str) -> None:
+    """The manager, then its targets."""
     if admin.output != "id":
         me = found["manager"]
         you = f"; you are {me['you']} ({me['role']})" if me.get("you") else ""

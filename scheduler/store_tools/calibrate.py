@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from scheduler.commands import default_data
+from scheduler.output import print_lines
 from scheduler.param_type import ParamType
 from scheduler.schema import show_size, size
 from scheduler.store_tools.commands import exits, store_options
@@ -305,5 +306,4 @@ def calibrate(
     if output == "json":
         click.echo(json.dumps(as_json(outcome)))
         return
-    for line in lines(outcome):
-        click.echo(line)
+    print_lines(lines(outcome))

@@ -14,6 +14,7 @@ import pytest
 from scheduler.admin.client import Manager, ManagerError, make_pair
 from scheduler.keys import write_key
 from tests.admin.conftest import Alone, Run
+from tests.pieces import OSD, pieces
 from tests.processes import long_lived
 
 
@@ -41,6 +42,7 @@ def test_the_one_that_runs_here(osd: Run, alone: Alone) -> None:
     assert (found["manager"]["you"], found["manager"]["role"]) == ("local", "admin")
     text = osd("manager", "status").stdout
     assert f"{alone.url}; you are local (admin)\nlab: not connected" in text
+    assert len(pieces(OSD, "manager", "status")) == 1
     wrong = osd("manager", "status", "--target", "iscsi://127.0.0.1:3260/other/1", code=66).stderr
     assert wrong == "osd: no target 'other'\n  there are: lab\n"
 

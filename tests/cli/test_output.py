@@ -11,10 +11,12 @@ import subprocess
 import sys
 import termios
 from fcntl import ioctl
+from pathlib import Path
 
 import pytest
 
 from pyosd.cli import output
+from tests.pieces import OSD, pieces
 
 PROGRAM = """
 from pyosd.cli.output import Column, print_records, colour_wanted
@@ -105,13 +107,27 @@ def test_json_and_ids() -> None:
 
 @pytest.mark.parametrize("form", output.FORMATS)
 def test_a_reader_may_go_after_the_first_line(form: str) -> None:
-    readable, writable = os.pipe2(os.O_DIRECT)  # a read takes what one write has written
-    with os.fdopen(readable, "rb", buffering=0) as pipe:
-        process = subprocess.Popen([sys.executable, "-c", PROGRAM, form, "auto"], stdout=writable)
-        os.close(writable)
-        first, rest = pipe.read(65536), pipe.read(65536)
-    assert process.wait() == 0
-    assert first and not rest
+    assert len(pieces(PROGRAM, form, "auto")) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reasons 101 102",
+        "doctor",
+        "config show --config {file} --origin",
+        "config check {file}",
+        "pool simulate {trace}",
+        "pool simulate {trace} --why",
+        "pool simulate {trace} -o csv",
+    ],
+)
+def test_lines_come_in_one_piece(words: str, tmp_path: Path) -> None:
+    file, trace = tmp_path / "iosd.toml", tmp_path / "trace.csv"
+    file.write_text("[pools.one]\nmax = 1\n[pools.two]\nmax = 1\n")
+    trace.write_text("time,jobs\n0,10\n10,300\n20,0\n60,0\n")
+    (found,) = pieces(OSD, *words.format(file=file, trace=trace).split(), codes=(0, 1))
+    assert found.count(b"\n") > 1
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_manager_killed(managed: Managed) -> None:
     assert not [row for row in rows if "active" in (row["is"] or {})]
     text = managed.served.text()
     assert "control: no resource manager any more" in text
-    assert f"process {before} " in text
+    assert f" (process {before}, user " in text and f"process {before} (" not in text
 
 
 def test_target_killed(managed: Managed) -> None:
