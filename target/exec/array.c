@@ -410,15 +410,23 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 	pthread_mutex_lock(&exec->lock);
 }
 
+void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)
+{
+	const struct osd_job *head = array->head;
+
+	if (head->in_table && !head->pending.txn && !head->end_reason &&
+	    array->ended == head->record.array.count)
+		end_head(exec, array);
+}
+
 void osd_array_step(struct osd_exec *exec, struct osd_array *array)
 {
 	struct osd_job *head = array->head;
 	uint32_t count = head->record.array.count;
 
 	array->working = false;
+	osd_array_end_if_over(exec, array);
 	if (head->in_table && !head->pending.txn && !head->end_reason) {
-		if (array->ended == count)
-			end_head(exec, array);
 		for (int i = 0;
 		     i < STEP_MEMBERS && head->record.array.ending && array->cursor < count; i++) {
 			struct osd_object_id id =

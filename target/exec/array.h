@@ -136,6 +136,8 @@ uint8_t osd_array_state(const struct osd_array *array);
 void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason);
 /* There may be something to do for osd_array_step: members from at on are to be looked at. */
 void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at);
+/* Ends the array if all its members have ended; lets go of the lock meanwhile. */
+void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array);
 /* Some of what is left to do for an array that was taken off exec->after.arrays; lets go of the lock
  * meanwhile. */
 void osd_array_step(struct osd_exec *exec, struct osd_array *array);

@@ -270,6 +270,16 @@ static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record 
 	return recover_running(exec, record);
 }
 
+/* Before anybody can look: until it ends an array shows as what its members last waited, which is
+ * written down of none that has ended. */
+static void end_arrays(struct osd_exec *exec, const struct found *found)
+{
+	pthread_mutex_lock(&exec->lock);
+	for (struct osd_array *array = found->arrays; array; array = array->next_found)
+		osd_array_end_if_over(exec, array);
+	pthread_mutex_unlock(&exec->lock);
+}
+
 enum osd_status osd_exec_recover(struct osd_exec *exec)
 {
 	struct found found = {.exec = exec};
@@ -291,9 +301,11 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 	for (struct osd_array *array = found.arrays; array && status == OSD_OK;
 	     array = array->next_found)
 		status = osd_array_admit_rest(exec, array);
-	drop_arrays(&found);
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
+	if (status == OSD_OK)
+		end_arrays(exec, &found);
+	drop_arrays(&found);
 	if (status == OSD_OK && found.count)
 		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count, queued,
 			 found.count - queued);

@@ -3,6 +3,8 @@
 #include "base/test.h"
 #include "exec/exec_impl.h"
 
+#define PARTITION UINT64_C(0x10000)
+
 static struct osd_exec exec;
 static struct osd_pool pool;
 
@@ -53,11 +55,106 @@ static void test_stays_held(void)
 	osd_job_unref(head);
 }
 
+/* ---- a restart -------------------------------------------------------------------------------- */
+
+static void open_exec(struct osd_objects *objects, struct osd_exec **ret_exec)
+{
+	struct osd_exec_config config = {.objects = objects};
+	char message[256];
+
+	CHECK_EQ(osd_exec_open(&config, message, ret_exec), OSD_OK);
+}
+
+static struct osd_object_id submit_held(struct osd_exec *on, uint32_t members)
+{
+	struct osd_exec_params params = {
+		.present = 1u << OSD_EXEC_PARAM_FLAGS | 1u << OSD_EXEC_PARAM_ARRAY,
+		.flags = OSD_EXEC_HOLD,
+		.array_last = members - 1,
+	};
+	struct osd_exec_submission submission = {.zone = {PARTITION, 0},
+						 .principal = "test",
+						 .code = (const uint8_t *)"pass",
+						 .code_length = 4,
+						 .params = &params};
+	struct osd_exec_refusal refusal;
+	struct osd_object_id id;
+
+	CHECK_EQ(osd_exec_submit(on, &submission, &id, &refusal), OSD_OK);
+	return id;
+}
+
+/* What is written when a released member is cancelled; nothing of its array. */
+static void cancel_stored(struct osd_objects *objects, struct osd_object_id id, uint32_t at)
+{
+	struct osd_job_record head, member;
+	struct osd_txn *txn;
+
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_job_record_get(txn, id, &head), OSD_OK);
+	osd_array_member_record(&head, at, &member);
+	member.state = OSD_STATE_QUEUED;
+	osd_job_record_end(&member, OSD_STATE_CANCELLED, OSD_REASON_CANCELLED);
+	CHECK_EQ(osd_job_write_end(txn, &member), OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+}
+
+/* What is shown of it, from memory or from the store. */
+static uint8_t state_now(struct osd_exec *on, struct osd_objects *objects, struct osd_object_id id)
+{
+	struct osd_job_record record;
+	struct osd_job *head;
+	struct osd_txn *txn;
+	uint8_t state;
+
+	pthread_mutex_lock(&on->lock);
+	head = osd_exec_find(on, id);
+	state = head ? osd_array_state(head->array) : 0;
+	pthread_mutex_unlock(&on->lock);
+	if (state)
+		return state;
+	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);
+	CHECK_EQ(osd_job_record_get(txn, id, &record), OSD_OK);
+	osd_txn_abort(txn);
+	return record.state;
+}
+
+/* The target died between the last member's end and the array's: whoever looks after the restart finds
+ * that it has ended.  One with a member left waits as that does. */
+static void test_over_at_restart(void)
+{
+	struct osd_objects_config store = {.create = true, .cache_bytes = 8u << 20};
+	struct osd_objects *objects;
+	struct osd_object_id over, left;
+	struct osd_exec *on;
+	struct osd_txn *txn;
+	uint64_t partition;
+	char message[256];
+
+	CHECK_EQ(osd_objects_open(&store, message, &objects), OSD_OK);
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_partition_create(txn, PARTITION, &partition), OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	open_exec(objects, &on);
+	over = submit_held(on, 2);
+	left = submit_held(on, 2);
+	osd_exec_close(on);
+	cancel_stored(objects, over, 0);
+	cancel_stored(objects, over, 1);
+	cancel_stored(objects, left, 1);
+	open_exec(objects, &on);
+	CHECK_EQ(state_now(on, objects, over), OSD_STATE_CANCELLED);
+	CHECK_EQ(state_now(on, objects, left), OSD_STATE_HELD);
+	osd_exec_close(on);
+	osd_objects_close(objects);
+}
+
 int main(void)
 {
 	pthread_cond_init(&exec.changed, NULL);
 	pool.exec = &exec;
 	test_not_held_again();
 	test_stays_held();
+	test_over_at_restart();
 	return 0;
 }
