@@ -174,7 +174,7 @@ def serve(
     Args: arguments: further ones of `osd target serve`.  sandboxes: whether scripts can run next to
         the data; None: where this process is root's, as isolating them needs.  manager: whether sizes
         follow the load, and administrators can ask.
-    Raises: RuntimeError: it did not start; the text is what it said.
+    Raises: RuntimeError: it did not start, or not end; the text is what it said.
     """
     isolated = os.geteuid() == 0 if sandboxes is None else sandboxes
     layers = ["--isolation", "best"] if isolated else ["--no-sandboxes"]
@@ -201,7 +201,7 @@ def serve(
                 raise RuntimeError((folder / "log").read_text(errors="replace"))
             yield ServedTarget(url, isolated)
         finally:
-            stop(process)
+            stop(process, folder / "log")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -222,13 +222,22 @@ def wait_ready(process: subprocess.Popen[str]) -> str | None:
         patience.join()
 
 
-def stop(process: subprocess.Popen[str]) -> None:
-    """End it, with everything it started."""
+def stop(process: subprocess.Popen[str], log: Path) -> None:
+    """End it, with everything it started.  Raises: RuntimeError: it had to be killed, and at which step."""
     process.terminate()
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
+        said = last_step(log.read_text(errors="replace"))
+        raise RuntimeError(f"the target had not ended {STOP_S:g} s after SIGTERM: {said}") from None
+    finally:
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def last_step(log: str) -> str:
+    """What a target that does not end was about to do: the last that its supervisor has said."""
+    said = [line for line in log.splitlines() if "iosd-supervisor" in line]
+    return said[-1] if said else "it said nothing"

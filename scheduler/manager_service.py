@@ -6,7 +6,6 @@ started again when it dies, ended first.  The target goes on without it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import sys
@@ -18,12 +17,11 @@ from scheduler import logs, paths
 from scheduler.admin import places
 from scheduler.parts import manager_options
 from scheduler.schema import Setting
-from scheduler.service import Service, ServiceFailed, group_of
+from scheduler.service import Service, ServiceFailed, group_of, terminate
 
 __all__ = ["ManagedTarget", "ManagerService"]
 
 NAME = "iosd-manager"
-SHUTDOWN_S = 5.0
 AGAIN_S = 10.0  # where it cannot start at all
 
 
@@ -81,7 +79,7 @@ class ManagerService:
         environment = {key: os.environ[key] for key in keep if key in os.environ}
         environment |= {"PYTHONPATH": str(paths.SOURCE_TREE), "NOTIFY_SOCKET": str(self.notify)}
         self.service = Service(
-            NAME, command, environment, self._ready, self._end, up, before=self._prepare
+            NAME, command, environment, self._ready, terminate, up, before=self._prepare
         )
 
     def fields(self) -> dict[str, str]:
@@ -119,12 +117,6 @@ class ManagerService:
         assert self.told is not None
         while b"STATUS=managing" not in await asyncio.get_running_loop().sock_recv(self.told, 4096):
             pass
-
-    @staticmethod
-    async def _end(process: asyncio.subprocess.Process) -> None:
-        process.terminate()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), SHUTDOWN_S)
 
     async def run(self) -> None:
         """Have one run until cancelled."""

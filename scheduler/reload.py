@@ -293,8 +293,7 @@ class Reloader:
     async def close(self) -> None:
         """Answer no more."""
         if self.listener is not None:
-            self.listener.close()
-            await self.listener.wait_closed()
+            self.listener.close()  # who is still connected must not keep us
         if self.place is not None:
             self.place.close()
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from scheduler import logs
 
-__all__ = ["Service", "ServiceFailed", "as_user", "group_of"]
+__all__ = ["Service", "ServiceFailed", "as_user", "group_of", "terminate"]
 
 COMPONENT = "iosd-supervisor"
 BACKOFF_FIRST_S = 0.1
@@ -24,6 +24,9 @@ BACKOFF_LAST_S = 10.0
 STEADY_S = 30.0  # who has lived that long starts again without delay
 START_S = 300.0  # recovery of a large store included
 LAST_LINES = 20
+SHUTDOWN_S = 5.0  # to end in its own way
+LAST_WORDS_S = 1.0
+KILLED_S = 2.0  # to be gone then: a process in the midst of a system call may take its time
 
 
 class ServiceFailed(Exception):
@@ -49,6 +52,20 @@ def as_user(uid: int | None) -> list[str]:
     return [*words, "--"]
 
 
+async def connected(readable: int) -> tuple[asyncio.ReadTransport, asyncio.StreamReader]:
+    """The reading end of a pipe, which the transport closes."""
+    lines = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(lines)
+    pipe = os.fdopen(readable, "rb", 0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
+    return transport, lines
+
+
+async def terminate(process: asyncio.subprocess.Process) -> None:
+    """The usual way to ask it to end."""
+    process.terminate()
+
+
 @dataclass
 class Service:
     """A process that shall run until `stop`.
@@ -57,7 +74,7 @@ class Service:
         name: for log lines.
         command, environment: what to run.
         ready: returns once the process serves; raises ServiceFailed when it cannot.
-        end: asks the running process to end in its own way, before it is killed.
+        end: asks the running process to end in its own way; one that does not in time is killed.
         up: told after each successful start, with True for a restart.
         noise: parts of lines that say nothing.
         before: called before each start.
@@ -73,6 +90,7 @@ class Service:
     before: Callable[[], None] = lambda: None
     reader: asyncio.Task[None] | None = None
     process: asyncio.subprocess.Process | None = None
+    pipe: asyncio.ReadTransport | None = None
     lines: list[str] = field(default_factory=list)
     stopping: bool = False
 
@@ -89,15 +107,26 @@ class Service:
         """
         self.lines = []
         self.before()
-        self.process = await asyncio.create_subprocess_exec(
-            *self.command,
-            env=dict(self.environment),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C is for the supervisor, which knows the order
-        )
-        self.reader = asyncio.create_task(self._read_log(self.process))
+        # A pipe of our own: wait() of Python 3.11 waits until one of its own is closed by all, also by
+        # those whom the process has left behind.
+        readable, writable = os.pipe()
+        try:
+            self.pipe, lines = await connected(readable)
+            self.process = await asyncio.create_subprocess_exec(
+                *self.command,
+                env=dict(self.environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writable,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C is for the supervisor, which knows the order
+            )
+        except BaseException:
+            if self.pipe is not None:
+                self.pipe.close()
+            raise
+        finally:
+            os.close(writable)
+        self.reader = asyncio.create_task(self._read_log(lines))
         ready = asyncio.ensure_future(self.ready())
         ended = asyncio.create_task(self.process.wait())
         try:
@@ -126,6 +155,7 @@ class Service:
             code = await self.process.wait()
             if self.stopping:
                 return
+            await self._let_go()
             if clock() - born > STEADY_S:
                 delay = BACKOFF_FIRST_S
             logs.say(COMPONENT, "warning", f"{self.name} ended with {code}; again in {delay:.1f} s")
@@ -140,30 +170,49 @@ class Service:
                 self.up(True)
 
     async def stop(self) -> None:
-        """End the process in its own way where it lets itself be ended so, else by SIGKILL."""
+        """End the process in its own way where it lets itself be ended so in time, else by SIGKILL.
+
+        The log says when it is asked to, and what it did not do: it is the step that is under way.
+        """
         self.stopping = True
         if self.process is None or self.process.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            await self.end(self.process)
+        logs.say(COMPONENT, "info", f"ending {self.name}")
+        try:
+            async with asyncio.timeout(SHUTDOWN_S):
+                await self.end(self.process)
+                await self.process.wait()
+        except ProcessLookupError:
+            pass
+        except TimeoutError:
+            why = f"{self.name} has not ended within {SHUTDOWN_S:g} s: it is killed"
+            logs.say(COMPONENT, "warning", why)
         await self.kill()
 
     async def kill(self) -> None:
-        """End the process and what it left in its session, and wait until it is gone."""
+        """End the process and what it left in its session, and wait for that in bounded time."""
         assert self.process is not None
-        assert self.reader is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
-        # A grandchild that holds the pipe open must not keep us.
-        await asyncio.wait((self.reader,), timeout=1.0)
-        self.reader.cancel()
+        try:
+            await asyncio.wait_for(self.process.wait(), KILLED_S)
+        except TimeoutError:
+            why = f"{self.name}, process {self.process.pid}, is still in the kernel after SIGKILL"
+            logs.say(COMPONENT, "error", why)
+        await self._let_go()
 
-    async def _read_log(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
+    async def _let_go(self) -> None:
+        """Log its last words; a grandchild that holds the pipe open must not keep us."""
+        assert self.reader is not None
+        assert self.pipe is not None
+        await asyncio.wait((self.reader,), timeout=LAST_WORDS_S)
+        self.reader.cancel()
+        self.pipe.close()
+
+    async def _read_log(self, lines: asyncio.StreamReader) -> None:
         while True:
             try:
-                raw = await process.stdout.readline()
+                raw = await lines.readline()
             except ValueError:  # a line longer than the buffer: its parts come one by one
                 continue
             if not raw:

@@ -29,14 +29,13 @@ from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_fi
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError
-from scheduler.service import Service, ServiceFailed, as_user, group_of
+from scheduler.service import Service, ServiceFailed, as_user, group_of, terminate
 from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
 from scheduler.tgtd import STOCK, Tgtd, find_tgtd
 
 __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
 
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")  # strongest first
-SHUTDOWN_S = 5.0
 OPEN_FILES = 65536  # the data files of open objects
 TGTD_NOISE = (
     "iser_ib_init",
@@ -172,17 +171,12 @@ class Supervisor:
             while not self.sandboxd_socket.exists():
                 await asyncio.sleep(0.01)
 
-        async def end(process: asyncio.subprocess.Process) -> None:
-            process.terminate()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), SHUTDOWN_S)
-
         return Service(
             "iosd-sandboxd",
             command,
             plain_environment(),
             ready,
-            end,
+            terminate,
             up=self._came_up,
             before=before,
         )
@@ -215,10 +209,7 @@ class Supervisor:
             service.command = command()  # a restart takes the port that clients know
 
         async def end(process: asyncio.subprocess.Process) -> None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SHUTDOWN_S):
-                    await shut_down_tgtd(adm)
-                    await process.wait()
+            await shut_down_tgtd(adm)
 
         service = Service("tgtd", command(), environment, ready, end, self._came_up, TGTD_NOISE)
         return service
@@ -357,10 +348,15 @@ def with_default(config: TargetConfig) -> tuple[Pool, ...]:
 
 async def shut_down_tgtd(adm: TgtAdm) -> None:
     """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
+    said = ""
     while await adm.alive():
-        with contextlib.suppress(TgtError):
+        try:
             await adm.shut_down()
             return
+        except TgtError as error:
+            if str(error) != said:
+                logs.say("iosd-supervisor", "info", f"tgtd goes on for now: {error}")
+            said = str(error)
         await asyncio.sleep(0.05)
 
 

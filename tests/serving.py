@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pyosd
+from pyosd.testing import last_step
 from scheduler import paths
 from tests.harness import SOURCE
 from tests.processes import descendants, long_lived, wait_gone
@@ -154,9 +155,11 @@ class Serving:
             self.process.terminate()
         try:
             code = self.process.wait(STOP_S)
+            late = ""
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
+            late = f", killed {STOP_S:g} s after SIGTERM: {last_step(self.text())}"
         self.reader.join(10)
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -168,7 +171,7 @@ class Serving:
         shutil.rmtree(self.folder, ignore_errors=True)
         if check:
             assert not left, f"left running: {left}"
-            assert code == 0, f"osd target serve ended with {code}:\n{text[-4000:]}"
+            assert code == 0, f"osd target serve ended with {code}{late}:\n{text[-4000:]}"
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import service as service_module
-from scheduler.service import Service, ServiceFailed, as_user
+from scheduler.service import Service, ServiceFailed, as_user, terminate
 
 DEADLINE_S = 20.0
 
@@ -26,11 +26,6 @@ async def always_ready() -> None:
 
 async def never_ready() -> None:
     await asyncio.Event().wait()
-
-
-async def terminate(process: asyncio.subprocess.Process) -> None:
-    process.terminate()
-    await process.wait()
 
 
 def make(
@@ -73,18 +68,55 @@ def test_starts_and_stops() -> None:
     asyncio.run(body())
 
 
-def test_one_that_ignores_sigterm_is_killed() -> None:
-    async def body() -> None:
-        async def too_short(process: asyncio.subprocess.Process) -> None:
-            process.terminate()
+def test_one_that_ignores_sigterm_is_killed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(service_module, "SHUTDOWN_S", 0.2)
 
+    async def body() -> None:
         service = make("sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000")
-        service.end = too_short
         await service.start()
         pid = service.pid
         assert pid is not None
+        await asyncio.sleep(0.1)  # for the trap
         await service.stop()
         assert gone(pid)
+
+    asyncio.run(body())
+    asked, killed = capsys.readouterr().err.splitlines()
+    assert asked.endswith("info: ending it")
+    assert killed.endswith("warning: it has not ended within 0.2 s: it is killed")
+
+
+HOLD = "setsid sleep 60 & echo $!; exec sleep 1000"  # another session's process has its pipe, too
+
+
+def test_who_holds_its_pipe_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "BACKOFF_FIRST_S", 0.01)
+
+    async def body() -> None:
+        starts: list[bool] = []
+        service = make("sh", "-c", HOLD, up=starts.append)
+        await service.start()
+        holders = []
+
+        async def holder() -> None:
+            await until(lambda: bool(service.lines))
+            holders.append(int(service.lines[0]))
+
+        try:
+            await holder()
+            watcher = asyncio.create_task(service.supervise())
+            assert service.pid is not None
+            os.kill(service.pid, signal.SIGKILL)
+            await until(functools.partial(reached, starts, 1))
+            await holder()
+            async with asyncio.timeout(service_module.SHUTDOWN_S - 1):
+                await service.stop()
+                await watcher
+        finally:
+            for pid in holders:
+                os.kill(pid, signal.SIGKILL)
 
     asyncio.run(body())
 
