@@ -86,6 +86,17 @@ def import_(
         keep_master=keep_master or None,
     )
     settings.say(f"{found['target']}: {found['keys']} keys")
+    if found.get("open"):  # older security managers do not look
+        click.echo(f"osd: warning: {open_to_all(found['target'], found['open'])}", err=True)
+
+
+def open_to_all(target: str, partitions: list[int]) -> str:
+    """What is to be said of a target that obeys everybody."""
+    where = "" if partitions[0] == 0 else f" for {', '.join(f'{each:#x}' for each in partitions)}"
+    return (
+        f"{target} demands no capabilities{where} (security method NOSEC): it obeys everybody there, "
+        "whatever the rules say; see docs/security.md"
+    )
 
 
 @key.command(cls=Asking)

@@ -340,7 +340,11 @@ class Keys:
             keys.rotate(caller.user, record.name, Level.ROOT)
         else:
             keys.set_master(caller.user, record.name)
-        return {"target": record.name, "keys": len(keys.keys(record.name))}
+        return {
+            "target": record.name,
+            "keys": len(keys.keys(record.name)),
+            "open": keys.open_to_all(caller.user, record.name),
+        }
 
     def rotate(self, caller: Caller, params: Params) -> Json:
         """New keys."""

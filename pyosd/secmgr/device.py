@@ -10,7 +10,7 @@ from typing import Protocol
 import pyosd
 from pyosd import errors
 from pyosd._signing import Signer
-from pyosd.credentials import Credential, KeyLevel, StaticSource
+from pyosd.credentials import Credential, KeyLevel, SecurityMethod, StaticSource
 from pyosd.secmgr.keystore import Level, Slot
 from pyosd.types import ROOT, ObjectRef, ObjectType, ref
 
@@ -21,6 +21,7 @@ MASTER_IDENTIFIER = 0x7FFD
 ROOT_IDENTIFIER = 0x7FFE
 PARTITION_IDENTIFIER = 0x7FFF
 WORKING_IDENTIFIER = 0x8000
+LEAST_METHOD = 1
 FROZEN_KEYS = 5
 POLICY_TAG = 0x4000_0001
 VERSIONS = 16
@@ -58,6 +59,10 @@ class Device(Protocol):
 
     def partitions(self, credential: Credential) -> list[int]:
         """Ids of all partitions."""
+        ...
+
+    def least_method(self, partition_id: int, credential: Credential) -> SecurityMethod:
+        """What a partition demands of commands; 0: the root, and partition zero."""
         ...
 
     def frozen(self, partition_id: int, credential: Credential) -> int:
@@ -149,6 +154,12 @@ class IscsiDevice:
         """Ids of all partitions."""
         with self._under(credential) as target:
             return list(target.list_partitions())
+
+    def least_method(self, partition_id: int, credential: Credential) -> SecurityMethod:
+        """What a partition demands."""
+        with self._under(credential) as target:
+            page = policy_page(partition_id)
+            return SecurityMethod(target.get_attribute(ref(partition_id), page, LEAST_METHOD)[0])
 
     def frozen(self, partition_id: int, credential: Credential) -> int:
         """Bit mask of frozen working keys."""

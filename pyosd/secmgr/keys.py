@@ -214,6 +214,13 @@ class KeyManager:
             )
         work.rotate_working(partition_id, version)
 
+    def open_to_all(self, who: str, target: str) -> list[int]:
+        """Partitions of a target that demand no capabilities, so that no rule binds anybody there; 0: the
+        root, and partition zero.
+        """
+        with self._work(target, who) as work:
+            return work.open_to_all()
+
     def forget(self, who: str, target: str) -> None:
         """Lose a target with its keys and the rules about it."""
         with self._target_lock(target), self._database.transaction() as tx:

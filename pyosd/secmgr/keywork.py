@@ -10,13 +10,14 @@ it anew, up to the master key.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from pyosd import errors
-from pyosd.credentials import Credential, Permission
+from pyosd.credentials import Credential, Permission, SecurityMethod
 from pyosd.secmgr.audit import Audit
 from pyosd.secmgr.capabilities import Signer, own_type
 from pyosd.secmgr.database import Database, Transaction
@@ -290,6 +291,17 @@ class KeyWork:
         """Those the target has now."""
         self.complete_partition(0)
         return self._device.partitions(self._by_working_key(0, Permission.READ))
+
+    def open_to_all(self) -> list[int]:
+        """Partitions that demand no capabilities; 0: the root, and partition zero."""
+        found = []
+        for partition_id in [0, *self.partitions()]:
+            with contextlib.suppress(errors.NotFound, KeyRefused):  # gone, or keyed anew, since
+                self.complete_partition(partition_id)
+                credential = self._by_working_key(partition_id, Permission.GET_ATTR)
+                if self._device.least_method(partition_id, credential) is SecurityMethod.NOSEC:
+                    found.append(partition_id)
+        return found
 
     def verify(self, partition_id: int) -> bool:
         """Whether the target has the working key that we sign with; if not, give it one.

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from pyosd import errors
-from pyosd.credentials import Capability, Credential, Permission, mac
+from pyosd.credentials import Capability, Credential, Permission, SecurityMethod, mac
 from pyosd.secmgr.derive import Exchange, KeyPair, from_secret, from_seed
 from pyosd.secmgr.device import KeyRefused
 from pyosd.secmgr.keystore import Level, Slot
@@ -37,6 +37,7 @@ class ModelTarget:
         self.master = KeyPair(secrets.token_bytes(32), secrets.token_bytes(32))
         self.keys: dict[tuple[Level, int, int], tuple[KeyPair, bytes]] = {}
         self.masks: dict[int, int] = {}
+        self.methods: dict[int, SecurityMethod] = {}
         self.tags: dict[ObjectRef, int] = {}
         self.pending: tuple[Exchange, bytes] | None = None
 
@@ -162,6 +163,11 @@ class Session:
         self.model.step()
         self.model.check_working(0, credential, Permission.READ)
         return list(self.model.ids)
+
+    def least_method(self, partition_id: int, credential: Credential) -> SecurityMethod:
+        self.model.step()
+        self.model.check_working(partition_id, credential, Permission.GET_ATTR)
+        return self.model.methods.get(partition_id, SecurityMethod.CAPKEY)
 
     def frozen(self, partition_id: int, credential: Credential) -> int:
         self.model.step()

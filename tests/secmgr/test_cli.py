@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from pyosd.cli import main
 from pyosd.cli.codes import Exit
-from pyosd.credentials import StaticSource
+from pyosd.credentials import SecurityMethod, StaticSource
 from pyosd.secmgr.files import write_private
 from pyosd.secmgr.setup import ADMIN_TOKEN
 from tests.harness import SOURCE
@@ -48,6 +48,24 @@ def admin(osd: Run, served: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("IOSD_SECMGR_CA", str(served.ca))
     monkeypatch.setenv("IOSD_SECMGR_TOKEN_FILE", str(served.world.token_file))
     return osd
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ((), None),
+        ((0, 0x10000), "demands no capabilities (security method NOSEC): it obeys everybody there"),
+        ((0x10000, 0x10001), "demands no capabilities for 0x10000, 0x10001 (security"),
+    ],
+)
+def test_import_warns_of_a_target_that_obeys_everybody(
+    admin: Run, served: Served, tmp_path: Path, where: tuple[int, ...], said: str | None
+) -> None:
+    served.world.model.methods = dict.fromkeys(where, SecurityMethod.NOSEC)
+    master = tmp_path / "master.key"
+    write_private(master, served.world.model.master_file().encode())
+    text = admin("key", "import", master, "-q").stderr
+    assert text == "" if said is None else f"osd: warning: {TARGET} {said}" in text
 
 
 def test_from_the_first_target_to_a_credential(admin: Run, served: Served, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class Place:
 
     def set_up(self) -> None:
         self.alice_token = self.folder / "alice.token"
-        self.import_key()
+        self.imported = self.import_key().output
         self.osd("acl", "add", "root", ALL, "*")
         self.osd("acl", "user", "add", "alice")
         self.osd("acl", "token", "add", "alice", "--save", self.alice_token)
@@ -116,6 +116,14 @@ def place(
         made = Place(tmp_path_factory.mktemp(method.lower()), serving, method)
         yield made
         made.stop()
+
+
+def test_import_says_whether_the_target_obeys_everybody(place: Place, tmp_path: Path) -> None:
+    assert "demands" not in place.imported
+    with Serving("--no-sandboxes", "--security", "nosec") as serving:
+        made = Place(tmp_path, serving, "CAPKEY")
+        made.stop()
+    assert f"osd: warning: {made.target} demands no capabilities (security method" in made.imported
 
 
 def test_alice_reads_x_and_nothing_else(place: Place) -> None:
