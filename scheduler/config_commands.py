@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +17,7 @@ from scheduler.admin import places
 from scheduler.admin.client import ManagerError, user_name
 from scheduler.admin.verb import Admin, Change, target_name, when
 from scheduler.commands import EXIT_CONFIG, EXIT_FAILED, read_config, standards
-from scheduler.config import DEFAULT_FILE, in_force, key_of
+from scheduler.config import in_force, key_of
 from scheduler.output import print_lines
 from scheduler.packages import DEFAULT_SETS, PackagesError, PackageSet
 from scheduler.packages import build as build_set
@@ -62,6 +63,20 @@ def fail(code: int, text: object) -> NoReturn:
     """Say what is wrong, and end."""
     click.echo(f"osd: {text}", err=True)
     sys.exit(code)
+
+
+def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
+    """FILE, or --config FILE as other verbs have it: `path` of the verb; None: neither is said."""
+
+    @click.argument("file", metavar="[FILE]", type=PATH, required=False)
+    @click.option("--config", type=PATH, help="The same as FILE.")
+    @wraps(verb)
+    def run(*args: Any, file: Path | None, config: Path | None, **options: Any) -> None:
+        if file is not None and config is not None:
+            raise click.UsageError("say FILE once, with --config or without")
+        verb(*args, path=file or config, **options)
+
+    return run
 
 
 # ---- show ----
@@ -125,16 +140,14 @@ class ConfigVerb(Change):
 
 
 @click.command(cls=ConfigVerb)
-@click.option(
-    "--config", "path", type=PATH, help=f"What serving with FILE would be.  [{DEFAULT_FILE}]"
-)
+@about_a_file
 @click.option("--origin", is_flag=True, help="Say where each value comes from.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.pass_obj
 def show(admin: Admin, path: Path | None, origin: bool) -> None:
     """Show what a target is served with: files, flags, defaults, and what was set since.
 
-    Of the target that is served here; without one, or with --config, what one would be served with.
+    Of the target that is served here; with FILE, or without a target, what one would be served with.
     With --origin also who has set what while it serves, when and why.
     """
     try:
@@ -198,12 +211,12 @@ def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("path", metavar="[FILE]", type=PATH, required=False)
+@about_a_file
 @click.option("--target", metavar="URL", help="Which, where several are served here.")
 def check(path: Path | None, target: str | None) -> None:
     """Say what serving with FILE would do, and what a reload would change of the target that runs.
 
-    78: it would be refused, or a pool would not serve.
+    Without FILE: with the configuration of this host.  78: it would be refused, or a pool would not serve.
     """
     config = read_config(path)
     lines = [summary(pool) for pool in config.pools]

@@ -37,6 +37,16 @@ def settings(**values: object) -> dict[str, Setting]:
     return {key.replace("__", "."): Setting(value, "file") for key, value in values.items()}
 
 
+def test_a_file_is_said_in_either_way(osd: Run, tmp_path: Path) -> None:
+    path = tmp_path / "iosd.toml"
+    path.write_text(FILE)
+    for verb, line in (("show", "pools.old.max = 1"), ("check", "pool old: 1 slots, 256MiB a job")):
+        shown = osd("config", verb, path).stdout
+        assert line in shown.splitlines()
+        assert osd("config", verb, "--config", path).stdout == shown
+        assert "say FILE once" in osd("config", verb, path, "--config", path, code=2).stderr
+
+
 def test_what_is_different() -> None:
     was = settings(
         pools__a__max=2,

@@ -115,7 +115,7 @@ def test_a_reader_may_go_after_the_first_line(form: str) -> None:
     [
         "reasons 101 102",
         "doctor",
-        "config show --config {file} --origin",
+        "config show {file} --origin",
         "config check {file}",
         "pool simulate {trace}",
         "pool simulate {trace} --why",
