@@ -25,9 +25,9 @@ class PoolStatus:
         state: serving, starting, failed (see why); leaving: not configured any more, its jobs run to
             the end; gone: not configured, jobs still name it.
         mode: running; paused: it starts no jobs; draining: it takes none either.
-        idle_timeout: seconds without a job after which it ends its spares.
+        idle_timeout: seconds without a job after which it ends its warm spare sandboxes.
         max, min, active: slots: at most, warm even when idle, and that may work now.
-        spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
+        warm_spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
         queued: jobs that have a place.  queue: how many may have one.
         set: id of its package set, "" without.
         limits: name -> what a job gets, and the most it may ask for; None: no bound.  wall and cpu in
@@ -41,7 +41,7 @@ class PoolStatus:
     min: int = 0
     max: int = 0
     active: int = 0
-    spare: int = 0
+    warm_spare: int = 0
     busy: int = 0
     ready: int = 0
     queued: int = 0
@@ -54,6 +54,7 @@ class PoolStatus:
 
 
 NUMBERS = tuple(each.name for each in fields(PoolStatus) if each.type == "int")
+WORDS = {"warm_spare": "spare"}  # what a target calls it
 TIMES = ("wall", "cpu")
 MIB = 1 << 20
 
@@ -79,7 +80,7 @@ def decode_pool(line: str) -> PoolStatus:
         set="" if given.get("set") in (None, "-") else given["set"],
         why=why,
         limits=limits,
-        **{key: int(given.get(key, "0")) for key in NUMBERS},
+        **{key: int(given.get(WORDS.get(key, key), "0")) for key in NUMBERS},
     )
 
 

@@ -60,7 +60,7 @@ class PoolLoad:
         min, max: bounds of active, as configured or set by an administrator.
         active: slots that may work now.
         busy: slots at work.
-        spares: sandboxes kept warm beyond those at work.
+        warm_spare: sandboxes kept warm beyond those at work.
         ready, warming: sandboxes that wait for a job, and those that come up.
         queued: jobs that wait and could run.
         oldest: how long the first of these has waited.
@@ -77,7 +77,7 @@ class PoolLoad:
     max: int
     active: int
     busy: int
-    spares: int
+    warm_spare: int
     ready: int
     warming: int
     queued: int

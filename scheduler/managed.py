@@ -204,8 +204,8 @@ class Target:
                 was, now = {"active": before and before.active}, {"active": active}
                 await self.ask(Type.POOL, POLICY, decision.why, name=pool, active=active)
             case SetSpares(_, spares):
-                was, now = {"warm_spare": before and before.spares}, {"warm_spare": spares}
-                await self.ask(Type.POOL, POLICY, decision.why, name=pool, spares=spares)
+                was, now = {"warm_spare": before and before.warm_spare}, {"warm_spare": spares}
+                await self.ask(Type.POOL, POLICY, decision.why, name=pool, warm_spare=spares)
             case Shed(on):
                 was, now = {"shedding": self.load.shedding}, {"shedding": on}
                 await self.ask(Type.SHED, POLICY, decision.why, on=on)

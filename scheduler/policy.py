@@ -148,7 +148,7 @@ class Policy:
             replace(
                 pool,
                 active=size("active", pool.name, pool.active),
-                spares=size("spares", pool.name, pool.spares),
+                warm_spare=size("warm_spare", pool.name, pool.warm_spare),
             )
             for pool in load.pools
         )
@@ -314,13 +314,13 @@ class Policy:
             high = min(max(scale.spares), 2 * wish.high, room)
             need = min(high, max(min(scale.spares), need))
             hurry = pool.queued > 0 and not pool.ready
-            spares = follower.step(self._now, pool.spares, need, 0, scale, hurry, leap=True)
-            if self._strain.why and spares > pool.spares:
+            spares = follower.step(self._now, pool.warm_spare, need, 0, scale, hurry, leap=True)
+            if self._strain.why and spares > pool.warm_spare:
                 continue  # no time to fork more
             spares = min(high, spares)
-            if spares == pool.spares:
+            if spares == pool.warm_spare:
                 continue
-            follower.moved(self._now, pool.spares, spares)
+            follower.moved(self._now, pool.warm_spare, spares)
             yield SetSpares(
                 pool.name,
                 spares,
@@ -337,6 +337,6 @@ def _what(decision: Decision) -> tuple[tuple[str, str], int]:
         case SetActive(pool, active):
             return ("active", pool), active
         case SetSpares(pool, spares):
-            return ("spares", pool), spares
+            return ("warm_spare", pool), spares
         case Shed(on):
             return ("shed", ""), on

@@ -141,7 +141,7 @@ class Pool:
     def line(self) -> str:
         """What the module and iosd-sandboxd read (target/exec/pool_config.c, sandbox/pools.c)."""
         words = {"name": self.name, "max": self["max"], "min": self["min"]}
-        words |= {"spares": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
+        words |= {"warm_spare": self["warm_spare"], "queue": self["queue"], "reuse": self["reuse"]}
         words["idle_timeout"] = self["idle_timeout"]
         words["max_jobs_per_sandbox"] = self["max_jobs_per_sandbox"]
         if self["access.users"]:

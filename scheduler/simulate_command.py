@@ -50,7 +50,7 @@ class Row:
     came: int
     active: int
     busy: int
-    spares: int
+    warm_spare: int
     queued: int
     waited: float
 
@@ -112,17 +112,16 @@ def rows_of(record: Record, seconds: float, count: int) -> list[Row]:
         pool = load.pools[0]
         came, arrived = pool.arrived - arrived, pool.arrived
         found.append(
-            Row(load.at, came, pool.active, pool.busy, pool.spares, pool.queued, pool.oldest)
+            Row(load.at, came, pool.active, pool.busy, pool.warm_spare, pool.queued, pool.oldest)
         )
     return found
 
 
 def table_lines(rows: Iterable[Row], summary: Summary) -> Iterator[str]:
     """For people."""
-    yield "   TIME     CAME   ACTIVE     BUSY   SPARES   QUEUED   WAITED"
+    yield "   TIME     CAME   ACTIVE     BUSY   WARM_SPARE   QUEUED   WAITED"
     for row in rows:
-        numbers = (row.came, row.active, row.busy, row.spares, row.queued)
-        texts = "".join(f"{number:9}" for number in numbers)
+        texts = f"{row.came:9}{row.active:9}{row.busy:9}{row.warm_spare:13}{row.queued:9}"
         yield f"{row.time:6.0f}s{texts}{row.waited:8.2f}s"
     yield (
         f"{summary.jobs} jobs waited {summary.mean_wait:.3f} s on average, {summary.longest_wait:.2f} s "
@@ -138,7 +137,7 @@ def reason_lines(record: Record) -> Iterator[str]:
         for each in decisions:
             if isinstance(each, SetActive | SetSpares):
                 size = each.active if isinstance(each, SetActive) else each.spares
-                what = "active" if isinstance(each, SetActive) else "spares"
+                what = "active" if isinstance(each, SetActive) else "warm_spare"
                 yield f"{load.at:8.2f}s  {what} {size}: {each.why}"
 
 
@@ -156,7 +155,7 @@ def plot(path: Path, record: Record, title: str) -> None:
     axes[0].step(times, [pool.active for pool in pools], where="post", label="active")
     axes[0].step(times, [pool.busy for pool in pools], where="post", label="at work", linewidth=0.7)
     axes[0].step(
-        times, [pool.spares for pool in pools], where="post", label="spares", linewidth=0.7
+        times, [pool.warm_spare for pool in pools], where="post", label="warm_spare", linewidth=0.7
     )
     axes[0].set_ylabel("slots, sandboxes")
     axes[0].legend(fontsize=8)

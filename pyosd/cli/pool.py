@@ -81,7 +81,7 @@ def record_of_pool(found: PoolStatus) -> Record:
         "min": found.min,
         "max": found.max,
         "active": found.active,
-        "warm_spare": found.spare,
+        "warm_spare": found.warm_spare,
         "idle_timeout": found.idle_timeout,
         "busy": found.busy,
         "ready": found.ready,
@@ -111,7 +111,7 @@ def lines_of(record: Record) -> Iterator[str]:
     yield f"{record['id']}: {record['state']}{mode}{why}"
     yield (
         f"slots {record['min']} to {record['max']}, {record['busy']} of {record['active']} busy; "
-        f"{record['ready']} sandboxes ready, {record['warm_spare']} spare"
+        f"{record['ready']} sandboxes ready, {record['warm_spare']} warm spare"
     )
     yield f"{record['queued']} of {record['queue']} places in the queue taken"
     yield f"engine {record['engine']}, package set {record['package_set'] or 'none'}"

@@ -42,7 +42,7 @@ STATUS_COLUMNS = (
     number("BUSY", "busy"),
     number("ACTIVE", "active"),
     column("BOUNDS", lambda row: f"{row['min']}-{row['max']}", right=True, drop=2),
-    number("SPARES", "spares", wide=True),
+    number("WARM_SPARE", "warm_spare", wide=True),
     number("READY", "ready", drop=3),
     number("WARMING", "warming", wide=True),
     number("QUEUED", "queued"),

@@ -95,7 +95,8 @@ static void write_load(const struct view *view, struct osd_json *json)
 	osd_json_number(json, "max", config->max);
 	osd_json_number(json, "active", view->active);
 	osd_json_number(json, "busy", view->busy);
-	osd_json_number(json, "spares", config->spares);
+	osd_json_number(json, "warm_spare", config->spares);
+	osd_json_number(json, "spares", config->spares); /* as it was called at first */
 	osd_json_number(json, "ready", view->sandboxes[OSD_SANDBOX_READY]);
 	osd_json_number(json, "warming",
 			view->sandboxes[OSD_SANDBOX_SPAWNING] +

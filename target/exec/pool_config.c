@@ -34,7 +34,7 @@ static const struct number {
 } numbers[] = {
 	{"min", AT(min), 0, SLOTS_MAX},
 	{"max", AT(max), 1, SLOTS_MAX},
-	{"spares", AT(spares), 0, 2 * SLOTS_MAX},
+	{"warm_spare", AT(spares), 0, 2 * SLOTS_MAX},
 	{"queue", AT(queue_max), 1, 10000},
 	{"idle_timeout", AT(idle_usec), 1000, OSD_DAY},
 	{"max_jobs_per_sandbox", AT(sandbox_jobs), 1, 1000000},
@@ -182,6 +182,8 @@ static const struct number *find_number(const char *key, bool live)
 {
 	if (live && strcmp(key, active.key) == 0)
 		return &active;
+	if (strcmp(key, "spares") == 0) /* as it was called at first */
+		key = "warm_spare";
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers); i++)
 		if (strcmp(key, numbers[i].key) == 0)
 			return &numbers[i];
@@ -323,7 +325,7 @@ enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char me
 	if (sandboxes > SANDBOXES_MAX) {
 		snprintf(message, 256,
 			 "pools may keep %" PRIu64 " sandboxes together, at most %u can be: lower "
-			 "max or spares", sandboxes, SANDBOXES_MAX);
+			 "max or warm_spare", sandboxes, SANDBOXES_MAX);
 		return OSD_E_PARAM_FIELD;
 	}
 	if (!table->budget_bytes || memory <= table->budget_bytes)

@@ -331,7 +331,7 @@ static void test_reload(void)
 	CHECK_EQ(reload("name=default;max=2;queue=7\nname=b;max=3\n", ""), OSD_OK);
 	CHECK_EQ(reload("name=default;max=4\nname=b;max=3;set=tools-1;packages=/a;preload=x,y\n"
 			"name=c;max=1\n",
-			"default: max 2 -> 4, spares 3 -> 5, queue 7 -> 10000\n"
+			"default: max 2 -> 4, warm_spare 3 -> 5, queue 7 -> 10000\n"
 			"b: set none -> tools-1\nc: new\n"),
 		 OSD_OK);
 	CHECK(exec->pools->active == 4 && exec->pools->mode == OSD_POOL_PAUSED);

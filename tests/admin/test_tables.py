@@ -18,7 +18,7 @@ PROGRAM = """
 import sys
 from pyosd.cli.main import show
 from scheduler.admin import manager_verbs, pool_verbs
-POOL = {"mode": "running", "min": 1, "max": 8, "active": 4, "busy": 3, "spares": 5, "ready": 2,
+POOL = {"mode": "running", "min": 1, "max": 8, "active": 4, "busy": 3, "warm_spare": 5, "ready": 2,
         "warming": 0, "queued": 12, "oldest": 0.25, "auto": True, "ended": 4321,
         "why": "12 jobs wait 250 ms, so as many slots as would end them in a second"}
 ONE = {"weight": 1, "running": 3, "queued": 990, "finished": 10_000, "refused": 17, "accepted": 11_010,

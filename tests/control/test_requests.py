@@ -233,21 +233,24 @@ def test_workers(harness: Harness, path: Path) -> None:
 
 def test_pool(harness: Harness, path: Path) -> None:
     with Peer(path) as peer:
-        keys = {"max": 5, "min": 0, "spares": 2, "queue": 7, "mode": "paused"}
+        keys = {"max": 5, "min": 0, "warm_spare": 2, "queue": 7, "mode": "paused"}
         before = peer.snapshot()["pools"][0]
         answer = peer.ask(Type.POOL, name="default", **keys, by="ann", why="quiet")
         assert answer["is"] == {key: str(value) for key, value in keys.items()}
         assert answer["was"] == {
             "max": str(before["max"]),
             "min": str(before["min"]),
-            "spares": str(before["spares"]),
+            "warm_spare": str(before["warm_spare"]),
             "queue": str(before["queue_max"]),
             "mode": "running",
         }
         now = peer.snapshot()["pools"][0]
-        shown = (now["max"], now["min"], now["spares"], now["queue_max"], now["mode"])
+        shown = (now["max"], now["min"], now["warm_spare"], now["queue_max"], now["mode"])
         assert shown == (5, 0, 2, 7, "paused")
         assert peer.ask(Type.POOL, name="default", active=3)["is"] == {"active": "3"}
+        assert peer.ask(Type.POOL, name="default", spares=3)["is"] == {"spares": "3"}
+        now = peer.snapshot()["pools"][0]
+        assert now["spares"] == now["warm_spare"] == 3, "its name of before"
         assert peer.snapshot()["pools"][0]["active"] == 3
         assert peer.code(Type.POOL, name="nosuch", active=1) == "no-such-pool"
     assert "for ann: quiet" in harness.log.read_text()

@@ -90,7 +90,7 @@ class Host:
         with self.serving.connect() as target:
             while len(counts) < 20 or len(set(counts[-20:])) > 1:
                 [pool] = pools(target)
-                at_rest = pool.busy == 0 and pool.ready == pool.min + pool.spare
+                at_rest = pool.busy == 0 and pool.ready == pool.min + pool.warm_spare
                 counts = [*counts, len(sandboxes(self.serving))] if at_rest else []
                 assert time.monotonic() < until, f"it does not come to rest: {pool}"
                 time.sleep(0.02)

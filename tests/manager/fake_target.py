@@ -195,7 +195,7 @@ def pool(name: str, **values: Any) -> dict[str, Any]:
         "max": 4,
         "active": 1,
         "busy": 0,
-        "spares": 2,
+        "warm_spare": 2,
         "ready": 2,
         "warming": 0,
         "queued": 0,

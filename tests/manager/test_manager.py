@@ -142,7 +142,7 @@ async def test_policy_decides(folder: Path) -> None:
             "by": "policy",
             "why": "jobs wait",
         }
-        assert told(target)[1] == {"name": "default", "spares": "5"}
+        assert told(target)[1] == {"name": "default", "warm_spare": "5"}
         assert told(target, Type.WORKERS) == [{"count": "4"}]
         assert told(target, Type.SHED) == [{"on": "1"}]
         lines = [

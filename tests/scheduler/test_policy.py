@@ -28,7 +28,7 @@ from scheduler.resources import Claim, default_slots, default_workers, entitleme
 
 GIB = 1 << 30
 POOL = PoolLoad(
-    "default", Mode.RUNNING, True, 1, 8, active=4, busy=0, spares=1, ready=1, warming=0, queued=0,
+    "default", Mode.RUNNING, True, 1, 8, active=4, busy=0, warm_spare=1, ready=1, warming=0, queued=0,
     oldest=0.0, arrived=0, started=0, ended=0,
     run_seconds=0.0, warm_seconds=0.02, memory_per_slot=256 << 20,
 )  # fmt: skip
@@ -63,7 +63,7 @@ class Story:
             case SetActive(pool, active):
                 self._pool(pool, active=active)
             case SetSpares(pool, spares):
-                self._pool(pool, spares=spares)
+                self._pool(pool, warm_spare=spares)
             case SetWorkers(count):
                 self.load = replace(self.load, workers=replace(self.load.workers, count=count))
             case Shed(on):
@@ -242,7 +242,7 @@ def test_busy_processors_alone_are_no_reason_to_give_way() -> None:
 
 
 def spares(story: Story) -> int:
-    return story.load.pools[0].spares
+    return story.load.pools[0].warm_spare
 
 
 def test_spares_are_what_comes_while_one_comes_up_and_what_chance_adds() -> None:

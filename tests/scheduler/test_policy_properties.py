@@ -132,7 +132,7 @@ class Host:
             case SetActive(name, size):
                 self._size(name, "active", size)
             case SetSpares(name, size):
-                self._size(name, "spares", size)
+                self._size(name, "warm_spare", size)
             case SetWorkers(size):
                 self._moved("workers", self.load.workers.count, size)
                 workers = replace(self.load.workers, count=size)
@@ -144,7 +144,7 @@ class Host:
     def _size(self, name: str, what: str, size: int) -> None:
         pool = next(pool for pool in self.load.pools if pool.name == name)
         self._moved(f"{what} of {name}", getattr(pool, what), size)
-        new = replace(pool, active=size) if what == "active" else replace(pool, spares=size)
+        new = replace(pool, active=size) if what == "active" else replace(pool, warm_spare=size)
         pools = tuple(new if each is pool else each for each in self.load.pools)
         self.load = replace(self.load, pools=pools)
 
@@ -156,7 +156,7 @@ class Host:
 def host(lag: int, memory: int | None) -> Host:
     pools = tuple(
         PoolLoad(
-            name, Mode.RUNNING, True, 1, most, active=2, busy=0, spares=2, ready=2, warming=0,
+            name, Mode.RUNNING, True, 1, most, active=2, busy=0, warm_spare=2, ready=2, warming=0,
             queued=0, oldest=0.0, arrived=0, started=0, ended=0, run_seconds=0.0, warm_seconds=0.05,
             memory_per_slot=each * MIB,
         )

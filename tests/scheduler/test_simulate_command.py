@@ -27,7 +27,7 @@ def test_table(tmp_path: Path) -> None:
     found = asked(tmp_path, "--pool", "default:max=8", "--work", "200ms", "--rows", "6")
     assert found.exit_code == 0, found.output
     heading, *rows = found.stdout.splitlines()
-    assert heading.split() == ["TIME", "CAME", "ACTIVE", "BUSY", "SPARES", "QUEUED", "WAITED"]
+    assert heading.split() == ["TIME", "CAME", "ACTIVE", "BUSY", "WARM_SPARE", "QUEUED", "WAITED"]
     numbers = [[float(word.rstrip("s")) for word in row.split()] for row in rows[:6]]
     assert [round(row[0], -1) for row in numbers] == [0, 10, 20, 30, 40, 50]
     assert numbers[2][2:4] == [8, 8] and numbers[2][5] > 100, "all slots at work, jobs wait"

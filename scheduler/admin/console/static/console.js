@@ -128,14 +128,14 @@ function poolCells(pool, at) {
   const fig = (metric, show) => figure(one(state, metric, by), show);
   const path = (name) => said(`pools.${at}.${name}`, pool[name]);
   const busy = figure(one(state, "iosd_jobs", {...by, state: "RUNNING"}));
-  const spares = element("span", {}, content(path("spares")), " (", content(path("ready")), " ready)");
+  const warm = element("span", {}, content(path("warm_spare")), " (", content(path("ready")), " ready)");
   const cells = [
     text(pool.name, {head: true}),
     text(badge(mode), {mark: mode.join(), label: "Mode"}),
     text(slots(pool.busy, pool.active, pool.max), {mark: `${pool.busy}/${pool.active}/${pool.max}`, label: "Slots"}),
     right(busy, "Busy"), right(fig("iosd_pool_target_size"), "Active"),
     right(path("min"), "Min"), right(path("max"), "Max"),
-    {...right(spares, "Spares"), mark: `${pool.spares}/${pool.ready}`},
+    {...right(warm, "Warm spare"), mark: `${pool.warm_spare}/${pool.ready}`},
     right(fig("iosd_queue_depth"), "Queue"), right(fig("iosd_queue_oldest_age_seconds", seconds), "Oldest"),
     text(`${pool.auto === false ? "set by hand. " : ""}${pool.why ?? ""}` || NOTHING, {className: "why wide", label: "Why"}),
   ];
