@@ -314,7 +314,9 @@ class TargetSocket(ParamType[tuple[str, Path]]):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=f"Configuration of targets that 'osd target serve' does not serve.  [{DEFAULT_FILE}]",
 )
-@click.option("--uid", type=click.IntRange(0), hidden=True, help="Run as, once all is loaded.")
+@click.option(
+    "--uid", type=click.IntRange(0), metavar="N", hidden=True, help="Run as, once all is loaded."
+)
 @click.option(
     "--cgroup",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

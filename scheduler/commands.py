@@ -267,7 +267,13 @@ def target_config(
     "--data", type=click.Path(path_type=Path), help="Folder of the store; made if absent."
 )
 @click.option("--ssd", type=click.Path(path_type=Path), help="Folder on an SSD for objects' heads.")
-@click.option("--portal", type=Portal(), default="127.0.0.1:3260", show_default=True)
+@click.option(
+    "--portal",
+    type=Portal(),
+    default="127.0.0.1:3260",
+    show_default=True,
+    help="Where initiators log in.",
+)
 @click.option(
     "--unsafe-portal", is_flag=True, help="Allow a portal that is not loopback on a stock tgtd."
 )
@@ -279,9 +285,23 @@ def target_config(
     "  [default: hardened, if built]",
 )
 @click.option("--allow", multiple=True, metavar="ADDRESS", help="Initiators that may log in.")
-@click.option("--name", default=DEFAULT_NAME, show_default=True, help="iSCSI name of the target.")
-@click.option("--chap-user", help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.")
-@click.option("--chap-secret-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--name",
+    metavar="NAME",
+    default=DEFAULT_NAME,
+    show_default=True,
+    help="iSCSI name of the target.",
+)
+@click.option(
+    "--chap-user",
+    metavar="NAME",
+    help="Ask initiators for CHAP; secret: IOSD_CHAP_SECRET or the file.",
+)
+@click.option(
+    "--chap-secret-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The secret of --chap-user; its owner's alone.",
+)
 @click.option(
     "--chap-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -301,10 +321,15 @@ def target_config(
 @click.option(
     "--uid",
     type=click.IntRange(0),
-    help=f"User of tgtd. [default: {USER}, else {DEFAULT_UID}, as root]",
+    metavar="N",
+    help=f"User of tgtd.  [default: {USER}, else {DEFAULT_UID}, as root]",
 )
-@click.option("--workers", type=click.IntRange(1, 64), help="Threads that run commands.")
-@click.option("--slots", type=click.IntRange(1, 64), help="Jobs at a time in pool default.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), metavar="N", help="Threads that run commands."
+)
+@click.option(
+    "--slots", type=click.IntRange(1, 64), metavar="N", help="Jobs at a time in pool default."
+)
 @click.option(
     "--pool",
     multiple=True,
@@ -313,7 +338,11 @@ def target_config(
 )
 @click.option("--package-sets", type=click.Path(path_type=Path), help="Folder of package sets.")
 @click.option(
-    "--isolation", type=click.Choice([*LEVELS, "best"]), default="full", show_default=True
+    "--isolation",
+    type=click.Choice([*LEVELS, "best"]),
+    default="full",
+    show_default=True,
+    help="Of scripts, at least; best: what this host can give (docs/security.md).",
 )
 @click.option(
     "--reuse",
@@ -330,6 +359,7 @@ def target_config(
 @click.option(
     "--queue-per-principal",
     type=click.IntRange(1, 10_000),
+    metavar="N",
     help="Jobs one principal may have in the queue; the longest array, too.  [1000]",
 )
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
@@ -363,6 +393,7 @@ def target_config(
 @click.option(
     "--head-high-water",
     type=click.IntRange(1, 99),
+    metavar="N",
     default=95,
     show_default=True,
     help="Per cent of the SSD: above it new heads go to --data.",
@@ -370,6 +401,7 @@ def target_config(
 @click.option(
     "--head-low-water",
     type=click.IntRange(1, 99),
+    metavar="N",
     default=90,
     show_default=True,
     help="Per cent of the SSD: below it heads are brought back.",
@@ -392,7 +424,7 @@ def target_config(
     "--script-turn",
     type=Duration(0, 0.01),
     default=1000,
-    help="While commands come a script keeps a processor so long; 0s: as the kernel likes. [default: 1ms]",
+    help="While commands come a script keeps a processor so long; 0s: as the kernel likes.  [default: 1ms]",
 )
 @click.option(
     "--osc-compat",
@@ -413,8 +445,19 @@ def target_config(
     "  [default: info]",
 )
 @click.option("--module-option", multiple=True, type=ModuleOption(), hidden=True)
-@click.option("--ready-fd", type=click.IntRange(1), help="Write the JSON lines to this descriptor.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--ready-fd",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Write the JSON lines to this descriptor.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How it is printed.  [text]",
+)
 def serve(
     *,
     log_format: str | None,
@@ -462,7 +505,13 @@ def serve(
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    help="How it is printed.  [table]",
+)
 def doctor(output: str) -> None:
     """Look at what a target needs here; exit 1 if it lacks."""
     findings = list(layers.examine())

@@ -142,7 +142,13 @@ class ConfigVerb(Change):
 @click.command(cls=ConfigVerb)
 @about_a_file
 @click.option("--origin", is_flag=True, help="Say where each value comes from.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How it is printed.  [text]",
+)
 @click.pass_obj
 def show(admin: Admin, path: Path | None, origin: bool) -> None:
     """Show what a target is served with: files, flags, defaults, and what was set since.

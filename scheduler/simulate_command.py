@@ -197,7 +197,9 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
     "--alike", is_flag=True, help="Every job works so long.  [most are shorter, some longer]"
 )
 @click.option("--warm", type=TIME, default="50ms", help="What a sandbox takes to come up.  [50ms]")
-@click.option("--rows", type=click.IntRange(1, 10_000), default=20, help="Of the table.  [20]")
+@click.option(
+    "--rows", type=click.IntRange(1, 10_000), metavar="N", default=20, help="Of the table.  [20]"
+)
 @click.option("--why", is_flag=True, help="Every decision with its reason, instead.")
 @click.option(
     "--plot",
@@ -207,7 +209,11 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
 )
 @click.option("--seed", type=int, default=1, help="Of what is by chance.  [1]")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", help="[table]"
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    help="How it is printed.  [table]",
 )
 def simulate(
     trace: TextIO, config: Path | None, words: str, work: int, alike: bool, warm: int, rows: int,

@@ -62,6 +62,7 @@ SAYS = {"there": "are the same", "changed": "have been read again"}
 WAIT = click.option(
     "--wait",
     type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
     default=30,
     show_default=True,
     help="Seconds that tgtd may take.",

@@ -190,7 +190,13 @@ def certificates(settings: Settings) -> None:
 @certificate.command("add", cls=Asking)
 @click.argument("name", metavar="USER")
 @click.option("--save", type=NEW_FILE, required=True, help="New files: FILE.pem and FILE.key.")
-@click.option("--days", type=click.IntRange(1, 825), default=90, help="How long it is good.  [90]")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 825),
+    metavar="N",
+    default=90,
+    help="How long it is good.  [90]",
+)
 @click.pass_obj
 def add_certificate(settings: Settings, name: str, save: Path, days: int) -> None:
     """Make a key and a certificate for a user; prints its id.  The key does not leave this host."""

@@ -37,7 +37,7 @@ def cred() -> None:
 @click.argument("permissions", metavar="PERMISSION[,...]")
 @click.argument("objects", metavar="OBJECT...", nargs=-1, required=True)
 @click.option("--type", "type_", type=TYPE, help="Of OBJECT; user: of a PID all its user objects.")
-@click.option("--lifetime", type=DURATION, default=600, help="[10m]")
+@click.option("--lifetime", type=DURATION, default=600, help="How long they are good.  [10m]")
 @click.option("--method", type=METHOD, help="At least this one.")
 @click.option("--range", "range_", metavar="START:LENGTH", help="Only these bytes.")
 @click.option("--target-name", metavar="NAME", help="iSCSI name.  [the target's]")
@@ -124,7 +124,14 @@ def show(settings: Settings, file: Path) -> None:
 @cred.command(cls=AskingListing)
 @click.option("--user", metavar="USER", help="Whose; administrators see everybody's.  [yours]")
 @click.option("--id", "discriminator", metavar="ID", help="The one with this discriminator.")
-@click.option("-n", "--most", type=click.IntRange(1, 1000), default=50, help="[50]")
+@click.option(
+    "-n",
+    "--most",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=50,
+    help="At most so many.  [50]",
+)
 @click.pass_obj
 def ls(settings: Settings, user: str | None, discriminator: str | None, most: int) -> None:
     """List credentials that were given, the newest last, from the audit log."""

@@ -82,31 +82,39 @@ def bare_wait(args: list[str]) -> list[str]:
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--zone", type=ADDRESS, default=ROOT, help="What the script may touch.  [root]")
 @click.option("--partition", metavar="PID", type=ADDRESS, help="Where the job's object goes.")
-@click.option("--name", default="", help="A name for people.  [the script's]")
+@click.option("--name", metavar="NAME", default="", help="A name for people.  [the script's]")
 @click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
-@click.option("--priority", type=click.IntRange(-100, 100), help="Higher goes first.  [0]")
+@click.option(
+    "--priority", type=click.IntRange(-100, 100), metavar="N", help="Higher goes first.  [0]"
+)
 @click.option("--hold", is_flag=True, help="Do not start before 'osd job release'.")
 @click.option(
     "--after", type=AFTER, multiple=True, help="Start after another job has ended (ok: COMPLETED)."
 )
 @click.option("--array", type=ARRAY, help="Run it once for each index, N at once; osd.array_index.")
-@click.option("--key", help="Submitting the same with the same key again finds the first job.")
-@click.option("--retries", type=click.IntRange(0, 14), help="After faults of the system.  [2]")
+@click.option(
+    "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
+)
+@click.option(
+    "--retries", type=click.IntRange(0, 14), metavar="N", help="After faults of the system.  [2]"
+)
 @click.option("--retry-on", type=RETRY_ON, help="Also when it ends so.")
 @click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
 @click.option("--expire", type=DURATION, help="How long the record is kept.")
 @click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
-@click.option("--pool", default="", help="Which pool of sandboxes.")
+@click.option("--pool", metavar="NAME", default="", help="Which pool of sandboxes.  [default]")
 @click.option(
     "--rights",
     type=click.Choice([*RIGHTS]),
     default="all",
     help="What it may do in its zone, where credentials are in use.  [all]",
 )
-@click.option("--limit-wall", type=DURATION, help="Time.")
+@click.option("--limit-wall", type=DURATION, help="Time from start to end.")
 @click.option("--limit-cpu", type=DURATION, help="Processor time.")
-@click.option("--limit-mem", type=SIZE, help="Memory.")
-@click.option("--limit-procs", type=click.IntRange(1), help="Threads, the first included.")
+@click.option("--limit-mem", type=SIZE, help="Memory it may use.")
+@click.option(
+    "--limit-procs", type=click.IntRange(1), metavar="N", help="Threads, the first included."
+)
 @click.option("--limit-output", type=SIZE, help="What it may print.")
 @click.option("--limit-io", type=SIZE, help="What it may read and write.")
 @click.option("--compress/--no-compress", default=None, help="Send it packed.  [where that pays]")
@@ -123,7 +131,11 @@ def bare_wait(args: list[str]) -> list[str]:
     help="With --wait: a code for the state, the script's own, or the worst of an array's.  [state]",
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json", "id"]), default="text", help="[text]"
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "id"]),
+    default="text",
+    help="How it is printed.  [text]",
 )
 @click.pass_context
 def exec_command(ctx: click.Context, /, **given: Any) -> None:

@@ -39,7 +39,7 @@ Without an index (see 'osd obj index') the target reads every member.
 @click.argument("criteria", metavar="CRITERION...", type=CRITERION, nargs=-1)
 @click.option("--any", "match_any", is_flag=True, help="At least one criterion must hold.")
 @click.option("--all", "match_all", is_flag=True, help="All criteria must hold.  [the default]")
-@click.option("--limit", type=click.IntRange(1), help="Stop after so many objects.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many objects.")
 @click.pass_obj
 def find(
     settings: Settings,

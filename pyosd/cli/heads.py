@@ -124,8 +124,8 @@ def shown(key: str, value: int) -> str:
 @click.command("heads", cls=Listing)
 @click.option("--size", type=SIZE, help="Head size of new objects.")
 @click.option("--policy", type=click.Choice(POLICIES), help="Which objects begin on the SSD.")
-@click.option("--high-water", type=click.IntRange(1, 99), help="Per cent of the SSD.")
-@click.option("--low-water", type=click.IntRange(1, 99), help="Per cent of the SSD.")
+@click.option("--high-water", type=click.IntRange(1, 99), metavar="N", help="Per cent of the SSD.")
+@click.option("--low-water", type=click.IntRange(1, 99), metavar="N", help="Per cent of the SSD.")
 @click.option("--rate", type=SIZE, help="Bytes a second that are moved at most.")
 @click.pass_obj
 def target_heads(

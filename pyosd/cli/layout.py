@@ -76,7 +76,9 @@ def copy(
 @click.command("map", cls=Listing)
 @click.argument("address", type=OBJECT)
 @click.option("--offset", type=SIZE, default=0, help="Where to begin.  [0]")
-@click.option("--type", "kind", type=click.Choice(list(TYPES)), default="all", help="[all]")
+@click.option(
+    "--type", "kind", type=click.Choice(list(TYPES)), default="all", help="Only these.  [all]"
+)
 @click.pass_obj
 def map_(settings: Settings, address: ObjectRef, offset: int, kind: str) -> None:
     """Show where an object has data, and where holes that take no room."""

@@ -36,7 +36,9 @@ for command in (attr, copy, map_, find, index, obj_heads):
 
 @obj.command(cls=Verb)
 @click.argument("address", type=ADDRESS)
-@click.option("-n", "--count", type=click.IntRange(1, 4096), default=1, help="Make so many.  [1]")
+@click.option(
+    "-n", "--count", type=click.IntRange(1, 4096), metavar="N", default=1, help="Make so many.  [1]"
+)
 @click.pass_obj
 def create(settings: Settings, address: ObjectRef, count: int) -> None:
     """Make empty objects and print their ids.
@@ -57,7 +59,14 @@ def create(settings: Settings, address: ObjectRef, count: int) -> None:
 @click.argument("address", type=OBJECT)
 @click.option("--offset", type=SIZE, default=0, help="First byte.  [0]")
 @click.option("--length", type=SIZE, help="Bytes to read.  [to the end]")
-@click.option("-O", "--to", "file", type=click.Path(dir_okay=False), default="-", help="[stdout]")
+@click.option(
+    "-O",
+    "--to",
+    "file",
+    type=click.Path(dir_okay=False),
+    default="-",
+    help="Where they go.  [stdout]",
+)
 @click.pass_obj
 def read(
     settings: Settings, address: ObjectRef, offset: int, length: int | None, file: str

@@ -130,7 +130,13 @@ def page(found: Record, status: JobStatus) -> list[str]:
 @click.option(
     "--no-log", "log", flag_value=False, default=True, type=bool, help="No script's words."
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="[text]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How it is printed.  [text]",
+)
 @click.pass_obj
 def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     """Tell all about a job on one page, to attach to a bug report.
@@ -160,7 +166,9 @@ def indices_of(status: JobStatus) -> range | None:
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--script", type=click.Path(dir_okay=False, allow_dash=True), help="Its code.")
 @click.option("--tag", "tags", type=TAG, multiple=True, help="May be given again.")
-@click.option("--key", help="Submitting the same with the same key again finds the first job.")
+@click.option(
+    "--key", metavar="KEY", help="Submitting the same with the same key again finds the first job."
+)
 @click.pass_context
 def retry(
     ctx: click.Context,

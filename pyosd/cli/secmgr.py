@@ -97,7 +97,10 @@ def init(
 @secmgr.command(cls=Verb)
 @DATA
 @click.option(
-    "--listen", default=DEFAULT_LISTEN, metavar="ADDRESS:PORT", help=f"[{DEFAULT_LISTEN}]"
+    "--listen",
+    default=DEFAULT_LISTEN,
+    metavar="ADDRESS:PORT",
+    help=f"Where it answers.  [{DEFAULT_LISTEN}]",
 )
 @click.option("--certificate", type=FILE, help="Of the server, rather than its own.")
 @click.option("--key", type=FILE, help="To the certificate.")
@@ -189,8 +192,17 @@ AUDIT_COLUMNS = (
 
 
 @audit.command("show", cls=AskingListing)
-@click.option("-n", "--most", type=click.IntRange(1, 1000), default=50, help="[50]")
-@click.option("--after", type=click.IntRange(0), help="Those with a greater id.  [the newest]")
+@click.option(
+    "-n",
+    "--most",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=50,
+    help="At most so many.  [50]",
+)
+@click.option(
+    "--after", type=click.IntRange(0), metavar="ID", help="Those with a greater id.  [the newest]"
+)
 @click.option("--who", metavar="USER", help="Of this user.")
 @click.option("--what", metavar="NAME", help="Such as credential, credential.refused, acl.add.")
 @click.pass_obj

@@ -144,9 +144,17 @@ def await_target(settings: Settings, patience: float) -> None:
 
 
 @click.command(cls=Verb)
-@click.option("-n", "--count", type=click.IntRange(1), default=5, help="Round trips.  [5]")
+@click.option(
+    "-n", "--count", type=click.IntRange(1), metavar="N", default=5, help="Round trips.  [5]"
+)
 @click.option("--wait", type=DURATION, default=0, help="Keep trying so long until it answers.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="[text]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How it is printed.  [text]",
+)
 @click.pass_obj
 def ping(settings: Settings, count: int, wait: float) -> None:
     """Ask TEST UNIT READY some times, and tell how long the answers took."""

@@ -252,7 +252,11 @@ def live(target: Target, settings: Settings, interval: float) -> None:
     "--interval", type=DURATION, default=1.0, help="Between two looks, 100ms at least.  [1s]"
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="[table]"
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    help="How it is printed.  [table]",
 )
 @click.pass_obj
 def top(settings: Settings, once: bool, interval: float) -> None:

@@ -216,7 +216,7 @@ def common_options() -> list[click.Parameter]:
             ["--color"],
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
-            help="[auto]",
+            help="Colours; auto: on a terminal.  [auto]",
         ),
         click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing beside data and errors."),
         click.Option(["-v", "--verbose"], is_flag=True, help="Say more."),
@@ -280,9 +280,18 @@ class Listing(Verb):
         """-o and --no-header."""
         return [
             click.Option(
-                ["-o", "--output"], type=click.Choice(FORMATS), default="table", help="[table]"
+                ["-o", "--output"],
+                type=click.Choice(FORMATS),
+                default="table",
+                help="How it is printed.  [table]",
             ),
-            click.Option(["--no-header", "header"], flag_value=False, default=True, type=bool),
+            click.Option(
+                ["--no-header", "header"],
+                flag_value=False,
+                default=True,
+                type=bool,
+                help="No line of headings.",
+            ),
         ]
 
 

@@ -152,8 +152,15 @@ CHANGE_COLUMNS = (
 
 
 @manager.command(cls=Listing)
-@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=20, help="[20]")
-@click.option("--after", type=click.IntRange(0), help="Those with a greater id.")
+@click.option(
+    "-n",
+    "--most",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=20,
+    help="At most so many.  [20]",
+)
+@click.option("--after", type=click.IntRange(0), metavar="ID", help="Those with a greater id.")
 @click.option("--pool", type=POOL, help="Of this pool.")
 @click.pass_obj
 def changes(admin: Admin, most: int, after: int | None, pool: str | None) -> None:
@@ -211,7 +218,9 @@ def write_secret(path: Path, fields: dict[str, str], public: str, secret: str) -
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where the secret goes.  [NAME.key_secret]",
 )
-@click.option("--url", help="What the manager's address is for NAME, if not the one we use.")
+@click.option(
+    "--url", metavar="URL", help="What the manager's address is for NAME, if not the one we use."
+)
 @click.option("--public", metavar="KEY", help="NAME's own public key: no secret is made here.")
 @click.pass_obj
 def keys_add(
@@ -272,8 +281,8 @@ def keys_rm(admin: Admin, name: str) -> None:
 @click.command(cls=Change)
 @click.argument("count", type=click.IntRange(1, 64), required=False, metavar="[N]")
 @click.option("--auto", is_flag=True, help="Follow the load again, between min and max.")
-@click.option("--min", "least", type=click.IntRange(1, 64), help="At least.")
-@click.option("--max", "most", type=click.IntRange(1, 64), help="At most.")
+@click.option("--min", "least", type=click.IntRange(1, 64), metavar="N", help="At least.")
+@click.option("--max", "most", type=click.IntRange(1, 64), metavar="N", help="At most.")
 @click.option("--reset", is_flag=True, help="As configured again, whatever was set.")
 @click.pass_obj
 def workers(

@@ -131,8 +131,10 @@ def set_(admin: Admin, name: str, values: tuple[str, ...]) -> None:
 @click.argument("name", type=POOL)
 @click.argument("size", type=click.IntRange(0), required=False, metavar="[N]")
 @click.option("--auto", is_flag=True, help="Follow the load again, between min and max.")
-@click.option("--min", "least", type=click.IntRange(0), help="Sandboxes kept when idle.")
-@click.option("--max", "most", type=click.IntRange(1), help="Slots at most.")
+@click.option(
+    "--min", "least", type=click.IntRange(0), metavar="N", help="Sandboxes kept when idle."
+)
+@click.option("--max", "most", type=click.IntRange(1), metavar="N", help="Slots at most.")
 @click.pass_obj
 def scale(
     admin: Admin, name: str, size: int | None, auto: bool, least: int | None, most: int | None
@@ -307,9 +309,13 @@ def usage(admin: Admin, sort: str) -> None:
 
 @click.command(cls=Change)
 @click.argument("principal")
-@click.option("--weight", type=click.IntRange(1, 1000), help="Share of the slots; others have 1.")
-@click.option("--queue", type=click.IntRange(0), help="Jobs waiting; 0: the configured number.")
-@click.option("--at-once", type=click.IntRange(0), help="Jobs running; 0: no cap.")
+@click.option(
+    "--weight", type=click.IntRange(1, 1000), metavar="N", help="Share of the slots; others have 1."
+)
+@click.option(
+    "--queue", type=click.IntRange(0), metavar="N", help="Jobs waiting; 0: the configured number."
+)
+@click.option("--at-once", type=click.IntRange(0), metavar="N", help="Jobs running; 0: no cap.")
 @click.option("--reset", is_flag=True, help="As any other principal again.")
 @click.pass_obj
 def share(

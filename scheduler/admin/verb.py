@@ -214,9 +214,18 @@ def format_options(*formats: str) -> list[click.Parameter]:
     """-o and --no-header."""
     return [
         click.Option(
-            ["-o", "--output"], type=click.Choice(formats), default="table", help="[table]"
+            ["-o", "--output"],
+            type=click.Choice(formats),
+            default="table",
+            help="How it is printed.  [table]",
         ),
-        click.Option(["--no-header", "header"], flag_value=False, default=True, type=bool),
+        click.Option(
+            ["--no-header", "header"],
+            flag_value=False,
+            default=True,
+            type=bool,
+            help="No line of headings.",
+        ),
     ]
 
 
@@ -239,7 +248,7 @@ class Change(AdminVerb):
                 ["-o", "--output"],
                 type=click.Choice(["table", "json"]),
                 default="table",
-                help="[table]",
+                help="How it is printed.  [table]",
             ),
         ]
 
@@ -266,7 +275,7 @@ def common_options() -> list[click.Parameter]:
             ["--color"],
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
-            help="[auto]",
+            help="Colours; auto: on a terminal.  [auto]",
         ),
         click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing beside data and errors."),
     ]

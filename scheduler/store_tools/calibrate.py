@@ -272,6 +272,7 @@ class Space(ParamType[int]):
 @click.option(
     "--seconds",
     type=click.FloatRange(0.5, 3600),
+    metavar="SECONDS",
     default=10.0,
     show_default=True,
     help="About how long to measure each device.",
@@ -283,7 +284,13 @@ class Space(ParamType[int]):
     show_default=True,
     help="Room to take for that; at most a quarter of what is free.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How it is printed.  [text]",
+)
 def calibrate(
     *, data: Path | None, ssd: Path | None, seconds: float, space: int, output: str
 ) -> None:

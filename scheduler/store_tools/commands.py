@@ -59,7 +59,7 @@ def work_option(command: Command) -> Command:
     """Where the copy of the database goes."""
     folder = click.Path(path_type=Path, exists=True, file_okay=False)
     return click.option(
-        "--work", type=folder, help="Folder with room for a copy of the database. [TMPDIR]"
+        "--work", type=folder, help="Folder with room for a copy of the database.  [TMPDIR]"
     )(command)
 
 
