@@ -347,9 +347,8 @@ def target_config(
 @click.option(
     "--reuse",
     type=click.Choice(["never", "verified", "trusted"]),
-    help="Pool default: another job in a used sandbox, for one principal: if CHAP proved its "
-    "name; any.  [default: never] "
-    "Faster; hygiene, not a boundary (docs/security.md).",
+    help="Whether a used sandbox of pool default takes another job of the same principal: not; if CHAP "
+    "has proved its name; always.  Faster, and no boundary (docs/security.md).  [default: never]",
 )
 @click.option(
     "--allow-bytecode",
@@ -360,7 +359,7 @@ def target_config(
     "--queue-per-principal",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Jobs one principal may have in the queue; the longest array, too.  [1000]",
+    help="Jobs one principal may have in the queue; the longest array, too.  [default: 1000]",
 )
 @click.option("--no-sandboxes", is_flag=True, help="Storage only: no script runs.")
 @click.option("--no-manager", is_flag=True, help="Sizes of pools and workers stay as configured.")

@@ -82,7 +82,7 @@ def ls(settings: Settings, who: str | None) -> None:
     default=LIFETIME_S,
     help="How long a credential by it may last.  [10m]",
 )
-@click.option("--method", type=METHOD, default="CAPKEY", help="The least.  [CAPKEY]")
+@click.option("--method", type=METHOD, default="CAPKEY", help="The least.  [capkey]")
 @click.option("--note", default="", metavar="TEXT", help="Why.")
 @click.pass_obj
 def add(

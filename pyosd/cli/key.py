@@ -52,7 +52,7 @@ def ls(settings: Settings, target_name: str | None) -> None:
 @key.command("import", cls=Asking)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--method", type=METHOD, default="CAPKEY", help="The least of its credentials.  [CAPKEY]"
+    "--method", type=METHOD, default="CAPKEY", help="The least of its credentials.  [capkey]"
 )
 @click.option(
     "--rotate", type=DURATION, default=86400, help="How often working keys change; 0: never.  [1d]"
