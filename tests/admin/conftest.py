@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from pyosd.cli import main
 from tests.harness import SOURCE
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 Run = Callable[..., Result]
 
 

@@ -41,7 +41,7 @@ def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         daemon = subprocess.Popen([*command, "--python-dir", str(ROOT / "pyosd")], stderr=log)
     target = None
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not socket_path.exists():
             assert daemon.poll() is None and time.monotonic() < deadline, "iosd-sandboxd"
             time.sleep(0.02)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 NAME = "iqn.2026-11.org.iosd:test"
 _control_ports = itertools.count(os.getpid() % 20000 + 100)
-_START_TIMEOUT = 20.0
+_START_TIMEOUT = 60.0
 
 
 class StockTgtd:

@@ -39,7 +39,7 @@ SLEEPS = "import time\nwhile True: time.sleep(0.01)\n"
 def test_result_output_and_status(target: Target, zone: ObjectRef) -> None:
     code = "import osd\nprint('hello')\nprint('world')\nosd.result({'args': osd.args})"
     job = target.exec(code, zone=zone, args=[1, "two"], name="first", tags={"team": "blue"})
-    assert job.result(timeout=30) == {"args": [1, "two"]}
+    assert job.result(timeout=60) == {"args": [1, "two"]}
     assert list(job.logs()) == ["hello", "world"]
     status = job.status()
     assert status.state is JobState.COMPLETED and status.name == "first"
@@ -53,9 +53,9 @@ def test_bytes_and_large_results(target: Target, zone: ObjectRef) -> None:
     small = target.exec("import osd; osd.result(b'\\0\\1')", zone=zone)
     large = target.exec("import osd; osd.result(b'x' * 200_000)", zone=zone)
     none = target.exec("pass", zone=zone)
-    assert small.result(timeout=30) == b"\0\1"
-    assert large.result(timeout=30) == b"x" * 200_000
-    assert none.result(timeout=30) is None
+    assert small.result(timeout=60) == b"\0\1"
+    assert large.result(timeout=60) == b"x" * 200_000
+    assert none.result(timeout=60) is None
     companion = large.status().result_object
     assert companion is not None
     large.remove()
@@ -65,7 +65,7 @@ def test_bytes_and_large_results(target: Target, zone: ObjectRef) -> None:
 def test_script_that_raises(target: Target, zone: ObjectRef) -> None:
     job = target.exec("def f():\n    return 1 / 0\nf()\n", zone=zone)
     with pytest.raises(ScriptError) as caught:
-        job.result(timeout=30)
+        job.result(timeout=60)
     assert caught.value.type_name == "ZeroDivisionError"
     assert "return 1 / 0" in job.traceback()
     assert caught.value.job is job and caught.value.reason == 201 and caught.value.hint
@@ -74,16 +74,16 @@ def test_script_that_raises(target: Target, zone: ObjectRef) -> None:
 def test_script_that_exits(target: Target, zone: ObjectRef) -> None:
     job = target.exec("import sys; sys.exit(7)", zone=zone)
     with pytest.raises(ScriptError) as caught:
-        job.result(timeout=30)
+        job.result(timeout=60)
     assert caught.value.exit_code == 7 and job.status().exit_code == 7
 
 
 def test_wall_limit(target: Target, zone: ObjectRef) -> None:
     job = target.exec(SLEEPS, zone=zone, limits=Limits(wall="100ms"))
     with pytest.raises(JobTimeout):
-        job.result(timeout=30)
+        job.result(timeout=60)
     with pytest.raises(TimeoutError):  # it is one, too
-        job.result(timeout=30)
+        job.result(timeout=60)
 
 
 def test_waiting_has_an_end(target: Target, zone: ObjectRef) -> None:
@@ -123,7 +123,7 @@ def test_hold_release_cancel(target: Target, zone: ObjectRef) -> None:
     other = target.exec("pass", zone=zone, hold=True)
     assert job.status().state is JobState.HELD
     job.release()
-    assert job.result(timeout=30) is None
+    assert job.result(timeout=60) is None
     assert not job.cancel()
     assert other.cancel() and other.cancelled() and other.done()
     with pytest.raises(concurrent.futures.CancelledError):
@@ -170,7 +170,7 @@ def test_submitting_survives_a_lost_session(target: Target, zone: ObjectRef) -> 
     target.transport.drop()  # type: ignore[attr-defined]
     job = target.exec("import osd; osd.result(1)", zone=zone, key="once")
     target.transport.drop()  # type: ignore[attr-defined]
-    assert job.result(timeout=30) == 1
+    assert job.result(timeout=60) == 1
 
 
 def test_waiting_command(target: Target, zone: ObjectRef) -> None:
@@ -227,7 +227,7 @@ def hypotenuse(a: float, b: float = 4.0) -> float:
 
 def test_function(target: Target, zone: ObjectRef) -> None:
     job = target.exec(hypotenuse, zone=zone, args=[3])
-    assert job.result(timeout=30) == 5.0
+    assert job.result(timeout=60) == 5.0
     assert job.status().name == "hypotenuse"
 
 
@@ -255,7 +255,7 @@ def test_script_from_a_path(target: Target, zone: ObjectRef, tmp_path: Path) -> 
     script = tmp_path / "count.py"
     script.write_text("import osd\nosd.result(__name__)\n")
     job = target.exec(script, zone=zone)
-    assert job.result(timeout=30) == "__main__"
+    assert job.result(timeout=60) == "__main__"
     assert job.name == "count.py"
 
 

@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 __all__ = ["Page", "browsing", "missing"]
 
 T = TypeVar("T")
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 PHONE_MOST = 1800
 OPTIONS = (
     "--headless=new",

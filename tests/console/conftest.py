@@ -43,12 +43,12 @@ class Observed:
 
     def get(self, path: str) -> tuple[bytes, dict[str, str]]:
         """Body and headers."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
             return answer.read(), dict(answer.headers)
 
     def state(self) -> dict[str, Any]:
         """What a page would be told now."""
-        with urllib.request.urlopen(self.url + "api/events", timeout=10) as stream:
+        with urllib.request.urlopen(self.url + "api/events", timeout=60) as stream:
             for line in stream:
                 if line.startswith(b"data: "):
                     return dict(json.loads(line.removeprefix(b"data: ")))
@@ -57,7 +57,7 @@ class Observed:
 
 def find_manager(served: Serving) -> dict[str, Any]:
     """Where it says that it is."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for fields in places.running(places.MANAGER):
             if fields["pid"] in served.everything() and fields.get("http"):

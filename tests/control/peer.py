@@ -11,7 +11,7 @@ from typing import Any
 from scheduler import messages
 from scheduler.messages import Frame, TargetError, Type
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Peer:

@@ -189,7 +189,7 @@ def check_filled(osd: Commands, filled: list[ObjectRef]) -> None:
 
 def until_there_is_room(osd: Commands, request: Request) -> None:
     """Removed objects give their blocks back soon, not within the REMOVE."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (reply := osd.reply(request)).error:
         check(reply, QUOTA)
         assert time.monotonic() < deadline, "two objects removed, and still no room"

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 60.0
 SLEEP = "import time\ntime.sleep(600)"
+WHILE_THERE = """
+import osd, time
+while osd.userobject({o.partition_id}, {o.object_id}).exists():
+    time.sleep(0.005)
+"""
 
 
 def run(target: Target, code: str, **options: object) -> Job:
@@ -215,12 +220,22 @@ def test_kill_cancel_hold_release(target: Target) -> None:
 
 
 def test_generation_grows_with_progress(target: Target) -> None:
-    code = "import osd, time\nfor i in range(4):\n    osd.progress(i / 4, f'step {i}')\n    time.sleep(0.1)"
-    job = run(target, code)
+    steps = [target.commands.create(target.partition.partition_id) for _ in range(4)]
+    job = run(
+        target,
+        "import osd\n"
+        + "".join(
+            f"osd.progress({i / 4}, 'step {i}')\n" + WHILE_THERE.format(o=step)
+            for i, step in enumerate(steps)
+        ),
+    )
     seen: list[int] = []
-    while not job.status().done:
+    for i, step in enumerate(steps):
+        until(lambda i=i: job.status().message == f"step {i}")
         seen.append(job.status().generation)
-    assert seen == sorted(seen) and len(set(seen)) >= 4
+        target.commands.remove(step)
+    assert ended(job) == (JobState.COMPLETED, 0)
+    assert seen == sorted({*seen})
     assert job.status().message == "step 3"
 
 
@@ -307,7 +322,8 @@ def test_principal_has_a_cap(target: Target) -> None:
 
 def test_jobs_survive_the_target(target: Target) -> None:
     wrote = run(target, TOUCH.format(*job_object(target)) + SLEEP)
-    read_only = run(target, "print('again', flush=True)\nimport time\ntime.sleep(1)")
+    going_on = target.commands.create(target.partition.partition_id)
+    read_only = run(target, "print('again', flush=True)\n" + WHILE_THERE.format(o=going_on))
     until(lambda: bool(wrote.output()) and bool(read_only.output()))
     held = run(target, "print('later')", hold=True, key="held")
     queued = [run(target, f"print({i})") for i in range(5)]
@@ -316,6 +332,7 @@ def test_jobs_survive_the_target(target: Target) -> None:
     everything = [wrote, read_only, held, *queued]
     wrote, read_only, held, *queued = [Job(target.commands, job.id) for job in everything]
     assert ended(wrote) == (JobState.SANDBOX_LOST, 402)
+    target.commands.remove(going_on)
     assert ended(read_only) == (JobState.COMPLETED, 0)
     assert read_only.output() == b"again\n" and read_only.status().attempt == 2
     assert [job.wait(DEADLINE_S).state for job in queued] == [JobState.COMPLETED] * 5
@@ -349,7 +366,8 @@ def test_a_sandbox_that_is_gone_has_used_no_time(target: Target) -> None:
 
 def test_jobs_survive_the_daemon(target: Target) -> None:
     wrote = run(target, TOUCH.format(*job_object(target)) + SLEEP)
-    read_only = run(target, "print('again', flush=True)\nimport time\ntime.sleep(1)")
+    going_on = target.commands.create(target.partition.partition_id)
+    read_only = run(target, "print('again', flush=True)\n" + WHILE_THERE.format(o=going_on))
     until(lambda: bool(wrote.output()) and bool(read_only.output()))
     target.kill_daemon()
     assert ended(wrote) == (JobState.SANDBOX_LOST, 402)
@@ -358,6 +376,7 @@ def test_jobs_survive_the_daemon(target: Target) -> None:
     queued = run(target, "pass")
     assert queued.status().reason == 102
     target.start_daemon()
+    target.commands.remove(going_on)
     assert ended(read_only) == (JobState.COMPLETED, 0)
     assert read_only.output() == b"again\n" and read_only.status().attempt == 2
     assert ended(queued) == (JobState.COMPLETED, 0)
@@ -395,12 +414,15 @@ def test_many_waits_at_once(target: Target) -> None:
 
 
 def test_killing_a_sandbox_gives_another_attempt(target: Target) -> None:
-    job = run(target, "print('once', flush=True)\nimport time\ntime.sleep(1)")
+    going_on = target.commands.create(target.partition.partition_id)
+    job = run(target, "print('once', flush=True)\n" + WHILE_THERE.format(o=going_on))
     until(lambda: job.output() == b"once\n")
     assert target.daemon is not None
     victims = sandboxes(target.daemon.pid)
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
+    until(lambda: job.status().attempt == 2)
+    target.commands.remove(going_on)
     assert ended(job) == (JobState.COMPLETED, 0)
     assert job.status().attempt == 2 and job.output() == b"once\n"
 

@@ -29,7 +29,7 @@ from tests.serving import Serving, sandboxes_missing
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 HEADER = 48
 NEVER = 1 << 40
 UP, DOWN = 0, 1

@@ -34,7 +34,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 CONFIG = """
 [manager.workers]
 min = 2

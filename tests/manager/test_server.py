@@ -20,7 +20,7 @@ from scheduler.requests import SCHEMA, Method, Request, Requests
 from scheduler.schema import Key, count
 from scheduler.server import MESSAGE_MOST, Server, ServerError, make_pair
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 async def echo(request: Request) -> Any:

@@ -35,7 +35,7 @@ from proxy import (
     gone,
 )
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
 
 

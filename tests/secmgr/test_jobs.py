@@ -25,7 +25,7 @@ while True:
     n = min(n + 1, 1000)
     osd.progress(n / 1000)
 """
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ DONE, NO_SUCH_TASK, NOT_SUPPORTED = 0, 1, 5
 FUNCTIONS = {"task": ABORT_TASK, "set": ABORT_TASK_SET, "reset": UNIT_RESET}
 LOSSES = ("close", "reset", "reinstate")
 VICTIM, MANAGER = 2, 9  # task tags
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Victim(RawSession):
