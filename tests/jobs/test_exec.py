@@ -8,6 +8,7 @@ import hashlib
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,6 +220,10 @@ def test_kill_cancel_hold_release(target: Target) -> None:
     assert ended(held) == (JobState.CANCELLED, 105)
 
 
+def says(job: Job, message: str) -> bool:
+    return job.status().message == message
+
+
 def test_generation_grows_with_progress(target: Target) -> None:
     steps = [target.commands.create(target.partition.partition_id) for _ in range(4)]
     job = run(
@@ -231,7 +236,7 @@ def test_generation_grows_with_progress(target: Target) -> None:
     )
     seen: list[int] = []
     for i, step in enumerate(steps):
-        until(lambda i=i: job.status().message == f"step {i}")
+        until(partial(says, job, f"step {i}"))
         seen.append(job.status().generation)
         target.commands.remove(step)
     assert ended(job) == (JobState.COMPLETED, 0)
