@@ -88,7 +88,10 @@ def sandboxd() -> Finding:
 
 # What to do about a layer of the sandboxes that this host does not give.
 NAMESPACE = "run as root; in a container, allow new namespaces (CAP_SYS_ADMIN, its seccomp profile)"
-CGROUP = "run as root with the controller mounted and writable, or delegate a control group"
+CGROUP = (
+    "run as root with the controller mounted and writable, or delegate a control group; under cgroup v2 "
+    "it must have no other process, as 'systemd-run --scope -p Delegate=yes' gives one"
+)
 MENDS = {
     "userns": "sysctl user.max_user_namespaces=15000; in a container, allow new user namespaces",
     "mountns": NAMESPACE,

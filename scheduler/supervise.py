@@ -29,6 +29,7 @@ from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_fi
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError
+from scheduler.scope import in_scope
 from scheduler.service import Service, ServiceFailed, as_user, group_of, terminate
 from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
 from scheduler.tgtd import STOCK, Tgtd, find_tgtd
@@ -55,7 +56,7 @@ def isolation_of_host() -> dict[str, Any]:
     """Ask iosd-sandboxd what isolation this host can give: {"level": ..., ...}."""
     program = paths.find_component(paths.SANDBOXD)
     done = subprocess.run(
-        [program, "--print-level", "--python-dir", paths.python_dir()],
+        in_scope([str(program), "--print-level", "--python-dir", str(paths.python_dir())]),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -173,7 +174,7 @@ class Supervisor:
 
         return Service(
             "iosd-sandboxd",
-            command,
+            in_scope(command),
             plain_environment(),
             ready,
             terminate,
