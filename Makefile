@@ -34,7 +34,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := build
-.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test clean
+.PHONY: help packages venv build demo tgtd tgtd-asan test conformance lint wirefuzz crash faults pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall deb deb-test vm-test clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -139,6 +139,9 @@ deb:            ## Debian packages, into dist/
 
 deb-test: deb   ## have systemd run them in a clean Debian, and see that nothing is left (as root)
 	@$(PYTHON) -m tests.packaging dist
+
+vm-test: deb    ## the packages in a Debian 12 as it is installed, with cgroup v2, in a virtual machine (as root)
+	@$(PYTHON) -m tests.packaging.vm dist
 
 clean:          ## remove what building made
 	rm -rf build dist .venv .run *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

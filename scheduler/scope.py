@@ -2,7 +2,7 @@
 """A control group of its own for iosd-sandboxd, where `osd target serve` runs in a shell under systemd.
 
 Under cgroup v2 a group that has processes cannot have groups with controllers below it (cgroups(7), "no
-internal processes"), and a shell's has.  systemd hands out one that has none, to do in as one likes: a scope.
+internal processes"), and a shell's has.  systemd hands out one that has none, to do in as one likes.
 """
 
 from __future__ import annotations

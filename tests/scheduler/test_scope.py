@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who starts iosd-sandboxd in a scope of systemd's; `make vm-test` does so with a systemd under cgroup v2."""
+"""Who starts iosd-sandboxd in a scope of systemd's; `make vm-test` has a systemd under cgroup v2 do it."""
 
 from __future__ import annotations
 
