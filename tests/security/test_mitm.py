@@ -50,7 +50,8 @@ RED = AttributeValue(*COLOUR.id, b"red, eight bytes or more")
 LISTS = AttributeLists((COLOUR.id,), (RED,))
 PIECES = ((0, 8), (8, 8))
 CDB_BYTES = 236
-TIMEOUT_S = 0.5
+TIMEOUT_S = 0.5  # until an answer that does not come is given up
+ANSWERED_S = 60.0  # for one that comes
 
 
 @dataclass
@@ -439,7 +440,7 @@ def of_data_out(way: Way, where: str) -> str:
     way.guarded.reset()
     way.commands(flipped(end_of_segment(where, only(seen, COMMAND)), 2))
     try:
-        reply = way.target.call(request, TIMEOUT_S)
+        reply = way.target.call(request, ANSWERED_S)
     except OSDError:
         return REFUSED
     same = way.guarded.state() == expected and reply.attributes == (RED,)
@@ -468,7 +469,7 @@ def of_data_in(way: Way, where: str) -> str:
     }[where]()
     way.answers(DATA_IN, flipped(at, 2))
     try:
-        reply = way.target.call(request, TIMEOUT_S)
+        reply = way.target.call(request, ANSWERED_S)
     except IntegrityError:
         return REFUSED
     same = (reply.data, reply.attributes, reply.page) == (
@@ -483,7 +484,7 @@ def of_cdb(way: Way, where: str) -> str:
     """The address of a WRITE."""
     way.commands(lambda pdu: pdu.flip(47, 2))
     try:
-        way.target.call(rq.write(way.obj, 0, DATA), TIMEOUT_S)
+        way.target.call(rq.write(way.obj, 0, DATA), ANSWERED_S)
     except OSDError:
         return REFUSED
     return TAKEN
@@ -500,7 +501,7 @@ def of_answer(way: Way, where: str) -> str:
 
     way.answers(RESPONSE, change)
     try:
-        way.target.call(rq.read(ref(way.obj.partition_id, 1 << 20), 0, 1), TIMEOUT_S)
+        way.target.call(rq.read(ref(way.obj.partition_id, 1 << 20), 0, 1), ANSWERED_S)
     except IntegrityError:
         return REFUSED
     except OSDError:
