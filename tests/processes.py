@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,22 +63,37 @@ def running(pid: int) -> bool:
     return pid in parents()
 
 
-def wait_gone(pids: set[int], timeout: float = 60.0) -> set[int]:
-    """Wait for processes that need not be our children to end; returns those that did not."""
-    deadline = time.monotonic() + timeout
-    left = set()
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            wait = max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], wait)[0]:
-                left.add(pid)
-        finally:
+class Watch:
+    """Processes that need not be our children, by a descriptor of each: a pid may soon be another's."""
+
+    def __init__(self) -> None:
+        self._descriptors: dict[int, int] = {}
+
+    def add(self, pids: set[int]) -> None:
+        """Watch these, too, and those no longer that have ended."""
+        self.wait_gone(0)
+        for pid in pids - self._descriptors.keys():
+            with contextlib.suppress(ProcessLookupError):
+                self._descriptors[pid] = os.pidfd_open(pid)
+
+    def wait_gone(self, seconds: float = 60.0) -> set[int]:
+        """Wait for all to end; returns those that did not."""
+        deadline = time.monotonic() + seconds
+        for pid, descriptor in [*self._descriptors.items()]:
+            left = max(0.0, deadline - time.monotonic())
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            if ended.poll(left * 1000):
+                os.close(self._descriptors.pop(pid))
+        return set(self._descriptors)
+
+    def kill(self) -> None:
+        """SIGKILL to all that are left, which are watched no longer."""
+        for descriptor in self._descriptors.values():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             os.close(descriptor)
-    return left
+        self._descriptors.clear()
 
 
 def memory_of(pid: int) -> Iterator[tuple[str, bytes]]:

@@ -25,7 +25,7 @@ import pyosd
 from pyosd.testing import last_step
 from scheduler import paths
 from tests.harness import SOURCE
-from tests.processes import descendants, long_lived, wait_gone
+from tests.processes import Watch, descendants, long_lived
 
 START_S = 120.0
 STOP_S = 60.0
@@ -86,6 +86,7 @@ class Serving:
             )
         self.events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.seen: set[int] = set()
+        self.watch = Watch()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         try:
@@ -135,6 +136,7 @@ class Serving:
         """All processes of the target: daemons, zygote, sandboxes."""
         now = descendants(self.process.pid)
         self.seen |= now
+        self.watch.add(now)
         return now
 
     def kill(self, *names: str) -> None:
@@ -163,10 +165,8 @@ class Serving:
         self.reader.join(10)
         assert self.process.stdout is not None
         self.process.stdout.close()
-        left = wait_gone(self.seen)
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        left = self.watch.wait_gone()
+        self.watch.kill()
         text = self.text()
         shutil.rmtree(self.folder, ignore_errors=True)
         if check:

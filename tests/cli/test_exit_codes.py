@@ -31,14 +31,11 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_nobody_listens() -> None:
-    code, text = run("part", "ls", "--target", f"iscsi://127.0.0.1:{free_port()}/iqn.x/1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, text = run("part", "ls", "--target", f"iscsi://{place}/iqn.x/1")
     assert code == Exit.UNREACHABLE
     assert "Connection refused\n  is the target served" in text
 

@@ -198,12 +198,12 @@ class TestLogs:
         gate = Gate(target, pid, 2)
         follower = process(serving, "job", "logs", "-f", "--tail", "1", *gate.ids)
         assert follower.stdout is not None
-        first = follower.stdout.readline()
+        first = [follower.stdout.readline() for _ in gate.ids]
         gate.open()
         rest, _ = follower.communicate(timeout=DEADLINE_S)
         assert follower.returncode == 0
         expected = [f"{job} | {text}" for job in gate.ids for text in ("first", "last")]
-        assert sorted([first.strip(), *rest.splitlines()]) == sorted(expected)
+        assert sorted("".join([*first, rest]).splitlines()) == sorted(expected)
 
     def test_follow_stderr(self, pid: str, target: Target, serving: Serving) -> None:
         """Lines of both streams while the script runs, each to where a script here would write it."""

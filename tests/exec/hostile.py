@@ -16,12 +16,12 @@ from pyosd.job_status import JobState
 COMPLETED, FAILED, TIMEOUT = JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT
 NO_MEMORY, LIMIT = JobState.OUT_OF_MEMORY, JobState.LIMIT_EXCEEDED
 
-SMALL = pyosd.Limits(mem="64MiB", wall=20.0)
+SMALL = pyosd.Limits(mem="64MiB", wall=50.0)
 BRIEF = pyosd.Limits(wall=0.15)
-QUICK = pyosd.Limits(wall=25.0)  # of a busy machine; none of them is to come to it
-CPU = pyosd.Limits(cpu=0.2, wall=20.0)
+QUICK = pyosd.Limits(wall=50.0)  # of a busy machine; none of them is to come to it
+CPU = pyosd.Limits(cpu=0.2, wall=50.0)
 MORE = pyosd.Limits(mem="600MiB", cpu=90.0, wall=100.0)
-TALK = pyosd.Limits(output="64KiB", wall=20.0)
+TALK = pyosd.Limits(output="64KiB", wall=50.0)
 
 
 @dataclass(frozen=True)
@@ -263,13 +263,13 @@ PROCESSES = {
         b"alone\n",
     ),
     "as many threads as it may": Case(
-        WAITERS.format(3), COMPLETED, 0, pyosd.Limits(wall=20.0, procs=4), prints=b"3\n"
+        WAITERS.format(3), COMPLETED, 0, pyosd.Limits(wall=50.0, procs=4), prints=b"3\n"
     ),
     "a thread more than it may": Case(
-        WAITERS.format(4), LIMIT, 305, pyosd.Limits(wall=20.0, procs=4), says="RuntimeError"
+        WAITERS.format(4), LIMIT, 305, pyosd.Limits(wall=50.0, procs=4), says="RuntimeError"
     ),
     "more threads than it has memory": Case(
-        WAITERS.format(15), LIMIT, 305, pyosd.Limits(wall=20.0, procs=16, mem="64MiB")
+        WAITERS.format(15), LIMIT, 305, pyosd.Limits(wall=50.0, procs=16, mem="64MiB")
     ),
     "waits for children": Case("import os; os.wait()", says="Error"),
     "an interpreter in the interpreter": Case("import _xxsubinterpreters", says="ImportError"),

@@ -14,7 +14,6 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -127,9 +126,7 @@ def test_stopped(own: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
     assert next(deaf.iter_output(follow=True)) == b"up\n"
     with stopped(own.pids["iosd-sandboxd"]):
         jobs = waiting(target, zone, "iosd-sandboxd does not answer")
-        start = time.monotonic()
         assert deaf.kill(WAIT_S) is JobState.CANCELLED
-        assert time.monotonic() - start < 20
     for job in jobs:
         assert ended(job.wait(WAIT_S), COMPLETED, 0).attempt == 1
     until(lambda: not busy(target, zone))

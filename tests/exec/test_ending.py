@@ -62,15 +62,16 @@ def test_cleans_up_in_the_grace_it_asked_for(submit: Submit, target: pyosd.Targe
 
 
 def test_cleans_up_after_a_limit(run: Run, target: pyosd.Target) -> None:
-    # Time enough to come to its loop, on a busy machine as well.
-    status = run(CLEANS_UP, grace=5.0, limits=pyosd.Limits(wall=1.0))
-    ended(status, TIMEOUT, 301)
-    assert target.read_range(status.id) == b"up\ncleaned up\n"
+    for wall in (1.0, 10.0):
+        status = ended(run(CLEANS_UP, grace=5.0, limits=pyosd.Limits(wall=wall)), TIMEOUT, 301)
+        if output := bytes(target.read_range(status.id)):  # a busy machine may start it no sooner
+            break
+    assert output == b"up\ncleaned up\n"
 
 
 def test_a_grace_that_is_too_short(submit: Submit, target: pyosd.Target) -> None:
     """What came before its end is kept."""
-    job = started(submit(CLEANS_UP))
+    job = started(submit(CLEANS_UP.replace("0.2", "600")))
     assert job.kill(WAIT_S) is CANCELLED
     assert job.output() == b"up\n"
     assert job.traceback() == ""
@@ -78,12 +79,15 @@ def test_a_grace_that_is_too_short(submit: Submit, target: pyosd.Target) -> None
 
 def test_a_clean_up_that_never_ends(submit: Submit) -> None:
     """Ended again when its grace is over, for good."""
-    job = started(submit(NEVER_DONE, grace=0.3))
-    start = time.monotonic()
-    assert job.kill(WAIT_S) is CANCELLED
-    assert time.monotonic() - start >= 0.3
-    ended(job.status(), CANCELLED, 107)
-    assert job.output() == b"up\nat it\n"
+    for grace in (0.3, 5.0):
+        job = started(submit(NEVER_DONE, grace=grace))
+        start = time.monotonic()
+        assert job.kill(WAIT_S) is CANCELLED
+        assert time.monotonic() - start >= grace
+        ended(job.status(), CANCELLED, 107)
+        if (output := job.output()) != b"up\n":  # a busy machine may not let it come to its words
+            break
+    assert output == b"up\nat it\n"
 
 
 def test_who_takes_its_end_and_goes_on(submit: Submit) -> None:

@@ -19,15 +19,17 @@ from pyosd import JobState, Limits
 from pyosd.cli import main
 from pyosd.errors import OSDError
 from pyosd.job import Job
+from pyosd.pool_status import PoolStatus
 from pyosd.types import ObjectRef
 from tests.conftest import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry
 from tests.serving import Serving, sandboxes_missing, shared
+from tests.waiting import until
 
 WAIT_S = 60.0
 POOLS = (
     *("--pool", "numpy:packages=numpy,max=1,min=1,warm_spare=1"),
-    *("--pool", "tight:max=1,queue=2,limits.mem=64MiB,maximum.mem=128MiB,maximum.wall=10s"),
+    *("--pool", "tight:max=1,queue=2,limits.mem=64MiB,maximum.mem=128MiB,maximum.wall=50s"),
     *("--pool", "threads:max=1,maximum.threads=4"),
     *("--pool", "absent:packages=nothing,max=1"),
 )
@@ -149,12 +151,12 @@ def test_threads_of_a_pool(submit: Submit) -> None:
 
 def test_limits_of_a_pool(submit: Submit) -> None:
     status = submit("pass", "tight").wait(WAIT_S)
-    assert (status.limits.mem, status.limits.wall) == (64 << 20, 10.0)
-    assert status.limits.cpu == 10.0
+    assert (status.limits.mem, status.limits.wall) == (64 << 20, 50.0)
+    assert status.limits.cpu == 50.0
     assert submit("x = bytearray(80 << 20)", "tight").wait(WAIT_S).state is JobState.OUT_OF_MEMORY
     wide = submit("x = bytearray(80 << 20)", "tight", limits=Limits(mem="128MiB"))
     assert wide.wait(WAIT_S).state is JobState.COMPLETED
-    for limits in (Limits(mem="129MiB"), Limits(wall="11s")):
+    for limits in (Limits(mem="129MiB"), Limits(wall="51s")):
         with pytest.raises(OSDError, match="CDB byte 48"):
             submit("pass", "tight", limits=limits)
     assert submit("pass", limits=Limits(mem="129MiB")).wait(WAIT_S).state is JobState.COMPLETED
@@ -162,7 +164,7 @@ def test_limits_of_a_pool(submit: Submit) -> None:
 
 def test_one_pools_queue_is_not_anothers(submit: Submit) -> None:
     """A pool whose only slot is busy and whose queue is full refuses; the others go on."""
-    running = submit("import time; time.sleep(60)", "tight")
+    running = submit("import time; time.sleep(600)", "tight")
     deadline = time.monotonic() + WAIT_S
     while running.status().state is not JobState.RUNNING:
         assert time.monotonic() < deadline
@@ -204,12 +206,17 @@ def test_refusals_name_what_there_is(submit: Submit) -> None:
 
 
 def test_pools_are_listed(target: pyosd.Target, osd: Run) -> None:
-    found = {pool.name: pool for pool in target.pools()}
+    def at_rest() -> dict[str, PoolStatus] | None:
+        found = {pool.name: pool for pool in target.pools()}
+        served = [pool for pool in found.values() if pool.state == "serving" and not pool.busy]
+        return found if len(served) == 4 else None
+
+    found = until(at_rest)
     assert list(found) == ["default", "numpy", "tight", "threads", "absent"]
     tight = found["tight"]
     assert (tight.state, tight.max, tight.queue, tight.busy) == ("serving", 1, 2, 0)
     assert tight.limits["memory"] == (64 << 20, 128 << 20)
-    assert tight.limits["wall"] == (10.0, 10.0) and tight.limits["cpu"][0] == 0
+    assert tight.limits["wall"] == (50.0, 50.0) and tight.limits["cpu"][0] == 0
     assert found["default"].limits["memory"] == (256 << 20, None)
     assert found["numpy"].set.startswith("numpy-")
     assert found["absent"].state == "failed" and "cannot read" in found["absent"].why

@@ -87,10 +87,11 @@ def test_synchronous_exec_of_a_failing_script(target: Target) -> None:
 
 def test_wait_runs_out_and_the_job_goes_on(target: Target) -> None:
     params = ExecParams(wait=0.1)
-    reply = target.commands.exec_code(
-        target.partition, b"import time\ntime.sleep(0.5)", params, synchronous=True
-    )
+    going_on = target.commands.create(target.partition.partition_id)
+    code = WHILE_THERE.format(o=going_on).encode()
+    reply = target.commands.exec_code(target.partition, code, params, synchronous=True)
     assert reply.still_running and reply.job is not None
+    target.commands.remove(going_on)
     assert ended(Job(target.commands, reply.job)) == (JobState.COMPLETED, 0)
 
 

@@ -313,7 +313,7 @@ def test_started_twice_and_stopped(managed: Managed, tmp_path: Path) -> None:
 def test_waves(managed: Managed) -> None:
     """Square waves, a saw-tooth, one burst (reliability 36): every job ends in the sandbox in which it
     began, and the pool swings six times at most."""
-    until(lambda: managed.pool["active"] == 1, "an idle pool has its least")  # so that it has to grow
+    until(lambda: managed.pool["active"] == 1, "at its least, it has to grow")
     since = managed.mark()
     for count in (12, 0, 12, 0, 12, 1, 3, 6, 10, 40):
         jobs = managed.submit(count, 0.05)
