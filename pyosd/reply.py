@@ -35,7 +35,15 @@ class Reply:
 
     @property
     def attributes(self) -> tuple[AttributeValue, ...]:
-        """The retrieved attributes in the order asked for."""
+        """The retrieved attributes in the order asked for.
+
+        Raises: ProtocolError: the list did not fit its allocation length, so some are missing.
+        """
+        if not self.retrieved.complete:
+            raise ProtocolError(
+                f"the retrieved attributes take {self.retrieved.needed} bytes and were cut: "
+                "request fewer attributes, or a larger allocation length"
+            )
         return self.retrieved.attributes
 
     def attribute(self, wanted: AttributeId) -> AttributeValue:

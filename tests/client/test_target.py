@@ -19,12 +19,13 @@ from pyosd import (
     NotFound,
     ObjectRef,
     OSDError,
+    ProtocolError,
     SetOne,
     Target,
     ref,
     requests,
 )
-from pyosd.attributes import ALL, LOGICAL_LENGTH, Page
+from pyosd.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -96,6 +97,28 @@ def test_attributes_with_a_write(target: Target, zone: ObjectRef) -> None:
 
 def _pair(wanted: AttributeId) -> tuple[int, int]:
     return wanted.page, wanted.number
+
+
+def test_long_values_after_setting(target: Target, zone: ObjectRef) -> None:
+    """Nothing of what set_attributes() reads is cut, however long and however many values there are."""
+    obj = target.create(zone.partition_id)
+    values = [AttributeValue(Page.APPLICATION, number, bytes([number]) * 60_000) for number in range(1, 20)]
+    ids = [each.id for each in values]
+    assert target.set_attributes(obj, values[:1], ids[:1]) == (values[0],)
+    assert target.set_attributes(obj, values, ids) == tuple(values)
+    page = target.set_attributes(obj, values[:1], [AttributeId(Page.APPLICATION, ALL)])
+    assert [each.value for each in page if each.number] == [each.value for each in values]
+
+
+def test_a_cut_list_is_an_error(target: Target, zone: ObjectRef) -> None:
+    """Attributes retrieved with too small an allocation length are never taken for the whole list."""
+    obj = target.create(zone.partition_id)
+    value = AttributeValue(Page.APPLICATION, 1, bytes(5000))
+    target.set_attributes(obj, [value])
+    lists = AttributeLists((value.id, CURRENT_APPEND_START), (), 4096)
+    reply = target.call(requests.append(obj, b"x", attributes=lists))
+    with pytest.raises(ProtocolError, match="were cut"):
+        _ = reply.attributes
 
 
 def test_more_attributes_than_expected(target: Target, zone: ObjectRef) -> None:
