@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyosd.aio import AsyncTarget
 
 _MEMBER_ROOM = 80  # bytes that a member's POLL_IDS take in an answer
-_READ_CHUNK = 1 << 20
+_READ_CHUNK = 64 << 10  # beyond the end a target sends zeros: a poll of new output asks for little
 _TOGETHER = 32  # members whose ends are fetched together
 STATES_ROOM = 11 << 10  # bytes that the states of 10,000 members take in an answer
 

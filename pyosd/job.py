@@ -43,6 +43,7 @@ CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
 CONTROL = AttributeId(Page.JOB_CONTROL, 1)
 RESULT, STDERR, TRACEBACK = 1, 2, 3
 _READ_CHUNK = 1 << 20
+_FIRST_READ = 16 << 10
 
 Stream = Literal["stdout", "stderr"]
 
@@ -454,11 +455,16 @@ def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobE
 
 
 def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:
-    """What is in an object from a place on, in pieces."""
+    """The bytes of an object from an offset to its end, in pieces that begin short.
+
+    A target sends zeros for what it is asked beyond the end, so a poll of new output asks for little.
+    """
+    want = _FIRST_READ
     while True:
-        piece = bytes(commands.read(obj, at, _READ_CHUNK))
+        piece = bytes(commands.read(obj, at, want))
         if piece:
             yield piece
-        if len(piece) < _READ_CHUNK:
+        if len(piece) < want:
             return
-        at += len(piece)
+        at += want
+        want = min(2 * want, _READ_CHUNK)

@@ -20,7 +20,8 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
 class Reply:
     """The answer to a Request, decoded.
 
-    data: command data, only what really arrived (a READ past the end is cut to its length).
+    data: command data; of a READ past the end only the bytes of the object, without the zeros that
+        follow them on the wire.
     retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
     error: the exception the answer means, or None; call() raises it, submit().reply() does not.
     """

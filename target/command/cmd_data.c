@@ -2,6 +2,7 @@
 /* cmd_data.c -- commands on the data of user objects: READ, WRITE, APPEND, CLEAR, PUNCH and the
  * FLUSH family (osd2-wire 3.3, 3.4, 3.6). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "command/attributes.h"
@@ -83,6 +84,8 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 
 /* ---- READ ------------------------------------------------------------------------------------ */
 
+/* Data-In has the full LENGTH all the same, with zeros behind the logical end: initiators that take
+ * RECOVERED ERROR for success (the Linux kernel's) use all of it. */
 static enum osd_status report_short(struct osd_request *request, uint64_t available)
 {
 	if (available == request->decoded.length)
@@ -99,8 +102,6 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 	struct osd_request *request = ctx->request;
 	uint64_t available;
 	size_t count;
-	struct osd_descriptor list;
-	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &list);
 	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
 	if (status != OSD_OK)
@@ -109,7 +110,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 					request->data_in_capacity, ctx->data_flags, &available);
 	if (status != OSD_OK)
 		return tell_half(request, object, first_of(pieces, count), status);
-	request->command_data_in = scattered ? request->decoded.length : available;
+	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
 
@@ -130,7 +131,9 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
 		return tell_half(request, object, cdb->starting_byte_address, status);
-	request->command_data_in = got;
+	if (got < cdb->length)
+		memset(request->data_in + got, 0, (size_t)cdb->length - got);
+	request->command_data_in = cdb->length;
 	return report_short(request, got);
 }
 

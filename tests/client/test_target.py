@@ -102,7 +102,10 @@ def _pair(wanted: AttributeId) -> tuple[int, int]:
 def test_long_values_after_setting(target: Target, zone: ObjectRef) -> None:
     """Nothing of what set_attributes() reads is cut, however long and however many values there are."""
     obj = target.create(zone.partition_id)
-    values = [AttributeValue(Page.APPLICATION, number, bytes([number]) * 60_000) for number in range(1, 20)]
+    values = [
+        AttributeValue(Page.APPLICATION, number, bytes([number]) * 60_000)
+        for number in range(1, 20)
+    ]
     ids = [each.id for each in values]
     assert target.set_attributes(obj, values[:1], ids[:1]) == (values[0],)
     assert target.set_attributes(obj, values, ids) == tuple(values)
