@@ -13,6 +13,8 @@
 #include "command/validate.h"
 #include "wire/sense.h"
 
+enum { FIELD_START = 40 };
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* What the CDB or its scatter/gather list names, in order.  *ret_pieces (owned by the caller) has at
@@ -275,11 +277,28 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 
 /* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */
 
+/* OSC's target refuses a range that begins beyond the object (osd2-wire 9.1). */
+static enum osd_status check_flush_range(struct osd_request *request, struct osd_object *object)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	uint64_t length = 0;
+	enum osd_status status = OSD_OK;
+
+	if (!request->osc_compat || (cdb->command_bits & OSD_FLUSH_SCOPE_MASK) != OSD_FLUSH_RANGE)
+		return OSD_OK;
+	status = osd_object_length(object, &length);
+	if (status == OSD_OK && cdb->starting_byte_address > length)
+		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_START);
+	return status;
+}
+
 enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	enum osd_status status = osd_authorise_open(ctx, false, &object);
 
+	if (status == OSD_OK)
+		status = check_flush_range(ctx->request, object);
 	return status == OSD_OK ? tell_half(ctx->request, object, 0, osd_object_flush(object))
 				: status;
 }
