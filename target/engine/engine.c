@@ -420,6 +420,16 @@ const uint8_t *osd_engine_token(const struct osd_engine *engine)
 	return engine->token;
 }
 
+const uint8_t *osd_engine_system_id(const struct osd_engine *engine)
+{
+	return osd_objects_system_id(engine->objects);
+}
+
+const char *osd_engine_serial(const struct osd_engine *engine)
+{
+	return osd_objects_serial(engine->objects);
+}
+
 uint64_t osd_engine_capacity(struct osd_engine *engine)
 {
 	struct osd_objects_stats stats;

@@ -102,6 +102,7 @@ uint64_t osd_objects_openings(const struct osd_objects *objects);
 uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
 #define OSD_SYSTEM_ID_BYTES 20
 const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
+const char *osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
 /* The clock of timestamps and of capabilities: ms since 1970. */
 uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running

@@ -77,7 +77,9 @@ struct tgt_lu { /* scsi_lu */
 	uint8_t unused_head[16];
 	uint64_t size;
 	uint64_t lun;
-	uint8_t unused_device[6336 - 32];
+	uint8_t unused_device[144 - 32];
+	int (*config)(struct tgt_lu *lu, char *params); /* dev_type_template.lu_config */
+	uint8_t unused_type[6336 - 152];
 	struct tgt_backing_store *bst;
 	uint8_t unused_modes[6376 - 6344];
 	struct tgt_lu_attributes attrs;
@@ -136,6 +138,7 @@ PIN(tgt_backing_store, bs_supported_ops, 64);
 PIN(tgt_backing_store, siblings, 96);
 PIN(tgt_lu, size, 16);
 PIN(tgt_lu, lun, 24);
+PIN(tgt_lu, config, 144);
 PIN(tgt_lu, bst, 6336);
 PIN(tgt_lu, attrs, 6376);
 PIN(tgt_data_buffer, length, 8);

@@ -28,6 +28,7 @@ THEIRS = {
 }
 MEMBERS = {
     ("tgt_vpd", "update"): "vpd_update",
+    ("tgt_lu", "config"): "dev_type_template.lu_config",
     ("tgt_backing_store", "siblings"): "backingstore_siblings",
 }
 
