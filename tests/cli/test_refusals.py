@@ -141,6 +141,22 @@ def test_what_is_not_empty(osd: Run, obj: ObjectRef) -> None:
     assert f"{collection} is not empty; --force" in words
 
 
+@pytest.mark.parametrize("more", [(), ("--no-input",)])
+def test_what_nobody_was_asked_about(osd: Run, obj: ObjectRef, more: tuple[str, ...]) -> None:
+    """More than was named is not removed where nobody can confirm it, unless --yes does."""
+    pid = obj.partition_id
+    collection = osd("col", "create", pid).stdout.strip()
+    osd("col", "add", collection, obj)
+    words = osd("part", "rm", pid, "--contents", *more, code=Exit.USAGE).stderr
+    assert "add --yes" in words
+    words = osd("col", "rm", collection, "--objects", *more, code=Exit.USAGE).stderr
+    assert "add --yes" in words
+    assert str(obj) in osd("obj", "ls", pid).stdout
+    osd("col", "rm", collection, "--objects", "--yes", *more)
+    assert str(obj) not in osd("obj", "ls", pid).stdout
+    osd("part", "rm", pid, "--contents", "--yes", *more)
+
+
 def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
     assert "below 0x10000 are reserved" in osd("part", "create", 5, code=Exit.FAILED).stderr
     assert "id is taken" in osd("part", "create", obj.partition_id, code=Exit.FAILED).stderr
@@ -170,6 +186,6 @@ def test_the_job_that_is_in_the_way(osd: Run, pid: str, tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("pass")
     job = osd("exec", script, "--zone", pid, "--hold", "--no-wait").stdout.strip()
-    words = ("part", "rm", pid, "--contents", "--no-input")
+    words = ("part", "rm", pid, "--contents", "--yes")
     assert f"job {job};" in osd(*words, code=Exit.WRONG_STATE).stderr
     osd("job", "cancel", job)
