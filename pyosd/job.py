@@ -85,6 +85,14 @@ class Job(Future[Any]):
             self._settle(status)
         return status
 
+    def _require_job(self, refusal: errors.OSDError) -> None:
+        """Tell why a control was refused.  Raises: JobExpired: the object is no job's surrogate."""
+        if (
+            refusal.attributes
+            and decode_state(self.commands.get_attributes(self.id, POLL_IDS)) is None
+        ):
+            raise self._expired() from None
+
     def _expired(self) -> errors.JobExpired:
         return expired(self.id, self)
 
@@ -317,8 +325,12 @@ class Job(Future[Any]):
     def _control(self, action: int) -> JobState:
         """Set the control attribute and read, in the same command, the state that won."""
         values = [AttributeValue(CONTROL.page, CONTROL.number, bytes([action]))]
-        with self._recorded():
-            state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
+        try:
+            with self._recorded():
+                state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
+        except errors.OSDError as error:
+            self._require_job(error)
+            raise
         if state is None:
             raise self._expired()
         return self.status().state if state.terminal else state

@@ -15,6 +15,8 @@ from pyosd.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
 from pyosd.transport import Pending, Response
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
 
+TRANSFER_MAX = 64 << 20  # of our target, in one command
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -71,10 +73,21 @@ class PendingReply:
         return decode_reply(self.request, self.layout, self.pending.result(timeout))
 
 
+def _hint(request: Request) -> str:
+    """What may be wrong with a refused request that its sense data do not say."""
+    length = max(memoryview(request.data).nbytes, request.data_in_length)
+    if length <= TRANSFER_MAX:
+        return ""
+    return (
+        f"; one command moves at most {TRANSFER_MAX >> 20} MiB: read_range(), read_into() and "
+        "write_range() split what is longer"
+    )
+
+
 def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
     """Take a response apart; a refusal is in Reply.error.  Never raises."""
     sense = decode(response.sense)
-    error = error_for(response.status, sense, request.service_action)
+    error = error_for(response.status, sense, request.service_action, _hint(request))
     parts = decode_data_in(request, layout, response.data_in)
     data = parts.data
     if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:

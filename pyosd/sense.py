@@ -208,11 +208,14 @@ def describe(sense: Sense) -> str:
     return f"{text} ({'; '.join(details)})"
 
 
-def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> OSDError | None:
+def error_for(
+    sam_status: int, sense: Sense | None, service_action: int = 0, hint: str = ""
+) -> OSDError | None:
     """The exception an answer means, or None for success.
 
     Sense key RECOVERED ERROR (and NO SENSE) is success, as Linux has it: data and attributes are
-    there.  service_action: of the command, 0 for others; tells "absent" from "taken".
+    there.  service_action: of the command, 0 for others; tells "absent" from "taken".  hint: ends
+    the text of an invalid field of the CDB.
     """
     if sam_status == GOOD:
         return None
@@ -234,6 +237,8 @@ def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> 
         text = f"{_refused_id(sense)} ({text})"
     elif kind is NotFound:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
+    elif kind is OSDError and (sense.asc, sense.ascq) == (0x24, 0x00):
+        text += hint
     return _make(kind, sam_status, sense, text)
 
 

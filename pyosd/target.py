@@ -159,7 +159,8 @@ class Target(Commands):
         """Read into a buffer, straight from the socket.
 
         Args: buffer: writable, C-contiguous, item size 1.
-        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends.
+        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends,
+        and then the rest of the buffer holds zeros.
         """
         under_way: deque[PendingReply] = deque()
         view, got = memoryview(buffer), 0

@@ -55,7 +55,7 @@ def test_read_into_a_buffer(target: Target, zone: ObjectRef) -> None:
     obj = target.create_and_write(zone.partition_id, b"0123456789")
     buffer = bytearray(b"." * 16)
     assert target.read_into(obj, 4, memoryview(buffer)[2:]) == 6
-    assert buffer == b"..456789........"
+    assert buffer == b"..456789" + bytes(8)
     assert bytes(target.read(obj, 8, 100)) == b"89"
     assert not target.read(obj, 100, 100)
 
@@ -131,6 +131,16 @@ def test_more_attributes_than_expected(target: Target, zone: ObjectRef) -> None:
     assert list(target.get_attributes(obj, [each.id for each in values])) == values
     found = target.get_attributes(obj, [AttributeId(Page.APPLICATION, ALL)])
     assert [each for each in found if each.number] == values
+
+
+def test_what_does_not_fit_one_command(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id)
+    with pytest.raises(OSDError, match=r"at most 64 MiB: read_range\(\)"):
+        target.read(obj, 0, 1 << 30)
+    with pytest.raises(ValueError, match="partition id '0x10000' is not an integer"):
+        target.create("0x10000")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="address -1 does not fit"):
+        target.read(obj, -1, 1)
 
 
 def test_lists(target: Target, zone: ObjectRef) -> None:
