@@ -90,8 +90,7 @@ struct osd_daemon {
 	unsigned layers;   /* the level's; and users of their own wherever we may give them */
 	char missing[512]; /* why the level is not full, "" when it is */
 	unsigned max, uid_base, rotate_after;
-	const uid_t *uids; /* who may connect, beside ourselves and root */
-	size_t uid_count;
+	uid_t peer; /* the target's user, who owns the socket; ours unless --uid names another */
 	/* state */
 	struct osd_cgroups cgroups;
 	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */

@@ -26,7 +26,6 @@
 #define MAX_LIMIT       1024u
 #define UID_BASE        200000u
 #define ROTATE_DEFAULT  2000u
-#define UIDS_MAX        16u
 #define OPEN_FILES_WANT 16384
 
 static const char usage[] =
@@ -38,8 +37,8 @@ static const char usage[] =
 	"  --isolation LEVEL    full (default), no-cgroup, no-userns, minimal, or best: the best\n"
 	"                       this host can give\n"
 	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"
-	"  --uid UID            may connect too, beside root, our own user and the socket's owner\n"
-	"                       (repeatable)\n"
+	"  --uid UID            the target's user: the socket becomes this user's, and nobody else but\n"
+	"                       root may connect (default: our own user)\n"
 	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
 	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
@@ -53,7 +52,6 @@ struct options {
 	const char *isolation;
 	char package[PATH_MAX];
 	bool print_level;
-	uid_t uids[UIDS_MAX];
 	struct osd_pool_words pool; /* the one that options are about */
 	bool pools; /* there are such options */
 };
@@ -73,13 +71,13 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return true;
 }
 
-static bool add_uid(struct osd_daemon *daemon, struct options *options, const char *text)
+static bool take_peer(struct osd_daemon *daemon, const char *text)
 {
 	unsigned uid;
 
-	if (daemon->uid_count == UIDS_MAX || !parse_number(text, 0, INT32_MAX, &uid))
+	if (!parse_number(text, 0, INT32_MAX, &uid))
 		return false;
-	options->uids[daemon->uid_count++] = uid;
+	daemon->peer = uid;
 	return true;
 }
 
@@ -128,7 +126,7 @@ static bool take_option(struct osd_daemon *daemon, struct options *options, int 
 	case 'm':
 		return parse_number(value, 1, MAX_LIMIT, &daemon->max);
 	case 'u':
-		return add_uid(daemon, options, value);
+		return take_peer(daemon, value);
 	case 'b':
 		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
 	case 'r':
@@ -169,7 +167,6 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		if (!take_option(daemon, options, option, optarg))
 			return false;
 	}
-	daemon->uids = options->uids;
 	daemon->package = options->package;
 	return optind == argc && !(daemon->pools_file && options->pools) &&
 	       (options->print_level || (daemon->socket_path && options->package[0]));
@@ -233,7 +230,16 @@ static bool choose_level(struct osd_daemon *daemon, const struct options *option
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Who may connect is decided by the peer's credentials, so the mode only keeps out the idle. */
+/* For the target's user alone: connections of others would fill the backlog, and the target would
+ * have to wait for its turn. */
+static bool give_socket(const struct osd_daemon *daemon)
+{
+	if (chmod(daemon->socket_path, 0600) < 0)
+		return false;
+	return daemon->peer == geteuid() ||
+	       lchown(daemon->socket_path, daemon->peer, (gid_t)-1) == 0;
+}
+
 static bool listen_on(struct osd_daemon *daemon)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -247,8 +253,7 @@ static bool listen_on(struct osd_daemon *daemon)
 	unlink(daemon->socket_path);
 	if (daemon->listen_fd < 0 ||
 	    bind(daemon->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(daemon->socket_path, daemon->uid_count ? 0666 : 0600) < 0 ||
-	    listen(daemon->listen_fd, 4) < 0) {
+	    !give_socket(daemon) || listen(daemon->listen_fd, 4) < 0) {
 		osd_error("cannot listen on '%s': %s", daemon->socket_path, strerror(errno));
 		return false;
 	}
@@ -406,6 +411,7 @@ static int run(struct osd_daemon *daemon)
 int main(int argc, char **argv)
 {
 	struct osd_daemon daemon = {.max = MAX_DEFAULT,
+				    .peer = geteuid(),
 				    .uid_base = UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
 				    .listen_fd = -1,

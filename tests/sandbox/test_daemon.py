@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -58,12 +61,14 @@ def zygotes(daemon: Daemon) -> list[int]:
 
 
 @pytest.fixture
-def own(tmp_path: Path):
-    """A daemon of this test's own; cleaned up whatever happens."""
+def own():
+    """A daemon of this test's own, in a folder that every user can search; cleaned up whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+    folder.chmod(0o755)
     made = []
 
     def start(*options: str, **how: object) -> Daemon:
-        made.append(Daemon(tmp_path, *options, **how))  # type: ignore[arg-type]
+        made.append(Daemon(folder, *options, **how))  # type: ignore[arg-type]
         return made[-1]
 
     yield start
@@ -73,6 +78,7 @@ def own(tmp_path: Path):
         if daemon.process.poll() is None:
             daemon.process.terminate()
         daemon.wait()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -276,33 +282,72 @@ def test_spawn_before_hello(own) -> None:
     assert raw.recv(100) == b""
 
 
-def test_strangers_are_not_served(own) -> None:
-    daemon = own()
+STRANGER = 65534
+TRY_TO_CONNECT = """
+import socket, sys
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(20)
+    try:
+        s.connect(sys.argv[1])
+        print("closed" if s.recv(1) == b"" else "served")
+    except PermissionError:
+        print("denied")
+"""
+
+
+def connect_as(uid: int, path: Path, times: int = 1) -> list[str]:
+    """What became of connections of this user: denied, closed or served."""
+    change = ["setpriv", f"--reuid={uid}", "--clear-groups"]
+    command = [*change, "/usr/bin/python3", "-c", TRY_TO_CONNECT, str(path), str(times)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("options", [(), ("--uid", "65533")])
+def test_the_socket_is_for_the_target_s_user_alone(own, options: tuple[str, ...]) -> None:
+    daemon = own(*options)
+    status = daemon.path.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_uid == (int(options[1]) if options else os.geteuid())
+    # They cannot even wait in the backlog, where the target would wait behind them.
+    assert connect_as(STRANGER, daemon.path) == ["denied"]
+    daemon.socket.close()
+    daemon.connect(1)
+
+
+def test_the_target_s_user_may_connect(own) -> None:
+    daemon = own("--uid", "65533")
     daemon.socket.close()
     script = (
-        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-        "s.settimeout(20)\n"
-        "try:\n    s.connect(sys.argv[1]); print(s.recv(1) == b'')\n"
-        "except PermissionError: print(True)\n"
+        "import socket, struct, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "s.settimeout(20); s.connect(sys.argv[1]); s.send(bytes.fromhex(sys.argv[2]))\n"
+        "print(struct.unpack('>H', s.recv(4096)[2:4])[0])"
     )
-    daemon.path.parent.chmod(0o755)
+    hello = HEADER.pack(1, HELLO, 4, 0) + struct.pack(">I", 1)
     done = subprocess.run(
-        [
-            "setpriv",
-            "--reuid",
-            "65534",
-            "--clear-groups",
-            "/usr/bin/python3",
-            "-c",
-            script,
-            str(daemon.path),
-        ],
+        ["setpriv", "--reuid=65533", "--clear-groups", "/usr/bin/python3", "-c", script]
+        + [str(daemon.path), hello.hex()],
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
+        timeout=PATIENCE_S,
     )
-    assert done.stdout == "True\n", done.stderr
+    assert int(done.stdout) == WELCOME
+
+
+def test_refused_peers_do_not_fill_the_log(own) -> None:
+    """Somebody has opened the socket's mode to all; the credentials of each peer are checked."""
+    daemon = own(stderr=subprocess.PIPE)
+    daemon.socket.close()
+    daemon.path.chmod(0o666)
+    assert connect_as(STRANGER, daemon.path, 40) == ["closed"] * 40
     daemon.connect(1)
+    daemon.socket.close()
+    daemon.process.terminate()
+    said = [line for line in daemon.process.stderr if "refused" in line]
+    assert 1 <= len(said) <= 10  # five a minute, and the minute may change once
+    assert f"refused a connection of uid {STRANGER}" in said[0]
 
 
 def test_kill_before_it_has_started(own) -> None:
