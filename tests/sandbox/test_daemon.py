@@ -115,6 +115,9 @@ def test_a_lower_level_still_denies(own, level: str) -> None:
         "open('/etc/passwd')",
         "__import__('socket').socket()",
         "os.kill(1, 0)",
+        "__import__('mmap').mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20)",
+        "__import__('mmap').mmap(os.open('/dev/zero', os.O_RDONLY), 1 << 20)",
+        "__import__('mmap').mmap(-1, 1 << 20, 0x122)  # private, anonymous, growing down",
     ):
         out = daemon.run(f"import os\ntry: {code}\nexcept OSError: print('denied')")
         assert out.stdout == b"denied\n", code
@@ -325,9 +328,9 @@ def test_the_target_s_user_may_connect(own) -> None:
         "print(struct.unpack('>H', s.recv(4096)[2:4])[0])"
     )
     hello = HEADER.pack(1, HELLO, 4, 0) + struct.pack(">I", 1)
+    change = ["setpriv", "--reuid=65533", "--clear-groups"]
     done = subprocess.run(
-        ["setpriv", "--reuid=65533", "--clear-groups", "/usr/bin/python3", "-c", script]
-        + [str(daemon.path), hello.hex()],
+        [*change, "/usr/bin/python3", "-c", script, str(daemon.path), hello.hex()],
         capture_output=True,
         text=True,
         check=True,
