@@ -21,10 +21,10 @@
 
 #include "base/log.h"
 #include "daemon.h"
+#include "uid_range.h"
 
 #define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
 #define MAX_LIMIT       1024u
-#define UID_BASE        200000u
 #define ROTATE_DEFAULT  2000u
 #define OPEN_FILES_WANT 16384
 
@@ -39,7 +39,8 @@ static const char usage[] =
 	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"
 	"  --uid UID            the target's user: the socket becomes this user's, and nobody else but\n"
 	"                       root may connect (default: our own user)\n"
-	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
+	"  --uid-base N         sandboxes run as N+1, N+2, ..., up to --max of them, ids that nobody\n"
+	"                       else of this host may have (default 2130706432)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
 	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
 	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
@@ -174,6 +175,35 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 
 /* ---- level ----------------------------------------------------------------------------------- */
 
+/* Root of the zygote's user namespace, then one id for each slot. */
+static struct osd_uid_range uids_of(const struct osd_daemon *daemon)
+{
+	return (struct osd_uid_range){daemon->uid_base, daemon->uid_base + daemon->max};
+}
+
+static void print_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if ((unsigned char)*text >= ' ')
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_uids(const struct osd_daemon *daemon)
+{
+	const struct osd_uid_range range = uids_of(daemon);
+	char why[256];
+
+	osd_uid_range_is_free(&range, why, sizeof(why));
+	printf("\"uids\": {\"first\": %u, \"last\": %u, \"taken\": ", range.first, range.last);
+	print_string(why);
+	printf("}");
+}
+
 static int print_level(struct osd_daemon *daemon, const struct osd_layer_states *states)
 {
 	char missing[512];
@@ -188,7 +218,9 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 		printf("%s\"%s: %s\"", separator, osd_layer_name(i), strerror(states->error[i]));
 		separator = ", ";
 	}
-	printf("], \"layers\": [");
+	printf("], ");
+	print_uids(daemon);
+	printf(", \"layers\": [");
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++)
 		printf("%s\n {\"name\": \"%s\", \"available\": %s, \"what\": \"%s\"}", i ? "," : "",
 		       osd_layer_name(i), states->error[i] ? "false" : "true", osd_layer_what(i));
@@ -205,6 +237,22 @@ static bool may_raise_limits(void)
 
 	return syscall(SYS_capget, &header, data) == 0 &&
 	       data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
+/* Whoever has an id of a sandbox can kill it, and where there is no user namespace its zygote's others,
+ * too. */
+static bool check_uids(const struct osd_daemon *daemon)
+{
+	const struct osd_uid_range range = uids_of(daemon);
+	char why[256];
+
+	if (!(daemon->layers & OSD_LAYER_UID) ||
+	    osd_uid_range_is_free(&range, why, sizeof(why)))
+		return true;
+	osd_error("the ids of sandboxes, %u to %u, are not free: %s; choose others with --uid-base "
+		  "(key uid_base of iosd.toml)",
+		  range.first, range.last, why);
+	return false;
 }
 
 static bool choose_level(struct osd_daemon *daemon, const struct options *options,
@@ -412,7 +460,7 @@ int main(int argc, char **argv)
 {
 	struct osd_daemon daemon = {.max = MAX_DEFAULT,
 				    .peer = geteuid(),
-				    .uid_base = UID_BASE,
+				    .uid_base = OSD_UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
 				    .listen_fd = -1,
 				    .target_fd = -1};
@@ -435,7 +483,7 @@ int main(int argc, char **argv)
 			 options.print_level ? 1 : daemon.max, &states);
 	if (options.print_level)
 		return print_level(&daemon, &states);
-	if (!choose_level(&daemon, &options, &states)) {
+	if (!choose_level(&daemon, &options, &states) || !check_uids(&daemon)) {
 		osd_cgroups_close(&daemon.cgroups);
 		return 1;
 	}

@@ -189,6 +189,7 @@ def target_config(
     security: str | None,
     master_key: Path | None,
     uid: int | None,
+    uid_base: int | None,
     workers: int | None,
     slots: int | None,
     pool: tuple[str, ...],
@@ -243,6 +244,7 @@ def target_config(
         allow=allow,
         chap=read_chap(chap_user, chap_secret_file, chap_file),
         uid=(default_uid() if uid is None else uid) if root else None,
+        uid_base=uid_base,
         isolation=isolation,
         pools=settings.pools,
         memory_budget=settings.memory_budget,
@@ -323,6 +325,13 @@ def target_config(
     type=click.IntRange(0),
     metavar="N",
     help=f"User of tgtd.  [default: {USER}, else {DEFAULT_UID}, as root]",
+)
+@click.option(
+    "--uid-base",
+    type=click.IntRange(1, 2**31 - 2049),
+    metavar="N",
+    help="Sandboxes run as the user ids that follow N, which nobody else of this host may have."
+    "  [default: 2130706432]",
 )
 @click.option(
     "--workers", type=click.IntRange(1, 64), metavar="N", help="Threads that run commands."

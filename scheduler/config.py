@@ -74,6 +74,7 @@ TARGET_KEYS = (
     Key("security", choice(*METHODS), None, "least security method of a store made now"),
     Key("master_key", text, None, "file of a new store's master key"),
     Key("uid", count(0, 2**31 - 1), None, "user of tgtd"),
+    Key("uid_base", count(1, 2**31 - 2049), None, "ids of sandboxes follow this one"),
     Key("workers", count(1, 64), None, "threads that run commands"),
     Key("isolation", choice(*LEVELS), None, "of scripts"),
     Key("allow_bytecode", flag, None, "take jobs that are .pyc files"),

@@ -56,6 +56,7 @@ EXAMPLES = {
     "target.security": '"capkey"',
     "target.master_key": '"/etc/iosd/master.key"',
     "target.uid": "64733",
+    "target.uid_base": "2130706432",
     "target.workers": "4",
     "target.log_format": '"text"',
     "target.log_level": '"info"',
