@@ -20,12 +20,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon.h"
 #include "uid_range.h"
 
 #define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
 #define MAX_LIMIT       1024u
 #define ROTATE_DEFAULT  2000u
+#define CPU_SHARE_DEFAULT 5u
 #define OPEN_FILES_WANT 16384
 
 static const char usage[] =
@@ -41,6 +43,8 @@ static const char usage[] =
 	"                       root may connect (default: our own user)\n"
 	"  --uid-base N         sandboxes run as N+1, N+2, ..., up to --max of them, ids that nobody\n"
 	"                       else of this host may have (default 2130706432)\n"
+	"  --cpu-share PERCENT  least share of the processors for all sandboxes together, as far as they\n"
+	"                       can use it; 0: only what nobody else uses (default 5, at most 90)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
 	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
 	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
@@ -130,6 +134,8 @@ static bool take_option(struct osd_daemon *daemon, struct options *options, int 
 		return take_peer(daemon, value);
 	case 'b':
 		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
+	case 'w':
+		return parse_number(value, 0, OSD_CPU_SHARE_MAX, &daemon->cpu_share);
 	case 'r':
 		return parse_number(value, 1, INT32_MAX, &daemon->rotate_after);
 	case 'l':
@@ -153,6 +159,7 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		{"cgroup-parent", required_argument, NULL, 'c'},
 		{"uid", required_argument, NULL, 'u'},
 		{"uid-base", required_argument, NULL, 'b'},
+		{"cpu-share", required_argument, NULL, 'w'},
 		{"rotate-after", required_argument, NULL, 'r'},
 		{"pools-file", required_argument, NULL, 'f'},
 		{"pool", required_argument, NULL, 'P'},
@@ -401,7 +408,9 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		[READY_LISTEN] = {.fd = free_for_target ? daemon->listen_fd : -1, .events = POLLIN},
 		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
 	};
-	int wait_msec = osd_zygotes_retry(daemon);
+	int retry_msec = osd_zygotes_retry(daemon), share_msec = osd_share_wait(daemon);
+	/* the sooner; -1, as unsigned, is later than any time */
+	int wait_msec = (int)OSD_MIN((unsigned)retry_msec, (unsigned)share_msec);
 	unsigned places[OSD_POOLS_MAX * OSD_ZYGOTES];
 	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES, places);
 
@@ -426,6 +435,7 @@ static bool start_pools(struct osd_daemon *daemon)
 {
 	struct osd_zygotes *first = &daemon->pools[0];
 
+	osd_share_init(daemon);
 	osd_zygote_start(daemon, first);
 	while (first->zygotes[0].pid && !first->zygotes[0].ready)
 		osd_zygote_serve(daemon, first, 0);
@@ -462,6 +472,7 @@ int main(int argc, char **argv)
 				    .peer = geteuid(),
 				    .uid_base = OSD_UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
+				    .cpu_share = CPU_SHARE_DEFAULT,
 				    .listen_fd = -1,
 				    .target_fd = -1};
 	struct options options = {.isolation = "full", .pool.name = "default"};

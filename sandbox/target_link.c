@@ -221,6 +221,17 @@ static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *m
 	return true;
 }
 
+static bool share(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
+	uint64_t per_mille = osd_rd_be(&r, 4);
+
+	if (r.bad || osd_rd_left(&r))
+		return false;
+	osd_share_heed(daemon, per_mille);
+	return true;
+}
+
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -242,6 +253,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		return true;
 	case OSD_SANDBOXD_JOB:
 		return name(daemon, message);
+	case OSD_SANDBOXD_SHARE:
+		return share(daemon, message);
 	case OSD_SANDBOXD_ROTATE:
 	case OSD_SANDBOXD_FORGET:
 		heed_pool(daemon, message);

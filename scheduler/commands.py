@@ -195,6 +195,7 @@ def target_config(
     pool: tuple[str, ...],
     package_sets: Path | None,
     isolation: str,
+    cpu_share: int | None,
     reuse: str | None,
     allow_bytecode: bool,
     queue_per_principal: int | None,
@@ -245,6 +246,7 @@ def target_config(
         chap=read_chap(chap_user, chap_secret_file, chap_file),
         uid=(default_uid() if uid is None else uid) if root else None,
         uid_base=uid_base,
+        cpu_share=cpu_share,
         isolation=isolation,
         pools=settings.pools,
         memory_budget=settings.memory_budget,
@@ -352,6 +354,13 @@ def target_config(
     default="full",
     show_default=True,
     help="Of scripts, at least; best: what this host can give (docs/security.md).",
+)
+@click.option(
+    "--cpu-share",
+    type=click.IntRange(0, 90),
+    metavar="PERCENT",
+    help="Least share of a processor for all scripts together beside four other programs that compute "
+    "there; 0: only what nobody else uses (docs/serving.md).  [default: 5]",
 )
 @click.option(
     "--reuse",

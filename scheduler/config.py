@@ -77,6 +77,7 @@ TARGET_KEYS = (
     Key("uid_base", count(1, 2**31 - 2049), None, "ids of sandboxes follow this one"),
     Key("workers", count(1, 64), None, "threads that run commands"),
     Key("isolation", choice(*LEVELS), None, "of scripts"),
+    Key("cpu_share", count(0, 90), None, "per cent of a busy processor for scripts, at least"),
     Key("allow_bytecode", flag, None, "take jobs that are .pyc files"),
     Key("no_sandboxes", flag, None, "storage only"),
     Key("durability", choice("process", "sync"), None, "what an acknowledged change survives"),

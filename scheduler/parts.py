@@ -42,6 +42,7 @@ class TargetConfig:
         data: folder of the store; made when absent.
         portal: address and port to listen on; port 0 lets the kernel choose.
         tgtd: "hardened", "stock" or the path of one; None: hardened where it is built, else stock.
+        cpu_share: per cent of a processor that sandboxes get beside four others; None: the default.
         isolation: a level of LEVELS, or "best": the strongest this host can give.
         uid: user and group that tgtd runs as; None: ours.
         uid_base: sandboxes run as the ids behind this one; None: iosd-sandboxd's default.
@@ -63,6 +64,7 @@ class TargetConfig:
     chap: Accounts | None = None
     uid: int | None = None
     uid_base: int | None = None
+    cpu_share: int | None = None
     isolation: str = "full"
     pools: tuple[Pool, ...] = ()
     memory_budget: int | None = None
@@ -122,6 +124,8 @@ def sandboxd_command(config: TargetConfig, socket: Path, isolation: str, pools: 
         command += ["--uid", str(config.uid)]
     if config.uid_base is not None:
         command += ["--uid-base", str(config.uid_base)]
+    if config.cpu_share is not None:
+        command += ["--cpu-share", str(config.cpu_share)]
     return command
 
 

@@ -58,6 +58,7 @@ EXAMPLES = {
     "target.uid": "64733",
     "target.uid_base": "2130706432",
     "target.workers": "4",
+    "target.cpu_share": "5",
     "target.log_format": '"text"',
     "target.log_level": '"info"',
     "target.memory_budget": '"4GiB"',

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from proxy import (
     CONTROL_END,
+    CPU_GOT,
     EXITED,
     FINISH_ENDED,
     FINISH_OK,
@@ -301,6 +302,8 @@ def test_a_target_of_another_version_is_told(own) -> None:
         HEADER.pack(1, EXITED, 0, 0),
         HEADER.pack(1, SPAWN, 5, 1) + b"abc",
         HEADER.pack(1, SPAWN, 1 << 31, 1),
+        HEADER.pack(1, CPU_GOT, 3, 0) + bytes(3),
+        HEADER.pack(1, CPU_GOT, 5, 0) + bytes(5),
         HEADER.pack(1, JOB, 15, 1) + bytes(15),
         HEADER.pack(1, JOB, 17, 1) + bytes(17),
     ],
@@ -338,6 +341,49 @@ def test_lines_name_the_job_that_the_target_names(own) -> None:
         f"works for the job, host pid {sandbox.pid}\n",
         f"sandbox exit: signal 9, host pid {sandbox.pid}\n",
     ]
+
+
+def weights(daemon: Daemon) -> tuple[list[str], list[int]]:
+    """cpu.idle and the weight of the daemon's group."""
+    groups = [Path(group) for group in control_groups(daemon.process.pid)]
+    idle = [file.read_text().strip() for group in groups for file in group.glob("cpu.idle")]
+    files = [file for group in groups for file in (group / "cpu.shares", group / "cpu.weight")]
+    return idle, [int(file.read_text()) for file in files if file.exists()]
+
+
+def wait_until(true) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
+    daemon = own("--cpu-share", "10")
+    idle, (weight,) = weights(daemon)  # while the first zygote starts, and for 3 s
+    if not idle:
+        pytest.skip("this kernel knows no idle groups")
+    assert idle == ["0"]
+    wait_until(lambda: weights(daemon)[0] == ["1"])
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 450))  # a little, and more than their share
+    daemon.run("pass")
+    assert weights(daemon)[0] == ["1"]
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    wait_until(lambda: weights(daemon) == (["0"], [weight]))
+    time.sleep(0.25)  # the weight has had its time to show an effect
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    wait_until(lambda: weights(daemon) == (["0"], [2 * weight]))
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))  # too soon for another raise
+    daemon.run("pass")
+    assert weights(daemon) == (["0"], [2 * weight])
+    wait_until(lambda: weights(daemon)[0] == ["1"])
+
+
+def test_no_share_at_all(own) -> None:
+    daemon = own("--cpu-share", "0")
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 0))
+    daemon.run("pass")
+    assert weights(daemon)[0] in (["1"], [])
 
 
 def test_spawn_before_hello(own) -> None:
