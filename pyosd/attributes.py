@@ -143,6 +143,7 @@ _JOB_STATUS_ROOM = {
     0x2B: 20,
     0x2C: 96,
     0x2D: 10_000,
+    0x2E: 8,
 }
 _DEFAULT_ROOM = 1024
 _ALL_ROOM = 64 << 10

@@ -60,18 +60,19 @@ static int allow_always(scmp_filter_ctx filter)
 	return 0;
 }
 
-/* Shared anonymous memory is not counted by RLIMIT_DATA; executable memory would let a script
- * bring its own machine code. */
+/* Memory that RLIMIT_DATA does not count is denied: shared anonymous maps, maps that grow like a stack,
+ * huge pages, and kinds of maps that later kernels bring.  Executable memory would let a script bring
+ * its own machine code. */
 static int allow_memory(scmp_filter_ctx filter)
 {
-	const uint64_t forbidden = MAP_SHARED | MAP_ANONYMOUS;
-	const uint64_t harmless[] = {0, MAP_SHARED, MAP_ANONYMOUS};
+	const uint64_t looked_at = MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB;
+	const uint64_t counted[] = {MAP_PRIVATE, MAP_SHARED, MAP_PRIVATE | MAP_ANONYMOUS};
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]) && !error; i++)
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]) && !error; i++)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(mmap), 2,
 					 SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-					 SCMP_A3(SCMP_CMP_MASKED_EQ, forbidden, harmless[i]));
+					 SCMP_A3(SCMP_CMP_MASKED_EQ, looked_at, counted[i]));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(mprotect), 1,
 					 SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));

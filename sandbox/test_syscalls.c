@@ -26,6 +26,9 @@
 #define JOB_SOCKET 4
 #define BAD        (-1L) /* a descriptor, pointer or id that is nobody's */
 
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 0x08 /* Linux 6.11 */
+#endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -164,12 +167,22 @@ static const struct attempt attempts[] = {
 	DENIED(fcntl, BAD, F_SETFL, 0),
 	DENIED(mmap, 0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, BAD, 0),
 	DENIED(mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_GROWSDOWN, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_SHARED_VALIDATE, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_DROPPABLE | MAP_ANONYMOUS, BAD, 0),
+	DENIED(fcntl, BAD, F_SETPIPE_SZ, 0),
 	DENIED(mprotect, 0, 0, PROT_EXEC),
 	{"a call of the next kernel", 1000, {0}, EPERM},
 	/* what must work */
 	{"read", SYS_read, {BAD, 0, 0}, 0},
 	{"recvmsg on the job socket", SYS_recvmsg, {JOB_SOCKET, BAD, 0}, 0},
 	{"mmap of a file", SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, BAD, 0}, 0},
+	{"mmap of a thread's stack",
+	 SYS_mmap,
+	 {0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, BAD, 0},
+	 0},
 	{"fcntl F_GETFD", SYS_fcntl, {BAD, F_GETFD, 0}, 0},
 };
 
