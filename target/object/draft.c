@@ -48,7 +48,8 @@ static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 	enum osd_status status;
 
 	if (requested_id == 0) {
-		status = osd_object_take_ids(draft->partition, 1, &draft->place.object_id);
+		status = osd_object_take_ids(draft->objects, NULL, draft->partition, 1,
+					     &draft->place.object_id);
 		draft->picked = status == OSD_OK;
 		return status;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_object.c -- partitions, user objects, data and listing, on both stores; what must be the
  * same after closing and opening again. */
+#include "object/internal.h"
 #include "object/test_support.h"
 
 static struct osd_object_id id_of(uint64_t partition_id, uint64_t object_id)
@@ -44,6 +45,84 @@ static void test_ids_after_restart(struct test_store *store)
 	OK(test_create(store->objects, 0x10000, 0, &id));
 	CHECK_EQ(id, 0x10004);
 	OK(test_remove(store->objects, id_of(0x10000, id)));
+}
+
+/* An object with the highest id neither uses up the ids of its partition, nor does one with the last
+ * id that moves the mark; not after a restart either, nor once it is removed. */
+static void test_highest_ids(struct test_store *store)
+{
+	const uint64_t last = UINT64_MAX - 1, counted = (UINT64_C(1) << 62) - 1;
+	uint64_t pid, id, first;
+	struct osd_txn *txn;
+
+	OK(test_partition(store->objects, 0, &pid));
+	OK(test_create(store->objects, pid, last, &id));
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10000);
+	CHECK_EQ(test_create(store->objects, pid, last, &id), OSD_E_EXISTS);
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10001);
+	OK(test_remove(store->objects, id_of(pid, last)));
+	OK(test_remove(store->objects, id_of(pid, 0x10001)));
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10002);
+	/* Behind the last one that counts, ids are free between those asked for. */
+	OK(test_create(store->objects, pid, counted, &id));
+	OK(test_create(store->objects, pid, counted + 3, &id));
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 1);
+	txn = test_begin(store->objects, 0);
+	OK(test_end(txn, osd_user_object_create(txn, pid, 0, 10, &first)));
+	CHECK_EQ(first, counted + 4);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 14);
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 2);
+	OK(test_remove_partition(store->objects, pid));
+}
+
+/* What an earlier version left behind when the highest id was asked for and its object removed. */
+static void test_mark_of_an_earlier_version(struct test_store *store)
+{
+	uint64_t pid, id;
+	uint8_t mark[8];
+	struct osd_txn *txn;
+	struct osd_key key;
+	uint32_t incarnation;
+
+	OK(test_partition(store->objects, 0, &pid));
+	OK(test_create(store->objects, pid, 0x12345, &id));
+	txn = test_begin(store->objects, 0);
+	OK(osd_partition_incarnation(txn, pid, &incarnation));
+	key = osd_key_meta_partition(OSD_META_ID_MARK, pid, incarnation);
+	osd_put_be(mark, UINT64_MAX, sizeof(mark));
+	OK(test_end(txn, osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key),
+				    (struct osd_bytes){mark, sizeof(mark)}, 0)));
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x12346);
+	OK(test_remove(store->objects, id_of(pid, 0x12346)));
+	test_store_reopen(store); /* the new mark has replaced it */
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x12347);
+	OK(test_remove_partition(store->objects, pid));
+}
+
+/* The same of partitions. */
+static void test_highest_partition_ids(struct test_store *store)
+{
+	uint64_t pid, last, highest;
+
+	OK(test_partition(store->objects, UINT64_MAX, &highest));
+	OK(test_partition(store->objects, UINT64_MAX - 1, &last));
+	OK(test_partition(store->objects, 0, &pid));
+	CHECK(pid < 0x20000);
+	OK(test_remove_partition(store->objects, pid));
+	OK(test_remove_partition(store->objects, last));
+	OK(test_remove_partition(store->objects, highest));
 }
 
 static void test_abort(struct test_store *store)
@@ -276,8 +355,12 @@ static void run(bool on_disk)
 	test_store_init(&store, on_disk);
 	test_store_open(&store);
 	test_ids(&store);
-	if (on_disk)
+	if (on_disk) {
 		test_ids_after_restart(&store);
+		test_highest_ids(&store);
+		test_mark_of_an_earlier_version(&store);
+	}
+	test_highest_partition_ids(&store);
 	test_abort(&store);
 	test_data(&store);
 	test_removed_while_open(&store);
