@@ -195,16 +195,16 @@ static void test_data(struct test_store *store)
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 420000);
 	/* Punch: middle, tail, beyond. */
-	OK(osd_object_punch(object, 20, 100, 0));
+	OK(osd_object_punch(object, 20, 100, NULL, 0));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 419900);
 	OK(osd_object_read(object, 15, back, 20, 0, &got));
 	check_pattern(back, 5, 15);
 	check_pattern(back + 5, 15, 120);
-	OK(osd_object_punch(object, 1000, UINT64_MAX, 0));
+	OK(osd_object_punch(object, 1000, UINT64_MAX, NULL, 0));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 1000);
-	CHECK_EQ(osd_object_punch(object, 1001, 1, 0), OSD_E_BEYOND_END);
+	CHECK_EQ(osd_object_punch(object, 1001, 1, NULL, 0), OSD_E_BEYOND_END);
 	OK(osd_object_truncate(object, 10, 0));
 	OK(osd_object_truncate(object, 2000, 0));
 	OK(osd_object_read(object, 0, back, 3000, 0, &got));
@@ -218,6 +218,66 @@ static void test_data(struct test_store *store)
 	CHECK_EQ(length, 2000);
 	osd_object_put(object);
 	CHECK_EQ(test_get_number(o, id_of(0x10000, id), 1, OSD_INFO_LOGICAL_LENGTH), 2000);
+}
+
+struct punching {
+	unsigned steps, most, rests;
+	uint64_t bytes;
+};
+
+static bool punch_on(void *arg, uint64_t bytes)
+{
+	struct punching *punching = arg;
+
+	punching->bytes += bytes;
+	return ++punching->steps <= punching->most;
+}
+
+static void punch_rests(void *arg)
+{
+	((struct punching *)arg)->rests++;
+}
+
+/* One that is stopped has changed nothing, wherever that was; one that is not moves what it says. */
+static void test_punch_in_steps(struct test_store *store)
+{
+	enum { LENGTH = 4 << 20 };
+	const struct osd_object_id id = {0x10000, 0x7000000};
+	struct punching punching = {.most = UINT32_MAX};
+	const struct osd_change_steps steps = {punch_on, punch_rests, &punching};
+	uint8_t *data = malloc(LENGTH), *back = malloc(LENGTH);
+	struct osd_objects_stats before, after;
+	struct osd_object *object;
+	uint64_t made, length;
+
+	CHECK(data && back);
+	fill_pattern(data, LENGTH, 0);
+	OK(test_create(store->objects, id.partition_id, id.object_id, &made));
+	OK(test_write(store->objects, id, 0, data, LENGTH));
+	osd_objects_stats(store->objects, &before);
+	OK(osd_object_get(store->objects, id, &object));
+	for (unsigned most = 0; most < 4; most++) {
+		punching = (struct punching){.most = most};
+		CHECK_EQ(osd_object_punch(object, 1000, 10, &steps, 0), OSD_E_TASK_ABORTED);
+		CHECK_EQ(punching.steps, most + 1);
+		OK(osd_object_length(object, &length));
+		CHECK_EQ(length, LENGTH);
+		CHECK_EQ(test_read(store->objects, id, 0, back, LENGTH), LENGTH);
+		CHECK(memcmp(data, back, LENGTH) == 0);
+	}
+	osd_objects_stats(store->objects, &after);
+	CHECK_EQ(after.used_bytes, before.used_bytes);
+	punching = (struct punching){.most = UINT32_MAX};
+	OK(osd_object_punch(object, 1000, 10, &steps, 0));
+	CHECK(punching.bytes >= LENGTH - 4096 - 10 && punching.bytes <= LENGTH);
+	CHECK(punching.steps >= 4 && punching.rests >= 1);
+	CHECK_EQ(test_read(store->objects, id, 0, back, LENGTH), LENGTH - 10);
+	check_pattern(back, 1000, 0);
+	check_pattern(back + 1000, LENGTH - 1010, 1010);
+	osd_object_put(object);
+	OK(test_remove(store->objects, id));
+	free(data);
+	free(back);
 }
 
 static void test_removed_while_open(struct test_store *store)
@@ -363,6 +423,7 @@ static void run(bool on_disk)
 	test_highest_partition_ids(&store);
 	test_abort(&store);
 	test_data(&store);
+	test_punch_in_steps(&store);
 	test_removed_while_open(&store);
 	test_listing(&store);
 	test_partition_removal(&store);
