@@ -187,6 +187,14 @@ static void run(struct osd_engine *engine, struct osd_request *request)
 		finish(engine, request); /* else it is not ours any more */
 }
 
+/* While it is at it, threads that want little go first. */
+static void run_long(struct osd_engine *engine, struct osd_request *request)
+{
+	osd_thread_take_long_turns();
+	run(engine, request);
+	osd_thread_take_usual_turns();
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
@@ -209,7 +217,10 @@ static void *worker_main(void *argument)
 		is_long = request->is_long; /* the request may be gone when it has run */
 		call_worker(engine);
 		pthread_mutex_unlock(&engine->lock);
-		run(engine, request);
+		if (is_long)
+			run_long(engine, request);
+		else
+			run(engine, request);
 		pthread_mutex_lock(&engine->lock);
 		engine->running--;
 		engine->running_long -= is_long;

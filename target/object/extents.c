@@ -7,10 +7,14 @@
  * length are a hole like any other. */
 #include "object/internal.h"
 
+#include <sched.h>
+
 #include "base/util.h"
 
 #define COPY_PIECE (UINT64_C(8) << 20)
-#define STEP_PIECE (UINT64_C(1) << 20) /* the same where somebody is asked before each */
+#define STEP_PIECE (UINT64_C(128) << 10) /* the same where somebody is asked before each */
+/* The kernel copies a piece without a break; a thread that wakes up on this processor meanwhile may have to
+ * wait for the next tick, 4 ms.  Therefore pieces are small, and others run between them. */
 
 /* One after the other, from offset to the length; holes and data in turn. */
 struct map_walk {
@@ -158,6 +162,8 @@ enum osd_status osd_copy_extents(struct osd_tier_file *from, uint64_t from_offse
 		at = OSD_MIN(OSD_MIN(stop, end), start + (steps ? STEP_PIECE : COPY_PIECE));
 		if (steps && !steps->go_on(steps->arg, at - start))
 			return OSD_E_TASK_ABORTED;
+		if (steps)
+			sched_yield();
 		status = osd_tier_copy(from, start, to, to_offset + (start - from_offset),
 				       at - start, how ? how->flags : 0);
 	}
