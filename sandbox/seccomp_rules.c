@@ -5,11 +5,12 @@
  * (a script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among
  * others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
  * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
- * flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
+ * all of futex but waiting and waking, flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
  * changes a file system. */
 #include "seccomp_rules.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -35,7 +36,7 @@ static const int always[] = {
 	/* memory */
 	NUMBER(munmap), NUMBER(mremap), NUMBER(madvise), NUMBER(brk),
 	/* threads of this process and time */
-	NUMBER(futex), NUMBER(set_robust_list), NUMBER(rseq),
+	NUMBER(set_robust_list), NUMBER(rseq),
 	NUMBER(gettid), NUMBER(sched_yield), NUMBER(sched_getaffinity), NUMBER(getcpu),
 	NUMBER(clock_gettime), NUMBER(clock_getres), NUMBER(gettimeofday), NUMBER(time),
 	NUMBER(clock_nanosleep), NUMBER(restart_syscall),
@@ -94,6 +95,23 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 	return error;
 }
 
+/* Waiting and waking, as the C library does it.  Not the operations that move waiters to another word
+ * (REQUEUE) or act on a second word: the words a sandbox shares with the target have the target's
+ * threads among their waiters. */
+static int allow_futex(scmp_filter_ctx filter)
+{
+	static const uint64_t operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
+					      FUTEX_WAKE_BITSET};
+	const uint64_t flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]) && !error; i++)
+		error = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, NUMBER(futex), 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX & ~flags, operations[i]));
+	return error;
+}
+
 /* A thread of this process, as pthread_create asks for it; nothing with a namespace in it.
  * clone3 hides its flags behind a pointer: ENOSYS sends the C library back to clone. */
 static int allow_threads(scmp_filter_ctx filter)
@@ -123,6 +141,8 @@ static int add_rules(scmp_filter_ctx filter, int job_socket)
 		error = allow_memory(filter);
 	if (!error)
 		error = allow_ioctl_and_fcntl(filter);
+	if (!error)
+		error = allow_futex(filter);
 	if (!error)
 		error = allow_threads(filter);
 	if (!error)

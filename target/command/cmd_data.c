@@ -264,13 +264,21 @@ enum osd_status osd_cmd_clear(struct osd_command_context *ctx)
 	return change_object(ctx, &change);
 }
 
+static bool punch_goes_on(void *arg, uint64_t bytes)
+{
+	(void)bytes;
+	return !osd_command_stops(arg);
+}
+
 /* A range that runs past the end is cut there, so one that runs past 2^64 is too. */
 enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 {
 	const struct osd_cdb *cdb = &ctx->request->decoded;
+	const struct osd_change_steps steps = {.go_on = punch_goes_on, .arg = ctx};
 	struct osd_change change = {.kind = OSD_CHANGE_PUNCH,
 				    .offset = cdb->starting_byte_address,
-				    .length = cdb->length};
+				    .length = cdb->length,
+				    .steps = &steps};
 
 	return change_object(ctx, &change);
 }

@@ -58,7 +58,7 @@ void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why);
 
 struct osd_engine_load {
 	unsigned workers; /* wanted */
-	unsigned busy;	  /* of them, and of those that are just going */
+	unsigned busy;	  /* of them, and the thread beside a single one */
 	unsigned queued;  /* commands that wait for one */
 	uint64_t oldest_usec; /* how long the first of these has waited since it came */
 };

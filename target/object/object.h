@@ -347,9 +347,18 @@ enum osd_status osd_object_append(struct osd_object *object, const void *data, s
 				  unsigned flags, uint64_t *ret_offset);
 enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
 				 unsigned flags);
-/* OSD_E_BEYOND_END when offset > length of the object. */
+/* A PUNCH that moves much asks before each piece whether it goes on. */
+struct osd_change_steps {
+	/* So many bytes are moved next.  False: the change ends with OSD_E_TASK_ABORTED, and the object is
+	 * as it was before. */
+	bool (*go_on)(void *arg, uint64_t bytes);
+	/* It waits for the disk next; may be NULL. */
+	void (*rest)(void *arg);
+	void *arg;
+};
+/* OSD_E_BEYOND_END when offset > length of the object.  steps may be NULL. */
 enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags);
+				 const struct osd_change_steps *steps, unsigned flags);
 enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 
 /* Any of these changes, described: nobody sees a part of it, whatever its size and however many
@@ -367,6 +376,7 @@ struct osd_change {
 	const struct osd_piece *pieces; /* borrowed, in the order in which they are written */
 	size_t piece_count;
 	const void *data; /* borrowed; the pieces' bytes back to back */
+	const struct osd_change_steps *steps; /* borrowed; NULL: it runs through */
 	/* Results */
 	uint64_t start; /* where APPEND began */
 	int64_t growth; /* of the length */
