@@ -154,7 +154,12 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
 
 
 def module_options(
-    config: TargetConfig, isolation: str | None, sandboxd: Path, pools: Path, control: Path
+    config: TargetConfig,
+    isolation: str | None,
+    sandboxd: Path,
+    pools: Path,
+    control: Path,
+    manager_uid: int | None = None,
 ) -> str:
     """The option string of bs_iosd.so; tgtd would cut it at a comma.
 
@@ -163,8 +168,11 @@ def module_options(
         sandboxd: socket of iosd-sandboxd.
         pools: file of the pools.
         control: the socket that the module makes for the resource manager.
+        manager_uid: the manager's user; None: that of tgtd.
     """
     options = [*config.security_options, *config.options, f"control={control}"]
+    if manager_uid is not None:
+        options.append(f"control_uid={manager_uid}")
     if config.ssd is not None:
         options.append(f"ssd={config.ssd}")
     if isolation is not None:
