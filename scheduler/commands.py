@@ -311,7 +311,7 @@ def target_config(
 @click.option(
     "--master-key",
     type=click.Path(path_type=Path),
-    help="File of a new store's master key, made if absent.  [default: master.key in DATA]",
+    help="Where a new store's master key is kept, out of tgtd's reach.  [default: DATA.master-key]",
 )
 @click.option(
     "--uid",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scheduler import paths
 from scheduler.chap import Accounts
+from scheduler.master_key import INSIDE
 from scheduler.pools import Pool
 from scheduler.schema import Setting
 
@@ -48,7 +49,7 @@ class TargetConfig:
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
         security: least security method of what is made; None: nosec on loopback, else capkey.
-        master_key: file of the first master key; None: master.key in data.
+        master_key: file of the first master key; None: beside data (master_key_file).
         manager: as Config.manager; None: no resource manager.
     """
 
@@ -82,14 +83,18 @@ class TargetConfig:
     def security_options(self) -> list[str]:
         """Of the module: who may do what, and that nobody serves everybody beyond loopback by mistake."""
         alone = is_loopback(self.portal[0])
-        key = self.master_key or self.data / "master.key"
         options = [
-            f"master-key={key}",
+            f"master-key={self.data / INSIDE}",
             f"security={self.security or ('nosec' if alone else 'capkey')}",
         ]
         if not alone and self.security != "nosec":
             options.append("secure=1")
         return options
+
+    @property
+    def master_key_file(self) -> Path:
+        """Where the first master key is kept, once the target has made it in its store."""
+        return self.master_key or self.data.with_name(f"{self.data.name}.master-key")
 
     @property
     def initiators(self) -> tuple[str, ...]:

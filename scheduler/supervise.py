@@ -25,6 +25,7 @@ from typing import Any
 from scheduler import logs, paths
 from scheduler.config import Config
 from scheduler.manager_service import ManagedTarget, ManagerService
+from scheduler.master_key import take_out
 from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
@@ -261,6 +262,7 @@ class Supervisor:
             why = "" if REFUSED in str(error) else f": {error}"  # tgtd's own last words follow
             raise ServiceFailed(f"tgtd does not open the store {config.data}{why}") from None
         await wait_for_connection(host, self.port)
+        take_out(config.data, config.master_key_file)
 
     def _came_up(self, again: bool) -> None:
         if again:
@@ -279,6 +281,7 @@ class Supervisor:
             "event": event,
             "url": self.url,
             "data": str(self.config.data),
+            "master_key": str(self.config.master_key_file),
             "isolation": self.level,
             "tgtd": self.daemon.fields(),
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1

@@ -126,6 +126,11 @@ class Serving:
             if found["event"] == name:
                 return found
 
+    @property
+    def master_key(self) -> Path:
+        """The file of the store's first master key."""
+        return Path(self.description["master_key"])
+
     def text(self) -> str:
         """What it logged so far."""
         return self.log.read_text(errors="replace")
