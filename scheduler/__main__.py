@@ -22,6 +22,7 @@ from scheduler.admin import places
 from scheduler.admin.console import AddressTaken, Console, ConsoleError, Sessions, make_tokens
 from scheduler.admin.places import Place
 from scheduler.config import DEFAULT_FILE
+from scheduler.confine import ConfineError, confine, drop_capabilities
 from scheduler.key_requests import key_methods
 from scheduler.keys import Keys, KeysError
 from scheduler.link import Timing
@@ -126,6 +127,7 @@ def become(uid: int) -> None:
     """Run as that user from here on, and still end with our parent."""
     parent = os.getppid()
     group = group_of(uid)
+    drop_capabilities()
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(uid, uid, uid)
@@ -361,8 +363,9 @@ def main(
         cgroup,
     )
     try:
+        confine()
         asyncio.run(run(options))
-    except (ConfigError, ConsoleError, KeysError, ServerError, StateError) as error:
+    except (ConfigError, ConfineError, ConsoleError, KeysError, ServerError, StateError) as error:
         click.echo(f"iosd-manager: {error}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)
 

@@ -221,7 +221,7 @@ class Supervisor:
 
         def command() -> list[str]:
             portal = f"portal={format_portal(self.config.portal[0], self.port)}"
-            preload = ["env", f"LD_PRELOAD={self.module}"]
+            preload = ["env", f"LD_PRELOAD={self.module}", "IOSD_CONFINE=1"]
             return [*limits, *user, *preload, str(self.program), "-f", "-C", "1", "--iscsi", portal]
 
         async def ready() -> None:

@@ -163,3 +163,15 @@ def test_an_old_store_keeps_its_user_and_its_managers_state_moves() -> None:
         assert not try_as(old, beside)
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("part", ["tgtd", "iosd-manager"])
+def test_neither_can_do_more_than_it_does(managed: Managed, part: str) -> None:
+    status = managed.status(part)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[name][0], 16) == 0, name
+    assert status["Seccomp"] == ["2"] and status["NoNewPrivs"] == ["1"]
+    # What is not dumpable belongs to root, so that no process of the same user can attach to it.
+    pid = managed.event["pids"][part]
+    assert Path(f"/proc/{pid}/mem").stat().st_uid == 0
+    assert managed.uid(part) != 0
