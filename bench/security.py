@@ -131,7 +131,7 @@ def _over_link(pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
 
 def master_of(served: BenchTarget) -> Path:
     """The file of the target's master key."""
-    return served.folder / "store" / "master.key"
+    return served.folder / "store.master-key"
 
 
 def _rows_of(

@@ -19,9 +19,10 @@ import click
 
 from scheduler import logs
 from scheduler.admin import places
-from scheduler.admin.console import Console, ConsoleError, Sessions, make_tokens
+from scheduler.admin.console import AddressTaken, Console, ConsoleError, Sessions, make_tokens
 from scheduler.admin.places import Place
 from scheduler.config import DEFAULT_FILE
+from scheduler.confine import ConfineError, confine, drop_capabilities
 from scheduler.key_requests import key_methods
 from scheduler.keys import Keys, KeysError
 from scheduler.link import Timing
@@ -59,7 +60,7 @@ class Options:
         listen: endpoints.
         announce: the file that says where we are (admin/places.py).
         http: address of metrics, health and console; None: no.
-        http_asked: somebody said so; else we go on without where it is taken.
+        http_asked: somebody said so; else another port is taken where this one is in use.
         http_names: that Host may have.
         config: of the targets whose supervisor does not say what it serves.
         cgroup: of the sandboxes; None: not looked at.
@@ -126,6 +127,7 @@ def become(uid: int) -> None:
     """Run as that user from here on, and still end with our parent."""
     parent = os.getppid()
     group = group_of(uid)
+    drop_capabilities()
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(uid, uid, uid)
@@ -173,12 +175,14 @@ class Process:
         make_tokens(self.tokens)
         try:
             self.http = await self.console.start(self.options.http)
-        except ConsoleError as error:
+        except AddressTaken as error:
             if self.options.http_asked:
                 raise
-            LOG.warning("no metrics and no console: %s", error)
-        else:
-            LOG.info("metrics and console at %s", self.http)
+            # Whoever listens there is not us, and may be a stranger: what asks there asks them.
+            LOG.warning("%s; another port is taken for metrics and console", error)
+            host = self.options.http.rpartition(":")[0]
+            self.http = await self.console.start(f"{host}:0")
+        LOG.info("metrics and console at %s", self.http)
 
     def _read_keys(self) -> None:
         for wrong in self.keys.reload():
@@ -294,7 +298,7 @@ class TargetSocket(ParamType[tuple[str, Path]]):
     "--http",
     metavar="ADDRESS:PORT",
     help="Of metrics, health and the console, for all who reach it to look at; 'none': none. Changes "
-    f"need a login, which only a loopback address has.  [default: {HTTP}, if free]",
+    f"need a login, which only a loopback address has.  [default: {HTTP}, or a free port]",
 )
 @click.option(
     "--http-name",
@@ -359,8 +363,9 @@ def main(
         cgroup,
     )
     try:
+        confine()
         asyncio.run(run(options))
-    except (ConfigError, ConsoleError, KeysError, ServerError, StateError) as error:
+    except (ConfigError, ConfineError, ConsoleError, KeysError, ServerError, StateError) as error:
         click.echo(f"iosd-manager: {error}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import paths
+from scheduler.master_key import take_out
 from scheduler.parts import TargetConfig, is_loopback, module_options, pools_file
 from scheduler.reload import Managed, tell_manager, tell_target
 from scheduler.schema import ConfigError
@@ -161,6 +162,7 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
         await remove(adm, number, wait_s)
         why = "journalctl -u tgt says why" if REFUSED in str(error) else str(error)
         raise ServiceFailed(f"tgtd does not serve the store {config.data}: {why}") from None
+    take_out(config.data, config.master_key_file)
     return "made"
 
 

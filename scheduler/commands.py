@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,12 @@ from scheduler.schema import SIZES, ConfigError, measure, split_portal
 from scheduler.service import ServiceFailed
 from scheduler.supervise import DEFAULT_NAME, LEVELS, Refused, TargetConfig
 from scheduler.supervise import serve as run_target
+from scheduler.users import OLD_UID, TARGET_USER, target_uid, uid_of
 
 __all__ = ["doctor", "serve"]
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
-# tgtd's own user on a host where we start as root: by name, as packages make it, or outside the ranges
-# that distributions hand out.
-USER = "iosd"
-DEFAULT_UID = 64733
 
 
 class Portal(ParamType[tuple[str, int]]):
@@ -84,11 +81,9 @@ class Size(ParamType[int]):
 
 
 def default_uid() -> int:
-    """The user that tgtd has of us where nobody says another."""
-    try:
-        return pwd.getpwnam(USER).pw_uid
-    except KeyError:
-        return DEFAULT_UID
+    """The user of tgtd under systemd where nobody says another."""
+    found = uid_of(TARGET_USER)
+    return OLD_UID if found is None else found
 
 
 def default_data() -> Path:
@@ -320,13 +315,13 @@ def target_config(
 @click.option(
     "--master-key",
     type=click.Path(path_type=Path),
-    help="File of a new store's master key, made if absent.  [default: master.key in DATA]",
+    help="Where a new store's master key is kept, out of tgtd's reach.  [default: DATA.master-key]",
 )
 @click.option(
     "--uid",
     type=click.IntRange(0),
     metavar="N",
-    help=f"User of tgtd.  [default: {USER}, else {DEFAULT_UID}, as root]",
+    help="User of tgtd.  [default, as root: the owner of DATA, or one of its own for a new store]",
 )
 @click.option(
     "--uid-base",
@@ -494,6 +489,9 @@ def serve(
     logs.configure(log_format, log_level)
     source = source_of(click.get_current_context(), options)
     config = target_config(**options)
+    if config.uid is not None and options["uid"] is None:  # as root
+        own = target_uid(config.data)
+        config = config if own is None else replace(config, uid=own)
 
     def announce(line: dict[str, Any]) -> None:
         text = json.dumps(line)

@@ -72,7 +72,7 @@ TARGET_KEYS = (
     Key("chap_secret_file", text, None, "file of the secret"),
     Key("chap_file", text, None, "file of CHAP accounts, the target's own too"),
     Key("security", choice(*METHODS), None, "least security method of a store made now"),
-    Key("master_key", text, None, "file of a new store's master key"),
+    Key("master_key", text, None, "where a new store's master key is kept [DATA.master-key]"),
     Key("uid", count(0, 2**31 - 1), None, "user of tgtd"),
     Key("uid_base", count(1, 2**31 - 2049), None, "ids of sandboxes follow this one"),
     Key("workers", count(1, 64), None, "threads that run commands"),

@@ -101,7 +101,7 @@ def take_over(component: str) -> None:
 def relay(component: str, line: str) -> None:
     """Pass on a line of a process of that name."""
     if not is_json():
-        write(f"{component} | {line}")
+        write(f"{component} | {escaped(line)}")
     elif line.startswith("{") and is_event(line):
         write(line)
     else:

@@ -18,6 +18,7 @@ from scheduler.admin import places
 from scheduler.parts import manager_options
 from scheduler.schema import Setting
 from scheduler.service import Service, ServiceFailed, group_of, terminate
+from scheduler.users import OLD_UID, adopt, move_folder
 
 __all__ = ["ManagedTarget", "ManagerService"]
 
@@ -32,13 +33,17 @@ class ManagedTarget:
     Attributes:
         control: the target's socket.
         state: where the manager keeps things, unless its settings say so.
-        uid: of the target; the manager runs as the same; None: we.
+        uid: of the manager; None: ours.
+        target_uid: of the target.
+        moved_from: where earlier releases kept the manager's things, in the store; None: at `state`.
     """
 
     name: str
     control: Path
     state: Path
-    uid: int | None
+    uid: int | None = None
+    target_uid: int | None = None
+    moved_from: Path | None = None
 
 
 class ManagerService:
@@ -60,6 +65,7 @@ class ManagerService:
         settings: Mapping[str, Setting],
         up: Callable[[bool], None],
     ) -> None:
+        self.target = target
         self.uid = target.uid
         self.folder = folder
         self.state = Path(settings["state"].value or target.state)
@@ -75,8 +81,10 @@ class ManagerService:
         command += manager_options({target.name: target.control}, own, folder)
         if self.uid is not None:
             command += ["--uid", str(self.uid)]
-        keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "IOSD_RUN", *logs.ENVIRONMENT)
+        keep = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", *logs.ENVIRONMENT)
         environment = {key: os.environ[key] for key in keep if key in os.environ}
+        # It asks for what we serve where we say it, whatever user it becomes.
+        environment["IOSD_RUN"] = str(places.folder())
         environment |= {"PYTHONPATH": str(paths.SOURCE_TREE), "NOTIFY_SOCKET": str(self.notify)}
         self.service = Service(
             NAME, command, environment, self._ready, terminate, up, before=self._prepare
@@ -89,17 +97,39 @@ class ManagerService:
     def _prepare(self) -> None:
         """Make what the manager may not make itself."""
         try:
+            self._move_state()
             new = [path for path in (self.folder, self.state) if not path.exists()]
             for path in new:
                 path.mkdir(mode=0o700, parents=True)
-            self.place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self.place.touch(mode=0o644)
             self._listen()
             if self.uid is not None:
-                for path in (*new, self.place, self.notify):
-                    os.chown(path, self.uid, group_of(self.uid))
+                group = group_of(self.uid)
+                for path in (*new, self.notify):
+                    os.chown(path, self.uid, group)
+                before = {OLD_UID, self.target.target_uid or 0} - {0}
+                for path in {self.state, self.keys}:
+                    adopt(path, self.uid, group, before)
         except OSError as error:
             raise ServiceFailed(f"{NAME} has no place: {error}") from None
+        if self.uid is not None:
+            try:
+                places.make_for(self.place, self.uid, group_of(self.uid))
+            except OSError as error:
+                logs.say(
+                    "iosd-supervisor", "warning", f"administrators must say --manager: {error}"
+                )
+
+    def _move_state(self) -> None:
+        """Take what an earlier release kept in the store, where the manager's user reaches nothing."""
+        old, uid = self.target.moved_from, self.uid
+        if uid is None or old is None or self.state != self.target.state:
+            return
+        if not old.is_symlink() and old.is_dir() and not self.state.exists():
+            move_folder(old, self.state)
+            adopt(self.state, uid, group_of(uid), {0})
+            logs.say(
+                "iosd-supervisor", "info", f"the manager's state has moved: {old} -> {self.state}"
+            )
 
     def _listen(self) -> None:
         """For what it tells of itself (sd_notify)."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scheduler import paths
 from scheduler.chap import Accounts
+from scheduler.master_key import INSIDE
 from scheduler.pools import Pool
 from scheduler.schema import Setting
 
@@ -50,7 +51,7 @@ class TargetConfig:
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
         security: least security method of what is made; None: nosec on loopback, else capkey.
-        master_key: file of the first master key; None: master.key in data.
+        master_key: file of the first master key; None: beside data (master_key_file).
         manager: as Config.manager; None: no resource manager.
     """
 
@@ -86,14 +87,18 @@ class TargetConfig:
     def security_options(self) -> list[str]:
         """Of the module: who may do what, and that nobody serves everybody beyond loopback by mistake."""
         alone = is_loopback(self.portal[0])
-        key = self.master_key or self.data / "master.key"
         options = [
-            f"master-key={key}",
+            f"master-key={self.data / INSIDE}",
             f"security={self.security or ('nosec' if alone else 'capkey')}",
         ]
         if not alone and self.security != "nosec":
             options.append("secure=1")
         return options
+
+    @property
+    def master_key_file(self) -> Path:
+        """Where the first master key is kept, once the target has made it in its store."""
+        return self.master_key or self.data.with_name(f"{self.data.name}.master-key")
 
     @property
     def initiators(self) -> tuple[str, ...]:
@@ -161,7 +166,12 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
 
 
 def module_options(
-    config: TargetConfig, isolation: str | None, sandboxd: Path, pools: Path, control: Path
+    config: TargetConfig,
+    isolation: str | None,
+    sandboxd: Path,
+    pools: Path,
+    control: Path,
+    manager_uid: int | None = None,
 ) -> str:
     """The option string of bs_iosd.so; tgtd would cut it at a comma.
 
@@ -170,8 +180,11 @@ def module_options(
         sandboxd: socket of iosd-sandboxd.
         pools: file of the pools.
         control: the socket that the module makes for the resource manager.
+        manager_uid: the manager's user; None: that of tgtd.
     """
     options = [*config.security_options, *config.options, f"control={control}"]
+    if manager_uid is not None:
+        options.append(f"control_uid={manager_uid}")
     if config.ssd is not None:
         options.append(f"ssd={config.ssd}")
     if isolation is not None:

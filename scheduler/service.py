@@ -49,6 +49,8 @@ def as_user(uid: int | None) -> list[str]:
     words = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs"]
     if uid is not None:
         words += [f"--reuid={uid}", f"--regid={group_of(uid)}", "--clear-groups"]
+    if uid:
+        words += ["--inh-caps=-all", "--bounding-set=-all"]
     return [*words, "--"]
 
 

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,16 @@ from typing import Any
 from scheduler import logs, paths
 from scheduler.config import Config
 from scheduler.manager_service import ManagedTarget, ManagerService
+from scheduler.master_key import take_out
 from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
-from scheduler.schema import ConfigError
+from scheduler.schema import ConfigError, Setting
 from scheduler.scope import in_scope
 from scheduler.service import Service, ServiceFailed, as_user, group_of, terminate
 from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
 from scheduler.tgtd import STOCK, Tgtd, find_tgtd
+from scheduler.users import manager_uid
 
 __all__ = ["DEFAULT_NAME", "LEVELS", "Refused", "TargetConfig", "isolation_of_host", "serve"]
 
@@ -139,15 +141,30 @@ class Supervisor:
         self.module = self.run / paths.MODULE.name
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
-        self.control = self.ipc / "control"
+        self.control = self.run / "control" / "socket"
         self.manager: ManagerService | None = None
+        self.manager_uid: int | None = None
         if config.manager is not None:
+            managed = self._managed_target(config.manager)
+            self.manager_uid = managed.uid
             self.manager = ManagerService(
-                ManagedTarget(config.name, self.control, config.data / "manager", config.uid),
+                managed,
                 self.run / "manager",
                 config.manager,
                 lambda again: announce(self.description("restarted" if again else "managed")),
             )
+
+    def _managed_target(self, settings: Mapping[str, Setting]) -> ManagedTarget:
+        """What the manager is told, and its user, which is not that of tgtd where we are root."""
+        config, inside = self.config, self.config.data / "manager"
+        if config.uid is None:
+            return ManagedTarget(config.name, self.control, inside)
+        beside = config.data.with_name(f"{config.data.name}-manager")
+        state = Path(settings["state"].value or beside)
+        uid = manager_uid(config.data, state, config.uid)
+        return ManagedTarget(
+            config.name, self.control, beside, uid, target_uid=config.uid, moved_from=inside
+        )
 
     def prepare(self) -> None:
         """Make the folders, owned by those who write to them.
@@ -158,6 +175,7 @@ class Supervisor:
         uid = self.config.uid
         self.run.chmod(0o755)
         self.ipc.mkdir(mode=0o700)
+        self.control.parent.mkdir(mode=0o700)
         # Copies: the source tree may lie where tgtd's user cannot look.
         shutil.copy(paths.find_component(paths.MODULE), self.module)
         self.module.chmod(0o644)
@@ -169,6 +187,7 @@ class Supervisor:
             prepare_store(folder, uid)
         if uid is not None:
             os.chown(self.ipc, uid, group_of(uid))
+            open_control_folder(self.control.parent, uid, self.manager_uid)
 
     def sandboxd(self) -> Service:
         """iosd-sandboxd, ready when its socket takes connections."""
@@ -213,7 +232,7 @@ class Supervisor:
 
         def command() -> list[str]:
             portal = f"portal={format_portal(self.config.portal[0], self.port)}"
-            preload = ["env", f"LD_PRELOAD={self.module}"]
+            preload = ["env", f"LD_PRELOAD={self.module}", "IOSD_CONFINE=1"]
             return [*limits, *user, *preload, str(self.program), "-f", "-C", "1", "--iscsi", portal]
 
         async def ready() -> None:
@@ -241,7 +260,12 @@ class Supervisor:
         self.port = portals[0][1]
         config = self.config
         options = module_options(
-            config, self.level, self.sandboxd_socket, self.write_pools(), self.control
+            config,
+            self.level,
+            self.sandboxd_socket,
+            self.write_pools(),
+            self.control,
+            self.manager_uid,
         )
         try:
             await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
@@ -249,6 +273,7 @@ class Supervisor:
             why = "" if REFUSED in str(error) else f": {error}"  # tgtd's own last words follow
             raise ServiceFailed(f"tgtd does not open the store {config.data}{why}") from None
         await wait_for_connection(host, self.port)
+        take_out(config.data, config.master_key_file)
 
     def _came_up(self, again: bool) -> None:
         if again:
@@ -267,6 +292,7 @@ class Supervisor:
             "event": event,
             "url": self.url,
             "data": str(self.config.data),
+            "master_key": str(self.config.master_key_file),
             "isolation": self.level,
             "tgtd": self.daemon.fields(),
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
@@ -384,6 +410,15 @@ async def wait_for_connection(host: str, port: int) -> None:
             return
 
 
+def open_control_folder(folder: Path, uid: int, manager: int | None) -> None:
+    """Have tgtd's user make its control socket there, and the manager's user reach it.
+
+    The set-group-id bit gives the socket the manager's group, to which the module opens it.
+    """
+    os.chown(folder, uid, group_of(uid if manager is None else manager))
+    folder.chmod(0o700 if manager is None else 0o2710)
+
+
 def prepare_store(folder: Path, uid: int | None) -> None:
     """Make the store's folder, or see that tgtd's user owns and reaches it."""
     text = str(folder)
@@ -466,7 +501,7 @@ async def _serve(
 ) -> None:
     logs.say("iosd-supervisor", "info", str(daemon))
     supervisor = Supervisor(config, daemon, announce)
-    users = frozenset() if config.uid is None else frozenset({config.uid})  # its manager's
+    users = frozenset(filter(None, (supervisor.manager_uid,)))
     reloader = Reloader(source, supervisor.take, users)
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()

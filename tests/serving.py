@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +57,17 @@ class Serving:
 
     Args: arguments: further arguments of `osd target serve`.  data: the store, kept; None: one of
     its own, removed at the end.  manager: with a resource manager, so that sizes follow the load.
+    environment: variables, beside ours; None: not set.
     """
 
     def __init__(
         self,
         *arguments: str,
         data: Path | None = None,
-        environment: dict[str, str] | None = None,
+        environment: Mapping[str, str | None] | None = None,
         manager: bool = False,
     ) -> None:
+        given = {**os.environ, **(environment or {})}
         # Not below pytest's folders: tgtd's user cannot look into those.
         self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
         self.folder.chmod(0o755)
@@ -78,7 +80,7 @@ class Serving:
             self.process = subprocess.Popen(
                 command,
                 cwd=SOURCE,
-                env=os.environ | (environment or {}),
+                env={name: value for name, value in given.items() if value is not None},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -123,6 +125,11 @@ class Serving:
             self.isolation: str | None = found["isolation"]
             if found["event"] == name:
                 return found
+
+    @property
+    def master_key(self) -> Path:
+        """The file of the store's first master key."""
+        return Path(self.description["master_key"])
 
     def text(self) -> str:
         """What it logged so far."""

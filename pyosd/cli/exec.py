@@ -25,6 +25,7 @@ from pyosd.cli.logs import print_streams
 from pyosd.cli.output import harmless, print_json
 from pyosd.cli.params import ADDRESS, AFTER, ARRAY, DURATION, RETRY_ON, SIZE, TAG
 from pyosd.cli.script import embedded_options, late_options, read_script
+from pyosd.cli.terminal import RAW
 from pyosd.cli.verb import Settings, Verb
 from pyosd.credentials import JOB_RIGHTS, READ_ONLY, Permission
 from pyosd.exec_params import Limits
@@ -64,6 +65,10 @@ class Exec(Verb):
             raise click.UsageError(
                 f"line {number} of the script: {error.format_message()}", ctx
             ) from None
+        if look.params["raw"]:  # the script may be another's, and so what it prints
+            raise click.UsageError(
+                f"line {number} of the script: --raw is for the command line alone", ctx
+            )
         if look.params["args"]:
             raise click.UsageError(
                 f"line {number} of the script: '{look.params['script']}' is no option", ctx
@@ -130,6 +135,7 @@ def bare_wait(args: list[str]) -> list[str]:
     default="state",
     help="With --wait: a code for the state, the script's own, or the worst of an array's.  [state]",
 )
+@RAW
 @click.option(
     "-o",
     "--output",
@@ -302,9 +308,9 @@ def report(settings: Settings, job: Job) -> None:
         click.echo(job.id)
 
 
-def show_output(job: Job, settings: Settings, *, follow: bool) -> None:
+def show_output(job: Job, settings: Settings, *, follow: bool, raw: bool) -> None:
     """Print what it printed; on a terminal what we say comes on a line of its own."""
-    if not print_streams(job, follow=follow) and sys.stdout.isatty():
+    if not print_streams(job, follow=follow, raw=raw) and sys.stdout.isatty():
         settings.say("")
 
 
@@ -316,10 +322,10 @@ def wait_for(job: Job, settings: Settings, given: dict[str, Any]) -> int:
 
     def print_what_it_printed() -> None:
         if as_text and not given["follow"] and not isinstance(job, JobArray):
-            show_output(job, settings, follow=False)
+            show_output(job, settings, follow=False, raw=given["raw"])
 
     if given["follow"] and as_text and not isinstance(job, JobArray):
-        show_output(job, settings, follow=True)
+        show_output(job, settings, follow=True, raw=given["raw"])
     patience = None if given["wait"] == inf else given["wait"]
     status = await_end(job, settings, patience, before_last=print_what_it_printed)
     if not as_text:

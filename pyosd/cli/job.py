@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import collections
-import json
 import sys
 from collections.abc import Iterator
 
@@ -25,9 +24,10 @@ from pyosd.cli.job_verb import (
 )
 from pyosd.cli.job_view import COLUMNS, counted, explanation, record_of, standing
 from pyosd.cli.logs import logs
-from pyosd.cli.output import harmless, print_lines
+from pyosd.cli.output import harmless, print_json, print_lines
 from pyosd.cli.params import MOMENT
 from pyosd.cli.report import report, retry
+from pyosd.cli.terminal import RAW, output_to
 from pyosd.cli.verb import Failure, Settings
 from pyosd.cli.watch import wait, watch
 from pyosd.job_array import JobArray, known
@@ -127,11 +127,13 @@ def status(settings: Settings, addresses: tuple[ObjectRef, ...]) -> None:
 
 @job.command(cls=JobVerb)
 @one_job
+@RAW
 @click.pass_obj
-def result(settings: Settings, address: ObjectRef) -> None:
+def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
     """Print what the script gave to osd.result().
 
-    Bytes come as they are, anything else as JSON; of an array the list of its members' results.
+    Bytes come as they are, but for control characters on a terminal.  Anything else comes as JSON; of an
+    array the list of its members' results.
     """
     with settings.connect() as target:
         each = whole_of(target, job_of(settings, target, address))
@@ -142,10 +144,10 @@ def result(settings: Settings, address: ObjectRef) -> None:
     if value is None:
         settings.say(f"{each.id} left no result")
     elif isinstance(value, bytes):
-        sys.stdout.buffer.write(value)
+        output_to(sys.stdout, raw).write(value)
     else:
         try:
-            click.echo(json.dumps(value, ensure_ascii=False))
+            print_json(value)
         except TypeError:
             text = f"members of {each.id} left bytes: osd job result '{each.id}[INDEX]'"
             raise Failure(Exit.FAILED, text) from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import click
 
@@ -18,6 +17,7 @@ from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cli.follow import interrupted, named
 from pyosd.cli.job_verb import JobVerb, some_jobs, wholes_of
+from pyosd.cli.terminal import RAW, Sink, output_to
 from pyosd.cli.verb import Settings
 from pyosd.job import Job
 from pyosd.job_array import JobArray
@@ -39,9 +39,7 @@ LOG_IDS = tuple(
 class Output:
     """One stream of one job: where we are in it, where it is copied to, how its lines are marked."""
 
-    def __init__(
-        self, job: Job, *, stderr: bool, to: BinaryIO, tail: int | None, prefix: str
-    ) -> None:
+    def __init__(self, job: Job, *, stderr: bool, to: Sink, tail: int | None, prefix: str) -> None:
         self.job = job
         self.stderr = stderr
         self.to = to
@@ -134,17 +132,17 @@ def copy_all(outputs: list[Output], *, follow: bool) -> None:
             time.sleep(backoff.next(min(suggested)))
 
 
-def print_streams(job: Job, *, follow: bool) -> bool:
+def print_streams(job: Job, *, follow: bool, raw: bool = False) -> bool:
     """Copy the job's standard output and standard error to ours.
 
-    Args: follow: go on until it has ended.
+    Args: follow: go on until it has ended.  raw: also control characters, to a terminal.
 
     Returns: whether the last line is whole.
 
     Raises:
         Failure: the person interrupted; the job goes on.
     """
-    streams = ((False, sys.stdout.buffer), (True, sys.stderr.buffer))
+    streams = ((False, output_to(sys.stdout, raw)), (True, output_to(sys.stderr, raw)))
     outputs = [Output(job, stderr=which, to=to, tail=None, prefix="") for which, to in streams]
     try:
         copy_all(outputs, follow=follow)
@@ -164,6 +162,7 @@ def print_streams(job: Job, *, follow: bool) -> bool:
 )
 @click.option("--stderr", "stream", flag_value="stderr", help="The same as --stream stderr.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
+@RAW
 @click.pass_obj
 def logs(
     settings: Settings,
@@ -171,22 +170,24 @@ def logs(
     follow: bool,
     stream: str,
     tail: int | None,
+    raw: bool,
 ) -> None:
     """Print what scripts have printed so far.
 
-    Of one job the bytes as they are; of several, or the members of an array, whole lines, each with its
-    job's id before it.  Of standard error the first 20 and the last 40 KiB are kept; a line tells how
-    much is missing.
+    Of one job the bytes as they are, but for control characters on a terminal.  Of several, or of the
+    members of an array, whole lines, each with its job's id before it.  Of standard error the first 20
+    and the last 40 KiB are kept; a line tells how much is missing.
     """
     with settings.connect() as target:
         wholes = wholes_of(settings, target, addresses)
         found = (each for job in wholes for each in (job if isinstance(job, JobArray) else [job]))
         jobs = list({job.id: job for job in found}.values())
+        own, errors = output_to(sys.stdout, raw), output_to(sys.stderr, raw)
         outputs = [
             Output(
                 job,
                 stderr=each == "stderr",
-                to=sys.stderr.buffer if each != STREAMS[stream][0] else sys.stdout.buffer,
+                to=errors if each != STREAMS[stream][0] else own,
                 tail=tail,
                 prefix=f"{job.label} | " if len(jobs) > 1 else "",
             )

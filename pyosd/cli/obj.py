@@ -20,6 +20,7 @@ from pyosd.cli.object_table import COLUMNS, describe, show_objects
 from pyosd.cli.output import print_lines
 from pyosd.cli.params import ADDRESS, OBJECT, SIZE
 from pyosd.cli.screen import byte_bar
+from pyosd.cli.terminal import RAW, output_to
 from pyosd.cli.transfer import Watched, size_of
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.session import CHUNK
@@ -71,9 +72,10 @@ def create(settings: Settings, address: ObjectRef, count: int) -> None:
     default="-",
     help="Where they go.  [stdout]",
 )
+@RAW
 @click.pass_obj
 def read(
-    settings: Settings, address: ObjectRef, offset: int, length: int | None, file: str
+    settings: Settings, address: ObjectRef, offset: int, length: int | None, file: str, raw: bool
 ) -> None:
     """Print an object's bytes, or store them in a file."""
     with settings.connect() as target:
@@ -84,8 +86,9 @@ def read(
             click.open_file(file, "wb") as out,
             byte_bar(f"read {address}", wanted, quiet) as progress,
         ):
+            to = output_to(sys.stdout, raw) if file == "-" else out
             for piece in target.iter_read(address, offset, wanted):
-                out.write(piece)
+                to.write(piece)
                 progress(len(piece))
             out.flush()
 

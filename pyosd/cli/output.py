@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 FORMATS = ("table", "wide", "json", "jsonl", "id")
+# JSON escapes the control characters of ASCII but for DEL.  These are the rest, and those that reverse
+# the direction of text.
+UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 SHORTEST = 6  # a column is not cut below this
 
 Record = dict[str, Any]
@@ -147,8 +151,9 @@ def print_table(
 
 
 def json_line(value: Any) -> str:
-    """One JSON value on one line."""
-    return json.dumps(value, ensure_ascii=False)
+    """One JSON value on one line, without what a terminal would obey."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_json(value: Any) -> None:

@@ -28,6 +28,7 @@ from pyosd.cli.output import (
     print_records,
 )
 from pyosd.cli.params import MemberRef
+from pyosd.cli.terminal import escaped
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.types import ObjectRef, ref
 
@@ -148,7 +149,7 @@ class Settings:
     def say(self, text: str) -> None:
         """Talk to the person, on stderr."""
         if not self.quiet:
-            click.echo(text, err=True)
+            click.echo(escaped(text), err=True)
 
     def show(
         self,

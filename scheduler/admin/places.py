@@ -1,37 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs on this host, and where to reach it: a file below /run/iosd each, locked as long as it is true.
+"""What runs on this host, and where to reach it: a file below /run/iosd for each process.
 
     manager-PID.json    "iosd.manager/1", of a resource manager: url, key, key_file, pid, targets
     target-PID.json     "iosd.served/1", of a supervisor: what it serves, and its own socket
 
-Another name than a process id is for who lets files be made for itself in a folder that is not its own.
+A file whose name is not a process id is for a manager whose file somebody else makes, in a folder that is
+not its own.
 
-Who publishes holds the lock until it ends, however it ends: a file that nobody has locked is what a killed
-process has left.  Only files are believed that root or we ourselves can have written, or the owner of
-/run/iosd.
+A file is true while the process that wrote it lives: it holds that process's id and start time.  It is not
+locked: anybody who can read a file can lock it.  Folders below /tmp may be a stranger's, so files are
+only written and believed in folders that root or we ourselves own, and no link is followed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MANAGER", "TARGET", "Place", "folder", "own_path", "running"]
+__all__ = ["MANAGER", "TARGET", "Place", "folder", "make_for", "own_path", "running"]
 
 MANAGER, TARGET = "manager", "target"
 SCHEMAS = {MANAGER: "iosd.manager/1", TARGET: "iosd.served/1"}
 SYSTEM = Path("/run/iosd")  # whoever it belongs to: root has made it so
 FILE_MOST = 1 << 20
 OTHERS_WRITE = 0o022
-WRITING_S = 0.5  # that a reader waits for who has locked a file and not yet written it
+WRITING_S = 0.5  # a reader waits so long for a file that is just being written
 STEP_S = 0.01
+START_FIELD = 19  # of /proc/PID/stat, behind the name: the start time in ticks since boot
 
 
 def folder() -> Path:
@@ -45,12 +48,14 @@ def folder() -> Path:
 
 
 def own_path(kind: str) -> Path:
-    """Where this process says what runs, and nothing any more of processes that are gone."""
-    for path in folder().glob(f"{kind}-*.json"):
-        pid = path.stem.rpartition("-")[2]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            with contextlib.suppress(OSError):
-                path.unlink()
+    """The file of this process.  Files of processes that are gone are removed."""
+    where = _trusted(folder())
+    if where is not None:
+        for path in where.glob(f"{kind}-*.json"):
+            pid = path.stem.rpartition("-")[2]
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                with contextlib.suppress(OSError):
+                    path.unlink()
     return folder() / f"{kind}-{os.getpid()}.json"
 
 
@@ -58,76 +63,145 @@ class Place:
     """A file of ours, true from its first `write` until `close` or the end of this process.
 
     Args:
-        path: made, unless somebody has made it for us in a folder that is theirs.
+        path: made, unless somebody has made it for us (make_for).
 
     Raises:
-        OSError: it cannot be made; BlockingIOError: another process holds it.
+        OSError: it cannot be made, or its folder is another user's; BlockingIOError: another process
+            that lives has written it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        until = time.monotonic() + WRITING_S  # readers hold it for a moment
-        while not _lock(self.descriptor, fcntl.LOCK_EX):
-            if time.monotonic() > until:
-                os.close(self.descriptor)
-                raise BlockingIOError(f"{path}: another process says what runs there")
-            time.sleep(STEP_S)
+        self.descriptor = _open(path)
+        holder = _parse(os.pread(self.descriptor, FILE_MOST, 0))
+        if holder is not None and _lives(holder):
+            os.close(self.descriptor)
+            raise BlockingIOError(f"{path}: process {holder.get('pid')} says what runs there")
 
     def write(self, fields: dict[str, Any]) -> None:
         """Say what is true now."""
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, json.dumps(fields).encode() + b"\n", 0)
+        pid = os.getpid()
+        text = json.dumps({**fields, "pid": pid, "start_ticks": _start_ticks(pid)}).encode() + b"\n"
+        # In this order it is never empty, which is how a reader sees a file that is true no more.
+        os.pwrite(self.descriptor, text, 0)
+        os.ftruncate(self.descriptor, len(text))
 
     def close(self) -> None:
-        """Nothing of it is true any more.  The file goes, but from a folder that is not ours."""
+        """Nothing of it is true any more.  The file is removed, if its folder is ours."""
         os.ftruncate(self.descriptor, 0)
         with contextlib.suppress(OSError):
             self.path.unlink()
         os.close(self.descriptor)
 
 
-def _lock(descriptor: int, kind: int) -> bool:
+def make_for(path: Path, uid: int, gid: int) -> None:
+    """Make the file of another user's process, who may not make it in this folder.  Raises: OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = _open(path)
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        os.fchown(descriptor, uid, gid)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """The file, made if absent, in a folder that no stranger can change.  Raises: OSError."""
+    where = path.parent
+    where.mkdir(mode=0o755, parents=True, exist_ok=True)
+    inside = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        why = _distrust(where, os.fstat(inside))
+        if why:
+            raise PermissionError(f"{why}: remove it, or name another folder with IOSD_RUN")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path.name, flags, 0o644, dir_fd=inside)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PermissionError(f"{path} is a symbolic link: remove it") from None
+        raise
+    finally:
+        os.close(inside)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    raise PermissionError(f"{path} is not a file of uid {os.geteuid()} alone: remove it")
+
+
+def _distrust(where: Path, found: os.stat_result) -> str:
+    """Why what lies in the folder may be a stranger's; "": it is not."""
+    if where != SYSTEM and found.st_uid not in (0, os.geteuid()):
+        return f"{where} belongs to uid {found.st_uid}"
+    if found.st_mode & OTHERS_WRITE:
+        return f"{where} can be written by others"
+    return ""
 
 
 def running(kind: str) -> Iterator[dict[str, Any]]:
     """What is true now: the fields of each file of that kind, MANAGER or TARGET, in order of names."""
-    for path in sorted(_trusted(folder()).glob(f"{kind}-*.json")):
+    where = _trusted(folder())
+    for path in sorted(where.glob(f"{kind}-*.json")) if where is not None else ():
         found = _read(path)
-        if found is not None and found.get("schema") == SCHEMAS[kind]:
+        if found is not None and found.get("schema") == SCHEMAS[kind] and _lives(found):
             yield found
 
 
-def _trusted(where: Path) -> Path:
-    """The folder, or none where others may have written into it."""
+def _trusted(where: Path) -> Path | None:
+    """The folder; None: there is none, or others may have written into it."""
     with contextlib.suppress(OSError):
-        found = where.stat()
-        known = where == SYSTEM or found.st_uid in (0, os.geteuid())
-        if known and not found.st_mode & OTHERS_WRITE:
+        found = where.lstat()
+        if stat.S_ISDIR(found.st_mode) and not _distrust(where, found):
             return where
-    return Path(os.devnull)
+    return None
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The fields; None: nobody stands by them, or they cannot be read."""
+    """The fields; None: there are none, or they cannot be read."""
     until = time.monotonic() + WRITING_S
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     while True:
         try:
-            with path.open("rb") as file:
-                if _lock(file.fileno(), fcntl.LOCK_SH):
-                    return None
-                found = json.loads(file.read(FILE_MOST))
+            with os.fdopen(os.open(path, flags), "rb") as file:
+                text = file.read(FILE_MOST)
         except OSError:
             return None
-        except ValueError:  # it is just being written
-            if time.monotonic() > until:
-                return None
-            time.sleep(STEP_S)
-            continue
-        return found if isinstance(found, dict) else None
+        found = _parse(text)
+        # What is not whole is just being written.
+        if found is not None or not text or time.monotonic() > until:
+            return found
+        time.sleep(STEP_S)
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    """The fields in the first line; None: it is not whole."""
+    try:
+        found = json.loads(text.partition(b"\n")[0])
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When a process started; None: there is none, or it has ended and waits for its parent."""
+    try:
+        words = (
+            Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return None
+    return None if words[0] in "ZX" else int(words[START_FIELD])
+
+
+def _lives(fields: dict[str, Any]) -> bool:
+    """Whether the process that wrote the fields is there, and no later one of its number."""
+    pid, started = fields.get("pid"), fields.get("start_ticks")
+    if not isinstance(pid, int) or not isinstance(started, int) or pid <= 0:
+        return False
+    if Path("/proc", str(pid)).exists():
+        return _start_ticks(pid) == started
+    try:  # /proc may hide the processes of others (hidepid=)
+        os.close(os.pidfd_open(pid))
+    except (OSError, OverflowError):
+        return False
+    return True

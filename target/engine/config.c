@@ -50,6 +50,8 @@ static const struct option options[] = {
 	{"serial", OPTION_TEXT, AT(serial), 1, 64, NULL, "product serial number"},
 	{"control", OPTION_TEXT, AT(control), 1, 107, NULL,
 	 "socket to make for a resource manager (docs/control.md)"},
+	{"control_uid", OPTION_NUMBER, AT(control_uid), 0, UINT32_MAX - 1, "0",
+	 "user of the resource manager, let in there beside root and the target's own, 0: nobody"},
 	{"isolation", OPTION_TEXT, AT(isolation), 1, 32, "full", "isolation demanded of sandboxes"},
 	{"pools", OPTION_TEXT, AT(pools), 1, 4000, NULL,
 	 "file that tells the pools of sandboxes, as osd target serve writes it"},

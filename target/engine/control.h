@@ -8,6 +8,7 @@
 #define OSD_ENGINE_CONTROL_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/status.h"
 
@@ -24,11 +25,12 @@ struct osd_control_targets {
 	struct osd_exec *exec;
 	const struct osd_figures *figures;
 	bool faults; /* some are injected on purpose */
+	uid_t manager_uid; /* let in beside root and the target's own user; 0: nobody is */
 };
 
 /* NULL: no memory, or no descriptors. */
 struct osd_control *osd_control_create(void);
-/* Listens at path, mode 0600, and starts the thread.  A socket there that nobody listens at is
+/* Listens at path, mode 0600 (0660 with a manager_uid), and starts the thread.  A socket there that nobody listens at is
  * replaced; anything else at that path is left alone, and message says what it is.
  * OSD_E_PARAM_FIELD, OSD_E_NO_MEMORY, or as the system call failed. */
 enum osd_status osd_control_start(struct osd_control *control, const char *path,

@@ -38,22 +38,23 @@ static int make_socket(void)
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* The folder, locked: of two targets that start at once only one looks and binds at a time. */
-static int lock_folder(const struct osd_control *control)
+/* Of two targets that start at once only one looks and binds at a time.  The lock is a file of our own and
+ * not the folder: a stranger who can open the folder could hold its lock for ever. */
+static int lock_path(const char *lock)
 {
-	char folder[sizeof(control->path)];
-	char *slash;
-	int fd;
+	struct stat held, there;
 
-	memcpy(folder, control->path, sizeof(folder));
-	slash = strrchr(folder, '/');
-	if (slash)
-		slash[slash == folder] = '\0';
-	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_EX) == 0)
-		return fd;
-	close(fd);
-	return -1;
+	for (;;) {
+		int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+		if (fd < 0)
+			return -1;
+		/* The one before us has removed its file: there may be another by now. */
+		if (flock(fd, LOCK_EX) == 0 && fstat(fd, &held) == 0 && lstat(lock, &there) == 0 &&
+		    held.st_dev == there.st_dev && held.st_ino == there.st_ino)
+			return fd;
+		close(fd);
+	}
 }
 
 /* What a target that was killed has left behind goes.  NULL: nothing is in the way. */
@@ -82,9 +83,12 @@ static const char *bind_and_listen(struct osd_control *control)
 	struct stat made;
 
 	control->listen_fd = make_socket();
-	/* Before it has a name: it is nobody else's for not a moment. */
+	/* Before it has a name, so that it is nobody else's at any moment. */
 	if (control->listen_fd < 0 || fchmod(control->listen_fd, 0600) < 0 ||
 	    bind(control->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return strerror(errno);
+	/* The group is the folder's where that has the set-group-id bit: the manager's. */
+	if (control->targets.manager_uid && chmod(control->path, 0660) < 0)
 		return strerror(errno);
 	if (lstat(control->path, &made) == 0)
 		control->inode = made.st_ino;
@@ -96,7 +100,8 @@ static const char *bind_and_listen(struct osd_control *control)
 
 enum osd_status osd_control_listen(struct osd_control *control, const char *path, char message[256])
 {
-	OSD_CLEANUP_CLOSE int folder = -1;
+	char lock[sizeof(control->path) + sizeof(".lock")];
+	OSD_CLEANUP_CLOSE int held = -1;
 	const char *why;
 
 	if (strlen(path) >= sizeof(control->path)) {
@@ -105,10 +110,13 @@ enum osd_status osd_control_listen(struct osd_control *control, const char *path
 		return OSD_E_PARAM_FIELD;
 	}
 	memcpy(control->path, path, strlen(path) + 1);
-	folder = lock_folder(control);
-	why = folder < 0 ? strerror(errno) : clear_path(control);
+	snprintf(lock, sizeof(lock), "%s.lock", control->path);
+	held = lock_path(lock);
+	why = held < 0 ? strerror(errno) : clear_path(control);
 	if (!why)
 		why = bind_and_listen(control);
+	if (held >= 0)
+		unlink(lock);
 	if (!why)
 		return OSD_OK;
 	snprintf(message, 256, "control socket '%.120s': %.100s", path, why);
@@ -141,14 +149,14 @@ static void listen_again(struct osd_control *control, bool on)
 	control->deaf_until_usec = on ? 0 : osd_monotonic_usec() + PAUSE_USEC;
 }
 
-static bool may_come_in(int fd, struct osd_control_peer *peer)
+static bool may_come_in(const struct osd_control *control, int fd, struct osd_control_peer *peer)
 {
 	struct ucred who;
 	socklen_t length = sizeof(who);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
 		return false;
-	if (who.uid != 0 && who.uid != geteuid()) {
+	if (who.uid != 0 && who.uid != geteuid() && who.uid != control->targets.manager_uid) {
 		osd_warning("control: user %u (process %d) is not let in", (unsigned)who.uid,
 			    (int)who.pid);
 		return false;
@@ -173,7 +181,7 @@ static void let_in(struct osd_control *control, int fd)
 	struct osd_control_peer *place = free_place(control), peer;
 	struct epoll_event event = {.events = EPOLLIN};
 
-	if (!may_come_in(fd, &peer)) {
+	if (!may_come_in(control, fd, &peer)) {
 		close(fd);
 		return;
 	}

@@ -215,6 +215,7 @@ static enum osd_status start_control(struct osd_engine *engine, const struct osd
 		.exec = engine->exec,
 		.figures = engine->figures,
 		.faults = config->fault,
+		.manager_uid = (uid_t)config->control_uid,
 	};
 
 	if (!config->control)

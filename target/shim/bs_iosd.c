@@ -10,8 +10,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/confine.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "shim/shim.h"
@@ -327,9 +330,22 @@ void register_bs_module(void)
 		register_once();
 }
 
+/* `osd target serve` has tgtd for itself, so tgtd is confined before it does anything (base/confine.h). */
+static void confine_if_asked(void)
+{
+	int error = getenv("IOSD_CONFINE") ? osd_confine() : 0;
+
+	if (!error)
+		return;
+	osd_error("tgtd cannot be confined, so it does not serve: %s", strerror(error));
+	_exit(1);
+}
+
 /* Preloaded into another program than tgtd the symbol is absent, and nothing happens. */
 __attribute__((constructor)) static void preload(void)
 {
-	if (register_backingstore_template)
-		register_once();
+	if (!register_backingstore_template)
+		return;
+	register_once();
+	confine_if_asked();
 }

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scheduler.admin.places import MANAGER, TARGET, Place, running
+from scheduler.admin.places import MANAGER, TARGET, Place, folder, own_path, running
 
 HOLD = """
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from scheduler.admin.places import Place
 place = Place(Path(sys.argv[1]))
@@ -73,3 +79,116 @@ def test_others_files_are_not_believed(run: Path) -> None:
     if os.geteuid() == 0:
         os.chown(run, 12345, 12345)
         assert urls() == []
+
+
+NOBODY = 65534
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+
+
+def as_nobody(work: Callable[[], None]) -> None:
+    """Run in a process of an ordinary user."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@root
+@pytest.mark.parametrize("way", ["folder", "link to a folder", "link to a file", "open folder"])
+def test_what_a_stranger_has_put_below_tmp_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """An ordinary user without XDG_RUNTIME_DIR has a folder below /tmp, where anybody can make it first."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as shared:
+        Path(shared).chmod(0o1777)
+        monkeypatch.delenv("IOSD_RUN", raising=False)
+        monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+        monkeypatch.setattr(tempfile, "tempdir", shared)
+        victim = Path(shared, "victim")
+        victim.write_text("precious")
+        os.chown(victim, NOBODY, NOBODY)
+        mine, name = Path(shared, f"iosd-{NOBODY}"), "target-1.json"
+        elsewhere = Path(shared, "elsewhere")
+        elsewhere.mkdir()
+        if way == "link to a folder":
+            os.chown(elsewhere, NOBODY, NOBODY)
+            mine.symlink_to(elsewhere)
+        else:
+            mine.mkdir()
+            owner = 12345 if way == "folder" else NOBODY
+            os.chown(mine, owner, owner)
+            mine.chmod(0o777 if way in ("folder", "open folder") else 0o755)
+            if way == "link to a file":
+                mine.joinpath(name).symlink_to(victim)
+
+        def work() -> None:
+            with pytest.raises(OSError, match=f"iosd-{NOBODY}"):
+                Place(folder() / name)
+
+        as_nobody(work)
+        assert victim.read_text() == "precious"
+        assert not list(elsewhere.iterdir())
+
+
+@root
+def test_an_ordinary_users_folder_below_tmp_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="iosd-test-", dir="/var/tmp") as shared:
+        Path(shared).chmod(0o1777)
+        monkeypatch.delenv("IOSD_RUN", raising=False)
+        monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+        monkeypatch.setattr(tempfile, "tempdir", shared)
+
+        def work() -> None:
+            place = Place(own_path(MANAGER))
+            place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
+            assert urls() == ["ipc://a"]
+            assert folder().stat().st_mode & 0o777 == 0o755
+            place.close()
+            assert urls() == []
+
+        as_nobody(work)
+
+
+def test_whoever_locks_a_file_hides_nobody(run: Path) -> None:
+    """A stranger can open what all can read, and lock it, also while a manager starts again."""
+    path = run / "manager-a.json"
+    for _ in range(2):
+        place = Place(path)
+        place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
+        with path.open("rb") as stranger:
+            fcntl.flock(stranger, fcntl.LOCK_EX)
+            assert urls() == ["ipc://a"]
+            again = path.read_bytes()
+            place.close()
+            path.write_bytes(again)  # as a manager leaves it that is killed
+            path.write_bytes(json.dumps({**json.loads(again), "start_ticks": 1}).encode() + b"\n")
+            assert urls() == []
+            with path.open("rb") as other:
+                fcntl.flock(other, fcntl.LOCK_EX)
+                Place(path).close()
+
+
+def test_a_file_of_a_process_that_had_the_same_number(run: Path) -> None:
+    run.mkdir()
+    fields = {"schema": "iosd.manager/1", "url": "ipc://a", "pid": os.getpid(), "start_ticks": 1}
+    (run / "manager-a.json").write_text(json.dumps(fields) + "\n")
+    assert urls() == []
+    Place(run / "manager-a.json").close()
+
+
+def test_links_in_the_folder_are_not_read(run: Path, tmp_path: Path) -> None:
+    place = Place(run / "manager-a.json")
+    place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
+    (run / "manager-a.json").rename(tmp_path / "elsewhere")
+    (run / "manager-a.json").symlink_to(tmp_path / "elsewhere")
+    assert urls() == []
+    with pytest.raises(OSError, match="symbolic link"):
+        Place(run / "manager-a.json")
+    place.close()

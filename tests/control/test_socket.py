@@ -23,11 +23,23 @@ from scheduler.messages import Frame, TargetError, Type
 from tests.conftest import MakeHarness
 from tests.control.peer import Peer
 from tests.fuzz.run import golden_frames
-from tests.harness import Harness, StartFailed
+from tests.harness import SOURCE, Harness, StartFailed
 from tests.waiting import until
 
 PEERS = 16
 NOBODY = 65534
+MANAGER = 2047000001
+SPEAKER = f"""
+import os, socket, sys
+sys.path.insert(0, {str(SOURCE)!r})
+from scheduler.messages import Type, encode, request
+os.setgroups([]); os.setgid({{gid}}); os.setuid({{uid}})
+peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+peer.connect(sys.argv[1])
+peer.settimeout(20)
+peer.send(encode(request(Type.HELLO, 1, {{{{"role": "manager", "who": "m", "versions": "1-1"}}}})))
+sys.exit(0 if peer.recv(1 << 16) else 1)
+"""
 STRANGER = f"""
 import os, socket, sys
 os.setgid({NOBODY}); os.setuid({NOBODY})
@@ -87,7 +99,47 @@ def test_socket_that_is_not_ours_any_more_is_left(harness: Harness, path: Path) 
     assert path.read_text() == "another's"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_a_stranger_cannot_hold_up_the_start(make_harness: MakeHarness) -> None:
+    """Whoever can open the folder can lock it."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as folder:
+        Path(folder).chmod(0o755)
+        held = os.open(folder, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        path = Path(folder, "control")
+        harness = make_harness(memory=1, control=path)
+        with Peer(path) as peer:
+            assert peer.snapshot()["target"]["pid"] == harness.pid
+        assert [each.name for each in Path(folder).iterdir()] == ["control"]
+        os.close(held)
+        harness.finish()
+
+
 # ---- who ----
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_the_managers_user_is_let_in(make_harness: MakeHarness) -> None:
+    """By the group of the folder, and its number; a third user of that group is not."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as name:
+        path = Path(name, "control")
+        os.chown(name, 0, MANAGER)
+        Path(name).chmod(0o2710)
+        harness = make_harness(memory=1, control=path, control_uid=MANAGER)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        hello = SPEAKER.format(uid=MANAGER, gid=MANAGER)
+        subprocess.run([sys.executable, "-c", hello, path], check=True, timeout=30)
+        other = SPEAKER.format(uid=NOBODY, gid=MANAGER)
+        done = subprocess.run(
+            [sys.executable, "-c", other, path], capture_output=True, check=False, timeout=30
+        )
+        assert done.returncode != 0
+        told(harness.log, f"user {NOBODY}")
+        stranger = SPEAKER.format(uid=NOBODY, gid=NOBODY)
+        done = subprocess.run(
+            [sys.executable, "-c", stranger, path], capture_output=True, check=False, timeout=30
+        )
+        assert b"PermissionError" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")

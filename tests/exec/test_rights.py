@@ -40,7 +40,7 @@ class Keyed:
     def __init__(self, served: Serving) -> None:
         self.served = served
         self.plain = served.connect()
-        master = MasterKey.read(served.data / "master.key")
+        master = MasterKey.read(served.master_key)
         self.keys, self.system_id = Provisioner(self.plain, master), master.system_id
         self.pid = self.plain.create_partition()
         self.keys.add(self.pid)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scheduler.__main__ import HTTP, main
+from scheduler.__main__ import main
 from scheduler.admin.client import Access
 from scheduler.admin.client import Manager as Client
 from scheduler.keys import ADMIN, KeyPair, read_key, write_key
@@ -169,18 +168,6 @@ def test_http(start: Start) -> None:
     assert (running.state / "keys/console.tokens").stat().st_mode & 0o777 == 0o600
     assert running.stop() == 0
     assert "error" not in running.log.read_text()
-
-
-def test_usual_http_is_taken(start: Start) -> None:
-    """Where nobody said so: we go on without."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # somebody has it already
-            stack.enter_context(socket.create_server(("127.0.0.1", int(HTTP.rpartition(":")[2]))))
-        running = start("--http", "")
-        running.ready()
-        assert json.loads((running.folder / "place").read_bytes())["http"] is None
-        assert "no metrics and no console" in running.log.read_text()
-        assert running.stop() == 0
 
 
 def test_cannot_listen(start: Start) -> None:

@@ -326,4 +326,4 @@ def test_security_follows_the_portal(tmp_path: Path) -> None:
     assert options("192.0.2.1", "cmdrsp") == ["security=cmdrsp", "secure=1"]
     assert options("192.0.2.1", "nosec") == ["security=nosec"]
     key = TargetConfig(tmp_path, ("127.0.0.1", 3260)).security_options[0]
-    assert key == f"master-key={tmp_path}/master.key"
+    assert key == f"master-key={tmp_path}/master.key"  # from there the supervisor moves it

@@ -60,7 +60,7 @@ class Place:
         long_lived.discard(self.secmgr.process.pid)
 
     def import_key(self, code: int = 0) -> Result:
-        file = self.serving.data / "master.key"
+        file = self.serving.master_key
         return self.osd("key", "import", file, "--method", self.method, code=code)
 
     def set_up(self) -> None:

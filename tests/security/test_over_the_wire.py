@@ -64,7 +64,7 @@ def strict() -> Iterator[Strict]:
     if why := missing():
         pytest.skip(why)
     with shared("--no-sandboxes", "--security", "capkey") as served, served.connect() as plain:
-        keys = Provisioner(plain, MasterKey.read(served.data / "master.key"))
+        keys = Provisioner(plain, MasterKey.read(served.master_key))
         with served.connect(credentials=keys.source()) as target:
             pid = target.create_partition()
         keys.add(pid)
@@ -333,7 +333,7 @@ def running() -> Iterator[Strict]:
     if why := missing() or sandboxes_missing():
         pytest.skip(why)
     with shared(*arguments(("--security", "capkey"))) as served, served.connect() as plain:
-        keys = Provisioner(plain, MasterKey.read(served.data / "master.key"))
+        keys = Provisioner(plain, MasterKey.read(served.master_key))
         with served.connect(credentials=keys.source()) as target:
             pid = target.create_partition()
         keys.add(pid)

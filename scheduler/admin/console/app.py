@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hmac
 import inspect
 import ipaddress
@@ -23,11 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from scheduler.admin.console.crowd import Crowd, Guest
 from scheduler.admin.console.live import Live
 from scheduler.admin.console.sessions import Session, Sessions, TokenError
 from scheduler.admin.console.state import reading_of, serial_of, thinned, unready
 from scheduler.admin.exporter import exposition
+from scheduler.admin.sockets import listener, peer_uid, process_of
 from scheduler.keys import ADMIN, Client
+from scheduler.limited import Limited
 from scheduler.requests import SCHEMA as ADMIN_SCHEMA
 from scheduler.state_store import ANSWER_MOST, LEVELS
 
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from scheduler.managed import Target
     from scheduler.manager import Manager
 
-__all__ = ["Console", "ConsoleError", "parse_address"]
+__all__ = ["AddressTaken", "Console", "ConsoleError", "parse_address"]
 
 LOG = logging.getLogger("iosd.console")
 
@@ -44,7 +48,10 @@ SHUTDOWN: dict[str, Any] = {"shutdown_timeout": 1.0}
 IN_RUNNER = "shutdown_timeout" in inspect.signature(web.BaseRunner.__init__).parameters
 RUNNER_OPTIONS, SITE_OPTIONS = (SHUTDOWN, {}) if IN_RUNNER else ({}, SHUTDOWN)
 BODY_MOST = 16384
+REQUEST_S = 20.0  # for a whole request to come and be answered
+EVENTS = "/api/events"
 STREAMS_MOST = 32
+STREAMS_OF_ONE_MOST = 8  # user of this host, or address
 BEAT_S = 15.0
 POINTS = 360  # of a curve
 COOKIE = "iosd-session"
@@ -79,6 +86,38 @@ Answer = Callable[[Client, bytes], Awaitable[bytes]]
 
 class ConsoleError(Exception):
     """It cannot be served as asked; the text says why."""
+
+
+class AddressTaken(ConsoleError):
+    """Somebody else listens there; the text says which user."""
+
+
+class Factory:
+    """aiohttp's server with a Crowd before its connections; else as it is."""
+
+    def __init__(self, server: web.Server, crowd: Crowd) -> None:
+        self.server = server
+        self.crowd = crowd
+
+    def __call__(self) -> Guest:
+        return self.crowd.wrap(self.server())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.server, name)
+
+
+class Runner(web.AppRunner):
+    """An AppRunner whose sites make connections with a Crowd."""
+
+    def __init__(self, app: web.Application, crowd: Crowd, **options: Any) -> None:
+        super().__init__(app, **options)
+        self.crowd = crowd
+
+    @property
+    def server(self) -> Any:
+        """What a site gives to asyncio."""
+        found = super().server
+        return None if found is None else Factory(found, self.crowd)
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -129,7 +168,9 @@ class Console:
         self.sessions = sessions
         self.names = [name.lower() for name in names]
         self.live = Live(manager)
-        self.streams = 0
+        self.bad = Limited(LOG)
+        self.streams: dict[int, str] = {}  # of whom each is
+        self.crowd = Crowd()
         self.runner: web.AppRunner | None = None
 
     async def start(self, address: str) -> str:
@@ -152,19 +193,22 @@ class Console:
                 web.get("/", self._page),
                 web.get("/static/{name}", self._file),
                 web.get("/api/session", self._session),
-                web.get("/api/events", self._events),
+                web.get(EVENTS, self._events),
                 web.get("/api/history", self._history),
                 web.post("/login", self._login),
                 web.post("/logout", self._logout),
                 web.post("/api/change", self._change),
             ]
         )
-        self.runner = web.AppRunner(app, access_log=None, **RUNNER_OPTIONS)
+        self.runner = Runner(app, self.crowd, access_log=None, **RUNNER_OPTIONS)
         await self.runner.setup()
         try:
             await web.TCPSite(self.runner, host, port, **SITE_OPTIONS).start()
         except OSError as error:
             await self.runner.cleanup()
+            self.runner = None
+            if error.errno == errno.EADDRINUSE:
+                raise AddressTaken(f"cannot listen at {address}: {holder_of(host, port)}") from None
             raise ConsoleError(f"cannot listen at {address}: {error.strerror}") from None
         self.live.start()
         port = self.runner.addresses[0][1]
@@ -173,6 +217,7 @@ class Console:
     async def close(self) -> None:
         """Stop listening and end all streams."""
         await self.live.stop()
+        self.crowd.stop()
         if self.runner is not None:
             await self.runner.cleanup()
 
@@ -188,10 +233,16 @@ class Console:
             return self._safe(
                 refusal(421, "this name is not ours: use the address, or --http-name")
             )
+        # A stream of events ends by itself where its reader reads nothing.
+        limit = None if request.path == EVENTS else REQUEST_S
         try:
-            response = await handler(request)
+            with self.crowd.working(request.transport):
+                async with asyncio.timeout(limit):
+                    response = await handler(request)
         except web.HTTPException as error:
             response = refusal(error.status, error.reason)
+        except TimeoutError:
+            response = refusal(408, "the request did not come to its end in time")
         return self._safe(response)
 
     @staticmethod
@@ -254,9 +305,11 @@ class Console:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """State after state, as server-sent events."""
         target = self._target(request, first=True)
-        if self.streams >= STREAMS_MOST:
-            raise web.HTTPServiceUnavailable(reason="too many consoles are open")
-        self.streams += 1
+        who = origin_of(request)
+        own = sum(each == who for each in self.streams.values())
+        if len(self.streams) >= STREAMS_MOST or own >= STREAMS_OF_ONE_MOST:
+            raise web.HTTPServiceUnavailable(reason=f"too many consoles are open ({own} by {who})")
+        self.streams[id(request)] = who
         try:
             response = web.StreamResponse(headers={**SAFE, "Content-Type": "text/event-stream"})
             await response.prepare(request)
@@ -264,7 +317,7 @@ class Console:
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass  # the reader has gone, or reads nothing, or we go
         finally:
-            self.streams -= 1
+            del self.streams[id(request)]
         return response
 
     async def _send_states(self, response: web.StreamResponse, name: str) -> None:
@@ -311,15 +364,17 @@ class Console:
             form = await request.post()
         except ValueError:  # no text, or no form
             raise web.HTTPBadRequest(reason="not a login") from None
+        await asyncio.sleep(self.sessions.delay(time.monotonic()))
+        who = origin_of(request)
         try:
-            found = self.sessions.login(str(form.get("token", "")), time.monotonic())
+            found = self.sessions.login(str(form.get("token", "")), time.monotonic(), who)
         except TokenError as error:
-            LOG.warning("login refused: %s", error)
+            self.bad.warning("login of %s refused: %s", who, error)
             return refusal(403, str(error))
         if found is None:
-            LOG.warning("login refused: a wrong token from %s", request.remote)
+            self.bad.warning("login refused: a wrong token from %s", who)
             return refusal(403, "this token is nobody's")
-        LOG.info("%s has logged in from %s", found[1].user, request.remote)
+        LOG.info("%s has logged in from %s", found[1].user, who)
         response = web.Response(status=204)
         response.set_cookie(COOKIE, found[0], httponly=True, samesite="Strict", path="/")
         return response
@@ -363,6 +418,34 @@ class Console:
         error = answer.get("error")
         status = STATUS_OF.get(error["code"], 409) if error else 200
         return web.json_response(answer, status=status)
+
+
+def origin_of(request: web.Request) -> str:
+    """ "user 1000" of this host where the kernel says so, else the address.
+
+    All users of a host have one address on loopback, and one must not lock out the others.
+    """
+    transport = request.transport
+    peer = transport.get_extra_info("peername") if transport else None
+    own = transport.get_extra_info("sockname") if transport else None
+    if not peer or not own:
+        return "nobody"
+    uid = peer_uid(own[:2], peer[:2]) if is_loopback(peer[0]) else None
+    if uid is not None:
+        return f"user {uid}"
+    address = ipaddress.ip_address(peer[0].partition("%")[0])
+    if address.version == 6 and not address.is_loopback:  # one host has a whole /64
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
+
+
+def holder_of(host: str, port: int) -> str:
+    """Who listens there, in words."""
+    found = listener((host, port))
+    if found is None:
+        return "the address is in use"
+    process = process_of(found[1])
+    return f"user {found[0]} listens there" + (f", {process}" if process else "")
 
 
 def check_origin(request: web.Request) -> None:

@@ -24,8 +24,11 @@ MOST_S = 12 * 3600.0
 SESSIONS_MOST = 64
 TOKEN_LEAST = 16  # characters
 FILE_MOST = 65536
-WRONG_MOST = 5  # tokens of everybody together in
+WRONG_MOST = 5  # tokens of one user or address in
 WRONG_S = 10.0
+WRONG_WHO_MOST = 256  # users and addresses that are remembered
+CROWD_MOST = 20  # wrong tokens of everybody together in WRONG_S: from then on each login waits for
+CROWD_WAIT_S = 0.5
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 
@@ -100,25 +103,46 @@ class Sessions:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.sessions: dict[bytes, Session] = {}
-        self.wrong: list[float] = []
+        self.wrong: dict[str, list[float]] = {}  # of each who has given a wrong token lately
 
-    def login(self, token: str, now: float) -> tuple[str, Session] | None:
+    def delay(self, now: float) -> float:
+        """Seconds that a login waits before it is looked at, while many guess; no good token is refused."""
+        self._forget(now)
+        return CROWD_WAIT_S if sum(map(len, self.wrong.values())) >= CROWD_MOST else 0.0
+
+    def _forget(self, now: float) -> None:
+        """What was wrong long ago."""
+        recent = {
+            who: [when for when in times if now - when < WRONG_S]
+            for who, times in self.wrong.items()
+        }
+        self.wrong = {who: times for who, times in recent.items() if times}
+
+    def _note(self, who: str, now: float) -> None:
+        """A wrong token.  Beyond the limit the one who has given fewest lately is forgotten."""
+        if who not in self.wrong and len(self.wrong) >= WRONG_WHO_MOST:
+            del self.wrong[min(self.wrong, key=lambda each: len(self.wrong[each]))]
+        self.wrong.setdefault(who, []).append(now)
+
+    def login(self, token: str, now: float, who: str = "") -> tuple[str, Session] | None:
         """The cookie's value and the session; None: the token is nobody's.
+
+        Args: who: a user of this host, or an address; wrong tokens are counted for each.
 
         Raises:
             TokenError: nobody can log in, or not now.
         """
         if self.path is None:
             raise TokenError("this console is for looking only")
-        self.wrong = [when for when in self.wrong if now - when < WRONG_S]
-        if len(self.wrong) >= WRONG_MOST:
+        self._forget(now)
+        if len(self.wrong.get(who, ())) >= WRONG_MOST:
             raise TokenError("too many wrong tokens; wait ten seconds")
         given, user = digest(token.strip()), None
         for name, known in read_tokens(self.path).items():
             if hmac.compare_digest(given, known):
                 user = name
         if user is None:
-            self.wrong.append(now)
+            self._note(who, now)
             return None
         cookie = secrets.token_urlsafe(32)
         session = Session(user, secrets.token_urlsafe(32), now, now)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The console among strangers: who guesses tokens, who holds connections, who has its port first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from scheduler import __main__ as service
+from scheduler.admin import sockets
+from scheduler.admin.console import AddressTaken, Console, Sessions, TokenError, app, crowd
+from scheduler.admin.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
+from tests.manager.test_console import TOKEN, serving, write_tokens
+from tests.manager.test_process import Start, start
+from tests.manager.test_server import in_loop
+
+__all__ = ["start"]
+
+NOBODY = 65534
+GUESS = f"""
+import os, sys, urllib.error, urllib.request
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+said = []
+for count in range({WRONG_MOST + 1}):
+    try:
+        urllib.request.urlopen(sys.argv[1] + "login", b"token=a-guess-of-sixteen-letters")
+    except urllib.error.HTTPError as error:
+        said.append(error.read().decode())
+assert "nobody's" in said[0] and "too many" in said[-1], said
+"""
+SQUAT = f"""
+import os, socket, sys
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+
+
+@root
+@in_loop
+async def test_a_user_who_guesses_locks_out_nobody_else(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        guess = await asyncio.create_subprocess_exec(sys.executable, "-c", GUESS, browser.url)
+        assert await asyncio.wait_for(guess.wait(), 60) == 0
+        assert await browser.login() == 204
+
+
+def test_wrong_tokens_are_counted_for_each(tmp_path: Path) -> None:
+    sessions = Sessions(write_tokens(tmp_path))
+    for _ in range(WRONG_MOST):
+        assert sessions.login("wrong", 0.0, "user 7") is None
+    with pytest.raises(TokenError, match="too many"):
+        sessions.login(TOKEN, 1.0, "user 7")
+    assert sessions.login(TOKEN, 1.0, "user 8")
+    assert sessions.login(TOKEN, WRONG_S + 1, "user 7")
+
+
+def test_a_crowd_of_guessers_delays_and_locks_out_nobody(tmp_path: Path) -> None:
+    sessions = Sessions(write_tokens(tmp_path))
+    assert not sessions.delay(0.0)
+    for count in range(10 * WRONG_WHO_MOST):
+        assert sessions.login("wrong", 0.0, f"10.0.{count >> 8}.{count & 255}") is None
+    assert len(sessions.wrong) == WRONG_WHO_MOST >= CROWD_MOST
+    assert 0 < sessions.delay(1.0) <= 1.0
+    assert sessions.login(TOKEN, 1.0, "user 0")
+    assert not sessions.delay(WRONG_S + 1)
+
+
+@root
+@in_loop
+async def test_connections_are_bounded_and_a_newcomer_gets_in(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        port = int(browser.url.rstrip("/").rpartition(":")[2])
+        held = []
+        for count in range(4 * crowd.MOST):
+            one = socket.socket()
+            one.bind((f"127.0.{count % 8}.{2 + count % 50}", 0))
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                one.connect(("127.0.0.1", port))
+            held.append(one)
+            if count % 64 == 0:
+                await browser.json_of("health/live")
+        assert (await browser.json_of("health/live"))["live"]
+        alive = len(ends_at(port))
+        assert alive <= crowd.MOST + 1
+        for one in held:
+            one.close()
+
+
+def ends_at(port: int) -> list[str]:
+    """Connections that this end holds."""
+    rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    ours = [line.split() for line in rows]
+    return [words[9] for words in ours if words[1].endswith(f":{port:04X}") and words[3] == "01"]
+
+
+@in_loop
+async def test_one_address_has_a_share(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        port = int(browser.url.rstrip("/").rpartition(":")[2])
+        pairs = [
+            await asyncio.open_connection("127.0.0.1", port) for _ in range(crowd.OF_ONE_MOST + 8)
+        ]
+        for reader, _ in pairs[:8]:  # those that are idle for longest
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 30) == b""
+        assert len(ends_at(port)) <= crowd.OF_ONE_MOST
+        for _, writer in pairs:
+            writer.close()
+
+
+@in_loop
+@patch.object(crowd, "IDLE_S", 0.2)
+@patch.object(crowd, "SWEEP_S", 0.1)
+@patch.object(app, "REQUEST_S", 0.3)
+async def test_idle_connections_and_slow_requests_end(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        port = int(browser.url.rstrip("/").rpartition(":")[2])
+        for words in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(words)
+            with contextlib.suppress(ConnectionError):
+                assert b"200" not in await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = "POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20\r\n"
+        writer.write(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\nto".encode())
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 30)
+        writer.close()
+        async with browser.get(browser.url + "api/events") as stream:  # it lives longer than that
+            for _ in range(3):
+                await asyncio.wait_for(stream.content.readuntil(b"\n\n"), 30)
+
+
+@root
+def test_a_port_that_a_stranger_has_is_noticed(start: Start) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SQUAT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as squatter:
+        try:
+            assert squatter.stdout is not None
+            port = int(squatter.stdout.readline())
+            found = sockets.listener(("127.0.0.1", port))
+            assert found is not None and found[0] == NOBODY
+            assert f"process {squatter.pid}" in sockets.process_of(found[1])
+            asked = start("--http", f"127.0.0.1:{port}")
+            assert asked.process.wait(60) == 1
+            words = asked.log.read_text()
+            assert f"user {NOBODY} listens there" in words
+            assert f"process {squatter.pid}" in words
+        finally:
+            squatter.kill()
+
+
+@in_loop
+async def test_a_taken_port_names_its_user(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = f"127.0.0.1:{server.getsockname()[1]}"
+        async with serving(folder) as (_, desk, _):
+            console = Console(desk.manager, desk.requests.answer, Sessions(None))
+            with pytest.raises(AddressTaken, match=f"user {os.geteuid()} listens there"):
+                await console.start(taken)
+            await console.close()
+
+
+def test_the_usual_port_is_taken(start: Start) -> None:
+    """Where nobody named it another one is taken, and the file below /run/iosd says which."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # somebody has it already
+            usual = int(service.HTTP.rpartition(":")[2])
+            stack.enter_context(socket.create_server(("127.0.0.1", usual)))
+        running = start("--http", "")
+        running.ready()
+        url = json.loads((running.folder / "place").read_bytes())["http"]
+        with urllib.request.urlopen(f"{url}health/live") as answer:
+            assert json.load(answer)["pid"] == running.process.pid
+        assert "listens there" in running.log.read_text()
+        assert running.stop() == 0
