@@ -251,7 +251,7 @@ def test_allocation_too_small_for_the_second_entry(osd: Commands, obj: ObjectRef
     osd.set_attributes(obj, [GREEN, OTHER])
     lists = AttributeLists((GREEN.id, OTHER.id), (), 8 + 24 + 8)
     reply = check(osd.reply(rq.get_attributes(obj, attributes=lists)), OK)
-    assert reply.attributes == (GREEN,)
+    assert reply.retrieved.attributes == (GREEN,)
     assert reply.retrieved.needed == 8 + 24 + 24
     assert not reply.retrieved.complete
 
