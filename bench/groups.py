@@ -15,6 +15,7 @@ from bench import (
     iosd_log,
     jobs,
     near_data,
+    neighbours,
     nfs,
     offload_model,
     peer_http,
@@ -62,6 +63,7 @@ GROUPS = (
     Group("scripts", "Data in scripts", scripts.rows),
     Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),
     Group("sandboxes", "What sandboxes cost others", sandboxes.rows),
+    Group("neighbours", "What long commands cost others", neighbours.rows),
     Group("security", "Security methods", security.rows),
     Group(
         "peers", "What others use for the same", _all(peers.rows, peer_redis.rows, peer_http.rows)

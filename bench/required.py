@@ -43,6 +43,7 @@ REQUIRED: dict[str, dict[str, Aim]] = {
         "kill_p99_large": at_most(1),
         "read_p99_hostile": at_most(1.5),
     },
+    "neighbours": {"neighbour_p99": at_most(3)},
     "scale": {"create_scale": at_most(1.2), "restart": at_most(1)},
     "near-data": {"near_data_log": at_least(1.5), "near_data_log_model": at_most(1.2)},
     "tiers": {"tier_small": at_least(0.95)},

@@ -18,7 +18,7 @@ from pyosd._polling import FOLLOW_MOST, JOBS_COLLECTION, Backoff, collection_pay
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists
-from pyosd.errors import NotFound, ProtocolError
+from pyosd.errors import NotFound, OSDError, ProtocolError
 from pyosd.job import (
     CANCEL,
     CONTROL,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyosd.aio import AsyncTarget
 
 _MEMBER_ROOM = 80  # bytes that a member's POLL_IDS take in an answer
-_READ_CHUNK = 1 << 20
+_READ_CHUNK = 64 << 10  # beyond the end a target sends zeros: a poll of new output asks for little
 _TOGETHER = 32  # members whose ends are fetched together
 STATES_ROOM = 11 << 10  # bytes that the states of 10,000 members take in an answer
 
@@ -298,6 +298,10 @@ class AsyncJob:
             await self._target.call(request)
         except NotFound:
             raise expired(self.id) from None
+        except OSDError as error:
+            if error.attributes:  # the control attribute is refused: of what is no job, too
+                await self.status()
+            raise
 
     async def cancel(self) -> bool:
         """End the job if it has not started.  Returns: whether it is CANCELLED now."""

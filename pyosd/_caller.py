@@ -18,10 +18,12 @@ from pyosd.types import AttributeId, AttributeValue, Buffer
 __all__ = ["Caller", "lists_of"]
 
 
-def lists_of(get: Iterable[AttributeId], set_: Iterable[AttributeValue]) -> AttributeLists:
-    """Attributes to get and to set, in list format."""
+def lists_of(
+    get: Iterable[AttributeId], set_: Iterable[AttributeValue], allocation: int | None = None
+) -> AttributeLists:
+    """Attributes to get and to set, in list format; allocation: as AttributeLists has it."""
     wanted, values = tuple(get), tuple(set_)
-    return AttributeLists(wanted, values) if wanted or values else NO_ATTRIBUTES
+    return AttributeLists(wanted, values, allocation) if wanted or values else NO_ATTRIBUTES
 
 
 class Caller:

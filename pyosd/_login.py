@@ -281,7 +281,7 @@ def _chap(state: _Login, chap: Chap) -> Generator[PduRequest, Answer, bool]:
 def _operational_stage(state: _Login) -> Generator[PduRequest, Answer, Negotiated]:
     segment = state.parameters.max_segment
     keys = {
-        "HeaderDigest": "CRC32C,None" if state.parameters.header_digest else "None",
+        "HeaderDigest": "CRC32C" if state.parameters.header_digest else "None",
         "DataDigest": "None",
         "MaxRecvDataSegmentLength": str(segment),
         "DefaultTime2Wait": "0",
@@ -308,7 +308,10 @@ def _operational_stage(state: _Login) -> Generator[PduRequest, Answer, Negotiate
         rounds += 1
         if rounds > _ROUNDS_MAX or len(said) > 256:
             raise ProtocolError("the operational negotiation does not end")
-    return _agreed(said, segment)
+    agreed = _agreed(said, segment)
+    if state.parameters.header_digest and not agreed.header_digest:
+        raise LoginRejected("login refused by us: the target does not do header digests (CRC32C)")
+    return agreed
 
 
 def _agreed(said: Keys, segment: int) -> Negotiated:

@@ -143,14 +143,15 @@ _JOB_STATUS_ROOM = {
     0x2B: 20,
     0x2C: 96,
     0x2D: 10_000,
+    0x2E: 8,
 }
 _DEFAULT_ROOM = 1024
 _ALL_ROOM = 64 << 10
 _SMALL_PAGES = {Page.CURRENT_COMMAND, Page.USER_TIMESTAMPS, Page.ROOT_TIMESTAMPS}
 
 
-def _room(wanted: AttributeId) -> int:
-    """Value bytes to allow for an attribute whose length is not known beforehand."""
+def _room(wanted: AttributeId, usual: int) -> int:
+    """Value bytes to allow for an attribute; usual: where its page sets no bound."""
     if wanted.number == ALL or wanted.page == ALL:
         return _ALL_ROOM
     if wanted.number == 0:
@@ -162,13 +163,18 @@ def _room(wanted: AttributeId) -> int:
     known = _KNOWN_ROOM.get((wanted.page & 0x0FFF_FFFF, wanted.number))
     if known is None and wanted.page & 0x0FFF_FFFF in (1, 2, 3):
         return 8
-    return known or _DEFAULT_ROOM
+    return known or usual
 
 
-@lru_cache(maxsize=64)  # polls ask for the same again and again
-def allocation_for(wanted: tuple[AttributeId, ...]) -> int:
-    """A GET ATTRIBUTES ALLOCATION LENGTH that should do: bytes, a multiple of 8; 0 for none."""
-    rooms = [16 + (_room(each) + 7 & ~7) for each in wanted]
+@lru_cache(maxsize=64)  # polls request the same attributes again and again
+def allocation_for(wanted: tuple[AttributeId, ...], *, longest: bool = False) -> int:
+    """A GET ATTRIBUTES ALLOCATION LENGTH: bytes, a multiple of 8; 0 for an empty list.
+
+    longest: enough for the longest value each attribute can have, for a command that must not be
+    sent a second time.  Whole pages have no such bound.  Without it, enough for usual values.
+    """
+    usual = VALUE_MAX if longest else _DEFAULT_ROOM
+    rooms = [16 + (_room(each, usual) + 7 & ~7) for each in wanted]
     return 8 + sum(rooms) if rooms else 0
 
 

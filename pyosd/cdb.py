@@ -359,6 +359,18 @@ class Assembled(NamedTuple):
     data_in_length: int
 
 
+def _misfit(request: Request, error: struct.error) -> str:
+    """Which argument does not fit the CDB."""
+    names = ("partition_id", "object_id", "length", "address")
+    for name in names:
+        value = getattr(request, name)
+        if not isinstance(value, int):
+            return f"{name.replace('_', ' ')} {value!r} is not an integer"
+        if not 0 <= value < 1 << 64:
+            return f"{name.replace('_', ' ')} {value} does not fit 64 bits unsigned"
+    return f"a field of the CDB is out of range: {error}"
+
+
 def assemble(
     request: Request, attributes: Attributes, descriptors: tuple[Descriptor, ...]
 ) -> Assembled:
@@ -401,7 +413,7 @@ def assemble(
             request.capability,  # 80
         )
     except struct.error as error:
-        raise ValueError(f"a field of the CDB is out of range: {error}") from None
+        raise ValueError(_misfit(request, error)) from None
     end = layout.retrieved_offset + layout.retrieved_length
     data_in_length = end if layout.retrieved_length else request.data_in_length
     return Assembled(cdb, out, len(continuation), layout, data_in_length)

@@ -28,6 +28,7 @@ from pyosd.attributes import (
     CURRENT_PARTITION_ID,
     Page,
     PageForm,
+    allocation_for,
 )
 from pyosd.cdb import (
     DEFAULT_OPTIONS,
@@ -54,6 +55,8 @@ from pyosd.types import (
 
 __all__ = ["Commands", "ExecReply", "PendingReply", "Reply"]
 
+_PAGE_HEADER = 8
+_RETRIEVED_MAX = 8 << 20  # of a list retrieved by a command that changes something
 _TEST_UNIT_READY, _INQUIRY, _REPORT_LUNS = 0x00, 0x12, 0xA0
 
 
@@ -281,14 +284,15 @@ class Commands(CollectionCommands, SpecialCommands):
         Returns: in the order asked for; an undefined attribute has an empty value.
         Raises: NotFound; OSDError 26/00: a page does not fit the object (see OSDError.attributes).
         """
-        ids = tuple(wanted)
-        retrieved = self.call(
-            requests.get_attributes(obj, attributes=AttributeLists(ids))
-        ).retrieved
-        if not retrieved.complete:
-            again = AttributeLists(ids, (), (retrieved.needed + 4096 + 7) & ~7)
-            retrieved = self.call(requests.get_attributes(obj, attributes=again)).retrieved
-        return retrieved.attributes
+        ids, room = tuple(wanted), None  # type: tuple[AttributeId, ...], int | None
+        while True:
+            lists = AttributeLists(ids, (), room)
+            retrieved = self.call(requests.get_attributes(obj, attributes=lists)).retrieved
+            if retrieved.complete:
+                return retrieved.attributes
+            if room and retrieved.needed <= room:
+                raise ProtocolError("the target left out attributes that there was room for")
+            room = (retrieved.needed + 4096 + 7) & ~7  # values may grow before the next command
 
     def get_attribute(self, obj: ObjectRef, page: int, number: int) -> bytes:
         """The value of one attribute, b"" when undefined."""
@@ -306,10 +310,15 @@ class Commands(CollectionCommands, SpecialCommands):
         """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
 
         Args: values: an empty value undefines.  get: what to read in the same command, after
-        setting.
+        setting.  What does not fit there, a whole page (number ALL) or many MiB, is read by a second
+        command.
         """
-        request = requests.set_attributes(obj, attributes=lists_of(get, values), options=options)
-        return self.call(request).attributes
+        ids = tuple(get)
+        room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)
+        lists = lists_of(ids, values, room)
+        request = requests.set_attributes(obj, attributes=lists, options=options)
+        retrieved = self.call(request).retrieved
+        return retrieved.attributes if retrieved.complete else self.get_attributes(obj, ids)
 
     def get_page(self, obj: ObjectRef, page: int, allocation_length: int = 4096) -> PageForm:
         """Read a page in its fixed form (GET ATTRIBUTES, page format).
@@ -320,6 +329,8 @@ class Commands(CollectionCommands, SpecialCommands):
         form = self.call(requests.get_attributes(obj, attributes=attributes)).page
         if form is None:
             raise ProtocolError(f"the target returned no attribute page {page:#x}")
+        if len(form.body) < form.length and allocation_length < form.length + _PAGE_HEADER:
+            return self.get_page(obj, page, form.length + _PAGE_HEADER + 7 & ~7)
         return form
 
     # ---- jobs ---------------------------------------------------------------------------------
@@ -354,7 +365,8 @@ class Commands(CollectionCommands, SpecialCommands):
         Returns: ExecReply; a job that failed is in ExecReply.error.
         Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
         """
-        lists = AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID, *get))
+        wanted = (CURRENT_PARTITION_ID, CURRENT_OBJECT_ID, *get)
+        lists = AttributeLists(wanted, (), allocation_for(wanted, longest=True))
         request = requests.execute(
             zone,
             code,

@@ -43,6 +43,7 @@ CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
 CONTROL = AttributeId(Page.JOB_CONTROL, 1)
 RESULT, STDERR, TRACEBACK = 1, 2, 3
 _READ_CHUNK = 1 << 20
+_FIRST_READ = 16 << 10
 
 Stream = Literal["stdout", "stderr"]
 
@@ -83,6 +84,14 @@ class Job(Future[Any]):
         if status.done:
             self._settle(status)
         return status
+
+    def _require_job(self, refusal: errors.OSDError) -> None:
+        """Tell why a control was refused.  Raises: JobExpired: the object is no job's surrogate."""
+        if (
+            refusal.attributes
+            and decode_state(self.commands.get_attributes(self.id, POLL_IDS)) is None
+        ):
+            raise self._expired() from None
 
     def _expired(self) -> errors.JobExpired:
         return expired(self.id, self)
@@ -316,8 +325,12 @@ class Job(Future[Any]):
     def _control(self, action: int) -> JobState:
         """Set the control attribute and read, in the same command, the state that won."""
         values = [AttributeValue(CONTROL.page, CONTROL.number, bytes([action]))]
-        with self._recorded():
-            state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
+        try:
+            with self._recorded():
+                state = decode_state(self.commands.set_attributes(self.id, values, POLL_IDS))
+        except errors.OSDError as error:
+            self._require_job(error)
+            raise
         if state is None:
             raise self._expired()
         return self.status().state if state.terminal else state
@@ -454,11 +467,16 @@ def job_error(job: Job | None, status: JobStatus, traceback: str) -> errors.JobE
 
 
 def _read_from(commands: Commands, obj: ObjectRef, at: int) -> Iterator[bytes]:
-    """What is in an object from a place on, in pieces."""
+    """The bytes of an object from an offset to its end, in pieces that begin short.
+
+    A target sends zeros for what it is asked beyond the end, so a poll of new output asks for little.
+    """
+    want = _FIRST_READ
     while True:
-        piece = bytes(commands.read(obj, at, _READ_CHUNK))
+        piece = bytes(commands.read(obj, at, want))
         if piece:
             yield piece
-        if len(piece) < _READ_CHUNK:
+        if len(piece) < want:
             return
-        at += len(piece)
+        at += want
+        want = min(2 * want, _READ_CHUNK)

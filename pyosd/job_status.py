@@ -109,6 +109,7 @@ class Number(IntEnum):
     ARRAY = 0x2B
     MEMBERS = 0x2C
     STATES = 0x2D
+    STARVED = 0x2E
 
 
 _NO_FLAGS, _NO_LIMITS = JobFlag(0), Limits()
@@ -219,6 +220,7 @@ class JobStatus:
     result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
     after: the jobs it was submitted after.  awaited: the first of them it still waits for.
     predecessor: the job this one is run for again.  array: of an array or one of its members.
+    starved_time: how long it was ready to run and got no processor, since it was started.
     counts: of an array, how many members are in each state there are some in.
     """
 
@@ -239,6 +241,7 @@ class JobStatus:
     expiry: datetime | None = None
     queue_time: float = 0.0
     run_time: float = 0.0
+    starved_time: float = 0.0
     position: int = 0
     poll_interval: float = 0.0
     cpu_user: float = 0.0
@@ -362,6 +365,7 @@ def decode_status(job: ObjectRef, attributes: Iterable[AttributeValue]) -> JobSt
         expiry=_time(number(Number.EXPIRY)),
         queue_time=number(Number.QUEUE_TIME) / 1e6,
         run_time=number(Number.RUN_TIME) / 1e6,
+        starved_time=number(Number.STARVED) / 1e6,
         position=number(Number.POSITION),
         poll_interval=number(Number.POLL_INTERVAL) / 1000,
         cpu_user=number(Number.CPU_USER) / 1e6,

@@ -15,12 +15,15 @@ from pyosd.sense import READ_PAST_END, STILL_RUNNING, decode, error_for
 from pyosd.transport import Pending, Response
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, Sense, ref
 
+TRANSFER_MAX = 64 << 20  # of our target, in one command
+
 
 @dataclass(frozen=True)
 class Reply:
     """The answer to a Request, decoded.
 
-    data: command data, only what really arrived (a READ past the end is cut to its length).
+    data: command data; of a READ past the end only the bytes of the object, without the zeros that
+        follow them on the wire.
     retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
     error: the exception the answer means, or None; call() raises it, submit().reply() does not.
     """
@@ -35,7 +38,15 @@ class Reply:
 
     @property
     def attributes(self) -> tuple[AttributeValue, ...]:
-        """The retrieved attributes in the order asked for."""
+        """The retrieved attributes in the order asked for.
+
+        Raises: ProtocolError: the list did not fit its allocation length, so some are missing.
+        """
+        if not self.retrieved.complete:
+            raise ProtocolError(
+                f"the retrieved attributes take {self.retrieved.needed} bytes and were cut: "
+                "request fewer attributes, or a larger allocation length"
+            )
         return self.retrieved.attributes
 
     def attribute(self, wanted: AttributeId) -> AttributeValue:
@@ -62,10 +73,21 @@ class PendingReply:
         return decode_reply(self.request, self.layout, self.pending.result(timeout))
 
 
+def _hint(request: Request) -> str:
+    """What may be wrong with a refused request that its sense data do not say."""
+    length = max(memoryview(request.data).nbytes, request.data_in_length)
+    if length <= TRANSFER_MAX:
+        return ""
+    return (
+        f"; one command moves at most {TRANSFER_MAX >> 20} MiB: read_range(), read_into() and "
+        "write_range() split what is longer"
+    )
+
+
 def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
     """Take a response apart; a refusal is in Reply.error.  Never raises."""
     sense = decode(response.sense)
-    error = error_for(response.status, sense, request.service_action)
+    error = error_for(response.status, sense, request.service_action, _hint(request))
     parts = decode_data_in(request, layout, response.data_in)
     data = parts.data
     if sense and (sense.asc, sense.ascq) == READ_PAST_END and sense.command_information is not None:

@@ -91,7 +91,7 @@ _SENSE_KEYS = {
 }
 _CONFLICTS = {(0x2C, 0x00), (0x2C, 0x0A), (0x80, 0x11), (0x80, 0x12), (0x80, 0x14)}
 _SECURITY = {(0x24, 0x04), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07), (0x26, 0x0F), (0x80, 0x16)}
-_FIELD_PARTITION, _FIELD_OBJECT = 16, 24
+_FIELD_PARTITION, _FIELD_OBJECT, _FIELD_GET_LIST = 16, 24, 52
 _CAPABILITY_FIELDS = range(80, 184)
 _CAPABILITY_TEXTS = {
     80: "the capability or its proof is not valid",
@@ -110,6 +110,11 @@ _CAPABILITY_TEXTS = {
 }
 UNFINISHED_JOB = (0x80, 0x11)
 _ATTRIBUTE_TEXT = "read only, of another type of object, or not a value for this attribute"
+_GROUP_TEXT = (
+    "the attributes of one object exceed 65,528 bytes, what one command for many objects returns of "
+    "each: request fewer attributes"
+)
+_OF_MANY = {0x8882, 0x8883, 0x8897, 0x88A2}  # commands that return attributes of many objects
 FIRST_ID = 0x10000  # of partitions and of what is in them
 # Which CDB byte of a creating command holds the *requested* id: pointed at, it means "taken".
 _REQUESTED_ID_FIELD = {
@@ -203,11 +208,14 @@ def describe(sense: Sense) -> str:
     return f"{text} ({'; '.join(details)})"
 
 
-def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> OSDError | None:
+def error_for(
+    sam_status: int, sense: Sense | None, service_action: int = 0, hint: str = ""
+) -> OSDError | None:
     """The exception an answer means, or None for success.
 
     Sense key RECOVERED ERROR (and NO SENSE) is success, as Linux has it: data and attributes are
-    there.  service_action: of the command, 0 for others; tells "absent" from "taken".
+    there.  service_action: of the command, 0 for others; tells "absent" from "taken".  hint: ends
+    the text of an invalid field of the CDB.
     """
     if sam_status == GOOD:
         return None
@@ -223,10 +231,14 @@ def error_for(sam_status: int, sense: Sense | None, service_action: int = 0) -> 
         return None
     kind = _kind(sense, service_action)
     text = describe(sense)
+    if service_action in _OF_MANY and sense.field_pointer == _FIELD_GET_LIST and sense.attributes:
+        text = f"{_GROUP_TEXT} ({text})"
     if kind is Conflict and (sense.asc, sense.ascq) == (0x24, 0x00):
         text = f"{_refused_id(sense)} ({text})"
     elif kind is NotFound:
         text = f"{sense.named_object or 'the object'} does not exist ({text})"
+    elif kind is OSDError and (sense.asc, sense.ascq) == (0x24, 0x00):
+        text += hint
     return _make(kind, sam_status, sense, text)
 
 

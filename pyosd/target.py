@@ -35,6 +35,8 @@ from pyosd.session import (
 )
 from pyosd.types import Buffer, MutableBuffer, ObjectRef, ref
 
+_FIRST_READ = 64 << 10  # of an object whose end is not known
+
 
 class Target(Commands):
     """A logical unit with the OSD commands as methods, whole-object transfers, and jobs."""
@@ -118,13 +120,16 @@ class Target(Commands):
         """
         end = None if length is None else start + length
         under_way: deque[tuple[int, PendingReply]] = deque()
-        starts = itertools.count(start, chunk)
-        at = next(starts)
+        at, got = start, 0
         while True:
-            while len(under_way) < QUEUE_DEPTH and (end is None or at < end):
+            while len(under_way) < QUEUE_DEPTH:
                 want = chunk if end is None else min(chunk, end - at)
+                if end is None:  # beyond the end a target sends zeros: no more of them than data
+                    want = min(want, max(got, _FIRST_READ) - (at - start - got))
+                if want <= 0:
+                    break
                 under_way.append((want, self.submit(requests.read(obj, at, want))))
-                at = next(starts)
+                at += want
             if not under_way:
                 return
             want, pending = under_way.popleft()
@@ -135,6 +140,7 @@ class Target(Commands):
                 yield reply.data
             if len(reply.data) < want:
                 return
+            got += want
 
     def read_range(self, obj: ObjectRef, start: int = 0, length: int | None = None) -> bytearray:
         """Read a range into one buffer, with READs of 1 MiB under way side by side.
@@ -153,7 +159,8 @@ class Target(Commands):
         """Read into a buffer, straight from the socket.
 
         Args: buffer: writable, C-contiguous, item size 1.
-        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends.
+        Returns: bytes read, from the buffer's begin; less than it holds only where the object ends,
+        and then the rest of the buffer holds zeros.
         """
         under_way: deque[PendingReply] = deque()
         view, got = memoryview(buffer), 0

@@ -14,15 +14,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "cgroup_find.h"
 
 #define NAME_PREFIX    "iosd-sandboxd-"
 /* page tables, stacks, shared memory: above what RLIMIT_DATA counts */
 #define SPARE_BYTES    (8u << 20)
-/* the least there is: ordinary commands come first (design D22), and what nobody else wants is theirs */
-#define CPU_SHARES     "2"
-#define CPU_WEIGHT     "1"
+/* what an ordinary process (v1) or group (v2) weighs, and beside how many of them on one processor the
+ * sandboxes have their share */
+#define ORDINARY_V1    1024u
+#define ORDINARY_V2    100u
+#define BESIDE         4u
+#define WEIGHT_MOST_V1 262144u
+#define WEIGHT_MOST_V2 10000u
 #define REMOVE_STEP_MS 5
 #define REMOVE_STEPS   2000
 
@@ -169,8 +174,22 @@ static int make_group(const struct osd_hierarchy *h, unsigned index, struct osd_
 	return slot->tasks < 0 ? -errno : 0;
 }
 
-static int weigh_down(const struct osd_hierarchy *h)
+/* Kernels before 5.15 know no idle groups: there the least weight has to do. */
+static int make_idle(int directory, bool unified)
 {
+	int error = unified ? write_text(directory, "cpu.weight", "1")
+			    : write_text(directory, "cpu.shares", "2");
+
+	if (!error)
+		write_text(directory, "cpu.idle", "1");
+	return error;
+}
+
+static int weigh(const struct osd_hierarchy *h, unsigned share, unsigned times)
+{
+	uint64_t others = BESIDE * (h->unified ? ORDINARY_V2 : ORDINARY_V1);
+	uint64_t most = h->unified ? WEIGHT_MOST_V2 : WEIGHT_MOST_V1;
+	uint64_t weight = others * share / (100 - share) * times;
 	int directory, error;
 
 	if (!(h->layers & OSD_LAYER_CGROUP_CPU))
@@ -178,14 +197,25 @@ static int weigh_down(const struct osd_hierarchy *h)
 	directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0)
 		return -errno;
-	error = h->unified ? write_text(directory, "cpu.weight", CPU_WEIGHT)
-			   : write_text(directory, "cpu.shares", CPU_SHARES);
-	/* Who wakes up beside an idle group need not wait for its turn to end, and finds its processors
-	 * free.  Kernels before 5.15 have no such thing: there the weight has to do. */
-	if (!error)
-		write_text(directory, "cpu.idle", "1");
+	write_text(directory, "cpu.idle", "0"); /* an idle group takes no weight */
+	if (share == 0)
+		error = make_idle(directory, h->unified);
+	else
+		error = write_number(directory, h->unified ? "cpu.weight" : "cpu.shares",
+				     OSD_MIN(OSD_MAX(weight, UINT64_C(2)), most));
 	close(directory);
 	return error;
+}
+
+void osd_cgroups_weigh(const struct osd_cgroups *groups, unsigned share, unsigned times)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		int error = weigh(&groups->hierarchies[i], share, times);
+
+		if (error)
+			osd_warning("cannot change the weight of the sandboxes' control group: %s",
+				    strerror(-error));
+	}
 }
 
 static int set_limits(const struct osd_hierarchy *h, struct osd_cgroup_slot *slot,
@@ -249,7 +279,7 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 	remove_stale(base);
 	if (mkdir(h->path, 0755) < 0)
 		return -errno;
-	error = weigh_down(h);
+	error = weigh(h, 0, 1);
 	if (h->common) {
 		if (error)
 			remove_tree(h->path);

@@ -48,6 +48,14 @@ struct osd_cgroups {
 void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned slots,
 		      struct osd_layer_states *states);
 
+#define OSD_CPU_SHARE_MAX 90u
+
+/* Processor time of all sandboxes together.  share: their weight is such that beside four others that
+ * compute on one processor they get this percentage of it; times: a multiple of that weight, for more
+ * others.  0: an idle group, as after open: it gets what nobody else wants.  The others are the
+ * processes and groups beside ours, as the kernel compares weights.  Failures are logged. */
+void osd_cgroups_weigh(const struct osd_cgroups *groups, unsigned share, unsigned times);
+
 /* Limits for the next sandbox of the slot; its files of members (borrowed) into fds, how many as
  * result. */
 int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot,

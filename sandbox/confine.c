@@ -7,6 +7,7 @@
 #include <linux/landlock.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -80,8 +81,11 @@ struct ruleset_attr {
 #define NET_ACCESS    UINT64_C(0x3) /* bind and connect TCP */
 #define SCOPES        UINT64_C(0x3) /* abstract Unix sockets, signals */
 #define READ_ACCESS   (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define DEVICE_ACCESS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE)
+#define DEVICE_ACCESS LANDLOCK_ACCESS_FS_READ_FILE
+#define SINK          "/dev/null"
 
+/* Devices are for reading, the sink for writing, too: a writable shared map of /dev/zero would be
+ * memory that RLIMIT_DATA does not count. */
 static int allow_below(int ruleset_fd, const char *path, struct osd_step *step)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = READ_ACCESS};
@@ -93,6 +97,8 @@ static int allow_below(int ruleset_fd, const char *path, struct osd_step *step)
 		return errno == ENOENT ? 0 : osd_step_failed(step, "open", path);
 	if (fstat(rule.parent_fd, &status) == 0 && !S_ISDIR(status.st_mode))
 		rule.allowed_access = DEVICE_ACCESS;
+	if (strcmp(path, SINK) == 0)
+		rule.allowed_access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
 	result = syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 	close(rule.parent_fd);
 	return result < 0 ? osd_step_failed(step, "add Landlock rule for", path) : 0;
@@ -102,7 +108,7 @@ int osd_landlock_build(const char *package, const char *set, int *ret_ruleset_fd
 		       struct osd_step *step)
 {
 	const char *const readable[] = {OSD_PYTHON_STDLIB, "/usr/share/zoneinfo", package,
-					"/dev/null",       "/dev/zero",           "/dev/urandom",
+					SINK,              "/dev/zero",           "/dev/urandom",
 					set};
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct ruleset_attr attr = {0};

@@ -43,6 +43,7 @@ struct osd_sandbox {
 	bool kill; /* asked for while it was still starting */
 	uint64_t id;     /* the target's */
 	uint64_t serial; /* ours */
+	uint64_t asked_usec; /* STARTING: since when; monotonic */
 	unsigned pool, zygote; /* indices */
 	int pidfd;       /* while LIVE; -1 */
 	pid_t pid;       /* in our process namespace */
@@ -90,8 +91,8 @@ struct osd_daemon {
 	unsigned layers;   /* the level's; and users of their own wherever we may give them */
 	char missing[512]; /* why the level is not full, "" when it is */
 	unsigned max, uid_base, rotate_after;
-	const uid_t *uids; /* who may connect, beside ourselves and root */
-	size_t uid_count;
+	unsigned cpu_share; /* per cent; 0: what nobody else wants */
+	uid_t peer; /* the target's user, who owns the socket; ours unless --uid names another */
 	/* state */
 	struct osd_cgroups cgroups;
 	struct osd_sandbox *sandboxes; /* max of them, by slot; owned */
@@ -100,6 +101,10 @@ struct osd_daemon {
 	bool greeted;             /* the target has said HELLO */
 	unsigned allowed;         /* sandboxes the target asked for in HELLO */
 	uint64_t last_serial;
+	/* share.c: the group has a weight until then; raises: 0: it is idle, else how often its weight was
+	 * raised, last at share_raised_usec */
+	uint64_t share_until_usec, share_raised_usec;
+	unsigned share_raises;
 	bool stop;
 };
 
@@ -161,6 +166,16 @@ void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool);
 int osd_zygotes_retry(struct osd_daemon *daemon);
 /* Kill and reap all. */
 void osd_zygotes_stop(struct osd_daemon *daemon);
+
+/* ---- share.c --------------------------------------------------------------------------------- */
+
+/* Before the first zygote starts. */
+void osd_share_init(struct osd_daemon *daemon);
+/* The target says how much of the processor time that they want scripts get. */
+void osd_share_heed(struct osd_daemon *daemon, uint64_t per_mille);
+/* Gives the group a weight, or takes it away, as is due; how many ms until this is to be called again,
+ * -1: whenever something has happened. */
+int osd_share_wait(struct osd_daemon *daemon);
 
 /* ---- pools.c --------------------------------------------------------------------------------- */
 

@@ -20,13 +20,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon.h"
+#include "uid_range.h"
 
 #define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
 #define MAX_LIMIT       1024u
-#define UID_BASE        200000u
 #define ROTATE_DEFAULT  2000u
-#define UIDS_MAX        16u
+#define CPU_SHARE_DEFAULT 5u
 #define OPEN_FILES_WANT 16384
 
 static const char usage[] =
@@ -38,9 +39,12 @@ static const char usage[] =
 	"  --isolation LEVEL    full (default), no-cgroup, no-userns, minimal, or best: the best\n"
 	"                       this host can give\n"
 	"  --cgroup-parent PATH control groups go below this one (default: our own)\n"
-	"  --uid UID            may connect too, beside root, our own user and the socket's owner\n"
-	"                       (repeatable)\n"
-	"  --uid-base N         sandboxes run as N+1, N+2, ... (default 200000)\n"
+	"  --uid UID            the target's user: the socket becomes this user's, and nobody else but\n"
+	"                       root may connect (default: our own user)\n"
+	"  --uid-base N         sandboxes run as N+1, N+2, ..., up to --max of them, ids that nobody\n"
+	"                       else of this host may have (default 2130706432)\n"
+	"  --cpu-share PERCENT  least share of the processors for all sandboxes together, as far as they\n"
+	"                       can use it; 0: only what nobody else uses (default 5, at most 90)\n"
 	"  --rotate-after N     forks before a zygote is replaced (default 2000)\n"
 	"  --pools-file FILE    the pools, a line each as the target reads them; read again at SIGHUP\n"
 	"  --pool NAME          instead: another pool, beside `default`; what follows is about it\n"
@@ -53,7 +57,6 @@ struct options {
 	const char *isolation;
 	char package[PATH_MAX];
 	bool print_level;
-	uid_t uids[UIDS_MAX];
 	struct osd_pool_words pool; /* the one that options are about */
 	bool pools; /* there are such options */
 };
@@ -73,13 +76,13 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return true;
 }
 
-static bool add_uid(struct osd_daemon *daemon, struct options *options, const char *text)
+static bool take_peer(struct osd_daemon *daemon, const char *text)
 {
 	unsigned uid;
 
-	if (daemon->uid_count == UIDS_MAX || !parse_number(text, 0, INT32_MAX, &uid))
+	if (!parse_number(text, 0, INT32_MAX, &uid))
 		return false;
-	options->uids[daemon->uid_count++] = uid;
+	daemon->peer = uid;
 	return true;
 }
 
@@ -128,9 +131,11 @@ static bool take_option(struct osd_daemon *daemon, struct options *options, int 
 	case 'm':
 		return parse_number(value, 1, MAX_LIMIT, &daemon->max);
 	case 'u':
-		return add_uid(daemon, options, value);
+		return take_peer(daemon, value);
 	case 'b':
 		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
+	case 'w':
+		return parse_number(value, 0, OSD_CPU_SHARE_MAX, &daemon->cpu_share);
 	case 'r':
 		return parse_number(value, 1, INT32_MAX, &daemon->rotate_after);
 	case 'l':
@@ -154,6 +159,7 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		{"cgroup-parent", required_argument, NULL, 'c'},
 		{"uid", required_argument, NULL, 'u'},
 		{"uid-base", required_argument, NULL, 'b'},
+		{"cpu-share", required_argument, NULL, 'w'},
 		{"rotate-after", required_argument, NULL, 'r'},
 		{"pools-file", required_argument, NULL, 'f'},
 		{"pool", required_argument, NULL, 'P'},
@@ -169,13 +175,41 @@ static bool parse_options(struct osd_daemon *daemon, struct options *options, in
 		if (!take_option(daemon, options, option, optarg))
 			return false;
 	}
-	daemon->uids = options->uids;
 	daemon->package = options->package;
 	return optind == argc && !(daemon->pools_file && options->pools) &&
 	       (options->print_level || (daemon->socket_path && options->package[0]));
 }
 
 /* ---- level ----------------------------------------------------------------------------------- */
+
+/* Root of the zygote's user namespace, then one id for each slot. */
+static struct osd_uid_range uids_of(const struct osd_daemon *daemon)
+{
+	return (struct osd_uid_range){daemon->uid_base, daemon->uid_base + daemon->max};
+}
+
+static void print_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if ((unsigned char)*text >= ' ')
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_uids(const struct osd_daemon *daemon)
+{
+	const struct osd_uid_range range = uids_of(daemon);
+	char why[256];
+
+	osd_uid_range_is_free(&range, why, sizeof(why));
+	printf("\"uids\": {\"first\": %u, \"last\": %u, \"taken\": ", range.first, range.last);
+	print_string(why);
+	printf("}");
+}
 
 static int print_level(struct osd_daemon *daemon, const struct osd_layer_states *states)
 {
@@ -191,7 +225,9 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 		printf("%s\"%s: %s\"", separator, osd_layer_name(i), strerror(states->error[i]));
 		separator = ", ";
 	}
-	printf("], \"layers\": [");
+	printf("], ");
+	print_uids(daemon);
+	printf(", \"layers\": [");
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++)
 		printf("%s\n {\"name\": \"%s\", \"available\": %s, \"what\": \"%s\"}", i ? "," : "",
 		       osd_layer_name(i), states->error[i] ? "false" : "true", osd_layer_what(i));
@@ -208,6 +244,22 @@ static bool may_raise_limits(void)
 
 	return syscall(SYS_capget, &header, data) == 0 &&
 	       data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
+/* Whoever has an id of a sandbox can kill it, and where there is no user namespace its zygote's others,
+ * too. */
+static bool check_uids(const struct osd_daemon *daemon)
+{
+	const struct osd_uid_range range = uids_of(daemon);
+	char why[256];
+
+	if (!(daemon->layers & OSD_LAYER_UID) ||
+	    osd_uid_range_is_free(&range, why, sizeof(why)))
+		return true;
+	osd_error("the ids of sandboxes, %u to %u, are not free: %s; choose others with --uid-base "
+		  "(key uid_base of iosd.toml)",
+		  range.first, range.last, why);
+	return false;
 }
 
 static bool choose_level(struct osd_daemon *daemon, const struct options *options,
@@ -233,7 +285,16 @@ static bool choose_level(struct osd_daemon *daemon, const struct options *option
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Who may connect is decided by the peer's credentials, so the mode only keeps out the idle. */
+/* For the target's user alone: connections of others would fill the backlog, and the target would
+ * have to wait for its turn. */
+static bool give_socket(const struct osd_daemon *daemon)
+{
+	if (chmod(daemon->socket_path, 0600) < 0)
+		return false;
+	return daemon->peer == geteuid() ||
+	       lchown(daemon->socket_path, daemon->peer, (gid_t)-1) == 0;
+}
+
 static bool listen_on(struct osd_daemon *daemon)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -247,8 +308,7 @@ static bool listen_on(struct osd_daemon *daemon)
 	unlink(daemon->socket_path);
 	if (daemon->listen_fd < 0 ||
 	    bind(daemon->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(daemon->socket_path, daemon->uid_count ? 0666 : 0600) < 0 ||
-	    listen(daemon->listen_fd, 4) < 0) {
+	    !give_socket(daemon) || listen(daemon->listen_fd, 4) < 0) {
 		osd_error("cannot listen on '%s': %s", daemon->socket_path, strerror(errno));
 		return false;
 	}
@@ -348,7 +408,9 @@ static void serve_once(struct osd_daemon *daemon, int signal_fd)
 		[READY_LISTEN] = {.fd = free_for_target ? daemon->listen_fd : -1, .events = POLLIN},
 		[READY_TARGET] = {.fd = daemon->target_fd, .events = POLLIN},
 	};
-	int wait_msec = osd_zygotes_retry(daemon);
+	int retry_msec = osd_zygotes_retry(daemon), share_msec = osd_share_wait(daemon);
+	/* the sooner; -1, as unsigned, is later than any time */
+	int wait_msec = (int)OSD_MIN((unsigned)retry_msec, (unsigned)share_msec);
 	unsigned places[OSD_POOLS_MAX * OSD_ZYGOTES];
 	size_t zygotes = await_zygotes(daemon, ready + READY_ZYGOTES, places);
 
@@ -373,6 +435,7 @@ static bool start_pools(struct osd_daemon *daemon)
 {
 	struct osd_zygotes *first = &daemon->pools[0];
 
+	osd_share_init(daemon);
 	osd_zygote_start(daemon, first);
 	while (first->zygotes[0].pid && !first->zygotes[0].ready)
 		osd_zygote_serve(daemon, first, 0);
@@ -406,8 +469,10 @@ static int run(struct osd_daemon *daemon)
 int main(int argc, char **argv)
 {
 	struct osd_daemon daemon = {.max = MAX_DEFAULT,
-				    .uid_base = UID_BASE,
+				    .peer = geteuid(),
+				    .uid_base = OSD_UID_BASE,
 				    .rotate_after = ROTATE_DEFAULT,
+				    .cpu_share = CPU_SHARE_DEFAULT,
 				    .listen_fd = -1,
 				    .target_fd = -1};
 	struct options options = {.isolation = "full", .pool.name = "default"};
@@ -429,7 +494,7 @@ int main(int argc, char **argv)
 			 options.print_level ? 1 : daemon.max, &states);
 	if (options.print_level)
 		return print_level(&daemon, &states);
-	if (!choose_level(&daemon, &options, &states)) {
+	if (!choose_level(&daemon, &options, &states) || !check_uids(&daemon)) {
 		osd_cgroups_close(&daemon.cgroups);
 		return 1;
 	}

@@ -5,11 +5,12 @@
  * (a script sees what it did wrong, and a new kernel's new calls are denied).  Not on it, among
  * others: fork, vfork, execve, kill, tgkill, socket, bind, connect, ptrace, process_vm_*, mount,
  * unshare, setns, bpf, keyctl, userfaultfd, memfd_create, io_uring_*, perf_event_open, prctl,
- * flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
+ * all of futex but waiting and waking, flock, fadvise64, sched_set*, setpriority, shmget, mq_open, inotify, and every call that
  * changes a file system. */
 #include "seccomp_rules.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -35,7 +36,7 @@ static const int always[] = {
 	/* memory */
 	NUMBER(munmap), NUMBER(mremap), NUMBER(madvise), NUMBER(brk),
 	/* threads of this process and time */
-	NUMBER(futex), NUMBER(set_robust_list), NUMBER(rseq),
+	NUMBER(set_robust_list), NUMBER(rseq),
 	NUMBER(gettid), NUMBER(sched_yield), NUMBER(sched_getaffinity), NUMBER(getcpu),
 	NUMBER(clock_gettime), NUMBER(clock_getres), NUMBER(gettimeofday), NUMBER(time),
 	NUMBER(clock_nanosleep), NUMBER(restart_syscall),
@@ -60,18 +61,19 @@ static int allow_always(scmp_filter_ctx filter)
 	return 0;
 }
 
-/* Shared anonymous memory is not counted by RLIMIT_DATA; executable memory would let a script
- * bring its own machine code. */
+/* Memory that RLIMIT_DATA does not count is denied: shared anonymous maps, maps that grow like a stack,
+ * huge pages, and kinds of maps that later kernels bring.  Executable memory would let a script bring
+ * its own machine code. */
 static int allow_memory(scmp_filter_ctx filter)
 {
-	const uint64_t forbidden = MAP_SHARED | MAP_ANONYMOUS;
-	const uint64_t harmless[] = {0, MAP_SHARED, MAP_ANONYMOUS};
+	const uint64_t looked_at = MAP_TYPE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB;
+	const uint64_t counted[] = {MAP_PRIVATE, MAP_SHARED, MAP_PRIVATE | MAP_ANONYMOUS};
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]) && !error; i++)
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]) && !error; i++)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(mmap), 2,
 					 SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-					 SCMP_A3(SCMP_CMP_MASKED_EQ, forbidden, harmless[i]));
+					 SCMP_A3(SCMP_CMP_MASKED_EQ, looked_at, counted[i]));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(mprotect), 1,
 					 SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
@@ -90,6 +92,23 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]) && !error; i++)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 1,
 					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, commands[i]));
+	return error;
+}
+
+/* Waiting and waking, as the C library does it.  Not the operations that move waiters to another word
+ * (REQUEUE) or act on a second word: the words a sandbox shares with the target have the target's
+ * threads among their waiters. */
+static int allow_futex(scmp_filter_ctx filter)
+{
+	static const uint64_t operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
+					      FUTEX_WAKE_BITSET};
+	const uint64_t flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]) && !error; i++)
+		error = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, NUMBER(futex), 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX & ~flags, operations[i]));
 	return error;
 }
 
@@ -122,6 +141,8 @@ static int add_rules(scmp_filter_ctx filter, int job_socket)
 		error = allow_memory(filter);
 	if (!error)
 		error = allow_ioctl_and_fcntl(filter);
+	if (!error)
+		error = allow_futex(filter);
 	if (!error)
 		error = allow_threads(filter);
 	if (!error)

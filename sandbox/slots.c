@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
@@ -209,6 +210,7 @@ void osd_slot_spawn(struct osd_daemon *daemon, uint64_t id, struct osd_zygotes *
 		return;
 	}
 	sandbox->state = OSD_SANDBOX_STARTING;
+	sandbox->asked_usec = osd_monotonic_usec();
 	osd_zygote_count_fork(daemon, pool);
 }
 

@@ -8,43 +8,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/ration.h"
 #include "base/util.h"
 #include "daemon.h"
 #include "fd_message.h"
 #include "rlimits.h"
 #include "wire/cursor.h"
 
-#define SOCKET_BYTES (1 << 20)
-#define LEAST_MEMORY (32u << 20) /* below this the interpreter does not come up */
+#define SOCKET_BYTES    (1 << 20)
+#define LEAST_MEMORY    (32u << 20) /* below this the interpreter does not come up */
+#define REFUSALS_LOGGED 5u          /* a minute */
+#define REFUSALS_USEC   UINT64_C(60000000)
 
-/* The owner of the socket file is whom root gave it to. */
+/* The socket's mode keeps others out already; a peer may have got in before an administrator changed
+ * its owner. */
 static bool permitted(const struct osd_daemon *daemon, uid_t uid)
 {
 	struct stat status;
 
-	if (uid == 0 || uid == geteuid())
+	if (uid == 0 || uid == geteuid() || uid == daemon->peer)
 		return true;
-	if (lstat(daemon->socket_path, &status) == 0 && status.st_uid == uid)
-		return true;
-	for (size_t i = 0; i < daemon->uid_count; i++) {
-		if (daemon->uids[i] == uid)
-			return true;
-	}
-	return false;
+	return lstat(daemon->socket_path, &status) == 0 && status.st_uid == uid;
+}
+
+static void log_refusal(long uid)
+{
+	static struct osd_ration refusals = OSD_RATION(REFUSALS_LOGGED, REFUSALS_USEC);
+	unsigned withheld;
+
+	if (!osd_ration_take(&refusals, osd_monotonic_usec(), &withheld))
+		return;
+	if (withheld)
+		osd_warning("refused %u connections that were not logged one by one", withheld);
+	osd_warning("refused a connection of uid %ld; only root and the target's user may connect",
+		    uid);
 }
 
 void osd_target_accept(struct osd_daemon *daemon)
 {
 	int fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC), size = SOCKET_BYTES;
 	socklen_t length = sizeof(struct ucred);
-	struct ucred peer;
+	struct ucred peer = {.uid = (uid_t)-1};
+	bool known;
 
 	if (fd < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 ||
-	    !permitted(daemon, peer.uid)) {
-		osd_warning("refused a connection of uid %d", length ? (int)peer.uid : -1);
+	known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+	if (!known || !permitted(daemon, peer.uid)) {
+		log_refusal(known ? (long)peer.uid : -1);
 		close(fd);
 		return;
 	}
@@ -208,6 +221,17 @@ static bool name(struct osd_daemon *daemon, const struct osd_sandboxd_message *m
 	return true;
 }
 
+static bool share(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
+{
+	struct osd_rd r = osd_rd_init(message->body, message->body_bytes);
+	uint64_t per_mille = osd_rd_be(&r, 4);
+
+	if (r.bad || osd_rd_left(&r))
+		return false;
+	osd_share_heed(daemon, per_mille);
+	return true;
+}
+
 static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message *message)
 {
 	struct osd_sandbox_limits limits;
@@ -229,6 +253,8 @@ static bool answer(struct osd_daemon *daemon, const struct osd_sandboxd_message 
 		return true;
 	case OSD_SANDBOXD_JOB:
 		return name(daemon, message);
+	case OSD_SANDBOXD_SHARE:
+		return share(daemon, message);
 	case OSD_SANDBOXD_ROTATE:
 	case OSD_SANDBOXD_FORGET:
 		heed_pool(daemon, message);

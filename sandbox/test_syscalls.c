@@ -5,6 +5,7 @@
  * tests/sandbox. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,6 +27,9 @@
 #define JOB_SOCKET 4
 #define BAD        (-1L) /* a descriptor, pointer or id that is nobody's */
 
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 0x08 /* Linux 6.11 */
+#endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -155,6 +159,20 @@ static const struct attempt attempts[] = {
 	DENIED(epoll_create1, BAD),
 	DENIED(landlock_create_ruleset, BAD, 0, BAD),
 	DENIED(futex_waitv, BAD, 0, 0, 0, 0),
+	/* would move, or wake and change, waiters of a word shared with the target */
+	DENIED(futex, BAD, FUTEX_REQUEUE, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_REQUEUE | FUTEX_PRIVATE_FLAG, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_CMP_REQUEUE, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_WAKE_OP, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_LOCK_PI, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_UNLOCK_PI, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_TRYLOCK_PI, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_WAIT_REQUEUE_PI, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_CMP_REQUEUE_PI, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_LOCK_PI2, 0, 0, BAD, 0),
+	DENIED(futex, BAD, FUTEX_FD, 0, 0, BAD, 0),
+	DENIED(futex, BAD, (1 << 30) | FUTEX_WAIT, 0, 0, BAD, 0),
 	DENIED(vhangup),
 	DENIED(ioctl, BAD, 0x5412 /* TIOCSTI */, 0),
 	DENIED(ioctl, BAD, 0x541c /* TIOCLINUX */, 0),
@@ -164,13 +182,30 @@ static const struct attempt attempts[] = {
 	DENIED(fcntl, BAD, F_SETFL, 0),
 	DENIED(mmap, 0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, BAD, 0),
 	DENIED(mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_GROWSDOWN, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_SHARED_VALIDATE, BAD, 0),
+	DENIED(mmap, 0, 4096, PROT_READ, MAP_DROPPABLE | MAP_ANONYMOUS, BAD, 0),
+	DENIED(fcntl, BAD, F_SETPIPE_SZ, 0),
 	DENIED(mprotect, 0, 0, PROT_EXEC),
 	{"a call of the next kernel", 1000, {0}, EPERM},
 	/* what must work */
 	{"read", SYS_read, {BAD, 0, 0}, 0},
 	{"recvmsg on the job socket", SYS_recvmsg, {JOB_SOCKET, BAD, 0}, 0},
 	{"mmap of a file", SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, BAD, 0}, 0},
+	{"mmap of a thread's stack",
+	 SYS_mmap,
+	 {0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, BAD, 0},
+	 0},
 	{"fcntl F_GETFD", SYS_fcntl, {BAD, F_GETFD, 0}, 0},
+	{"futex FUTEX_WAIT", SYS_futex, {BAD, FUTEX_WAIT, 0, 0}, 0},
+	{"futex FUTEX_WAKE_PRIVATE", SYS_futex, {BAD, FUTEX_WAKE_PRIVATE, 1}, 0},
+	{"futex FUTEX_WAIT_BITSET of the wall clock",
+	 SYS_futex,
+	 {BAD, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 0, 0, 0, -1},
+	 0},
+	{"futex FUTEX_WAKE_BITSET", SYS_futex, {BAD, FUTEX_WAKE_BITSET, 1, 0, 0, -1}, 0},
 };
 
 static void *run(void *argument)

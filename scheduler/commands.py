@@ -184,11 +184,13 @@ def target_config(
     security: str | None,
     master_key: Path | None,
     uid: int | None,
+    uid_base: int | None,
     workers: int | None,
     slots: int | None,
     pool: tuple[str, ...],
     package_sets: Path | None,
     isolation: str,
+    cpu_share: int | None,
     reuse: str | None,
     allow_bytecode: bool,
     queue_per_principal: int | None,
@@ -238,6 +240,8 @@ def target_config(
         allow=allow,
         chap=read_chap(chap_user, chap_secret_file, chap_file),
         uid=(default_uid() if uid is None else uid) if root else None,
+        uid_base=uid_base,
+        cpu_share=cpu_share,
         isolation=isolation,
         pools=settings.pools,
         memory_budget=settings.memory_budget,
@@ -320,6 +324,13 @@ def target_config(
     help="User of tgtd.  [default, as root: the owner of DATA, or one of its own for a new store]",
 )
 @click.option(
+    "--uid-base",
+    type=click.IntRange(1, 2**31 - 2049),
+    metavar="N",
+    help="Sandboxes run as the user ids that follow N, which nobody else of this host may have."
+    "  [default: 2130706432]",
+)
+@click.option(
     "--workers", type=click.IntRange(1, 64), metavar="N", help="Threads that run commands."
 )
 @click.option(
@@ -338,6 +349,13 @@ def target_config(
     default="full",
     show_default=True,
     help="Of scripts, at least; best: what this host can give (docs/security.md).",
+)
+@click.option(
+    "--cpu-share",
+    type=click.IntRange(0, 90),
+    metavar="PERCENT",
+    help="Least share of a processor for all scripts together beside four other programs that compute "
+    "there; 0: only what nobody else uses (docs/serving.md).  [default: 5]",
 )
 @click.option(
     "--reuse",

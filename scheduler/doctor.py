@@ -86,6 +86,26 @@ def sandboxd() -> Finding:
     return Finding("sandboxd", "warn", f"isolation {level}: {why}", hint)
 
 
+def sandbox_uids() -> Finding:
+    """Whether the ids that sandboxes run as are nobody's."""
+    try:
+        base = load(None).target["uid_base"].value
+        uids = isolation_of_host(base)["uids"]
+    except (
+        ConfigError,
+        paths.MissingComponent,
+        Refused,
+        OSError,
+        subprocess.SubprocessError,
+    ) as error:
+        return Finding("sandbox uids", "warn", "unknown", str(error))
+    detail = f"{uids['first']} to {uids['last']}"
+    if uids["taken"]:
+        hint = "choose others with --uid-base, or uid_base in /etc/iosd/iosd.toml"
+        return Finding("sandbox uids", "fail", f"{detail} are not free: {uids['taken']}", hint)
+    return Finding("sandbox uids", "ok", detail)
+
+
 # What to do about a layer of the sandboxes that this host does not give.
 NAMESPACE = "run as root; in a container, allow new namespaces (CAP_SYS_ADMIN, its seccomp profile)"
 CGROUP = (
@@ -99,7 +119,7 @@ MENDS = {
     "netns": NAMESPACE,
     "ipcns": NAMESPACE,
     "utsns": NAMESPACE,
-    "uid": "run as root (CAP_SETUID and CAP_SETGID, and 200000 to 201024 as spare uids)",
+    "uid": "run as root (CAP_SETUID and CAP_SETGID); in a container, give it ids for --uid-base",
     "no_new_privs": "a kernel of 3.5 or later",
     "rlimits": "leave the daemon's own limits above those of the jobs",
     "landlock": "boot with lsm=landlock,\u2026 (Linux 5.13 or later)",
@@ -202,6 +222,7 @@ LAYERS: tuple[Callable[[], Finding], ...] = (
     tgt,
     module,
     sandboxd,
+    sandbox_uids,
     cgroups,
     user_namespaces,
     landlock,

@@ -43,8 +43,10 @@ class TargetConfig:
         data: folder of the store; made when absent.
         portal: address and port to listen on; port 0 lets the kernel choose.
         tgtd: "hardened", "stock" or the path of one; None: hardened where it is built, else stock.
+        cpu_share: per cent of a processor that sandboxes get beside four others; None: the default.
         isolation: a level of LEVELS, or "best": the strongest this host can give.
         uid: user and group that tgtd runs as; None: ours.
+        uid_base: sandboxes run as the ids behind this one; None: iosd-sandboxd's default.
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
@@ -62,6 +64,8 @@ class TargetConfig:
     allow: tuple[str, ...] = ()
     chap: Accounts | None = None
     uid: int | None = None
+    uid_base: int | None = None
+    cpu_share: int | None = None
     isolation: str = "full"
     pools: tuple[Pool, ...] = ()
     memory_budget: int | None = None
@@ -108,13 +112,12 @@ class TargetConfig:
         return ipaddress.ip_address(self.portal[0]).is_loopback
 
 
-def sandboxd_command(socket: Path, isolation: str, pools: Path, uid: int | None) -> list[str]:
+def sandboxd_command(config: TargetConfig, socket: Path, isolation: str, pools: Path) -> list[str]:
     """The command line of iosd-sandboxd.
 
     Args:
         isolation: a level, or "best".
         pools: file of the pools, which it reads again at SIGHUP.
-        uid: whose tgtd may connect, beside root's; None: nobody else's.
 
     Raises:
         paths.MissingComponent: it is not there.
@@ -122,8 +125,12 @@ def sandboxd_command(socket: Path, isolation: str, pools: Path, uid: int | None)
     command = [str(paths.find_component(paths.SANDBOXD)), "--socket", str(socket)]
     command += ["--isolation", isolation, "--python-dir", str(paths.python_dir())]
     command += ["--pools-file", str(pools)]
-    if uid is not None:
-        command += ["--uid", str(uid)]
+    if config.uid is not None:
+        command += ["--uid", str(config.uid)]
+    if config.uid_base is not None:
+        command += ["--uid-base", str(config.uid_base)]
+    if config.cpu_share is not None:
+        command += ["--cpu-share", str(config.cpu_share)]
     return command
 
 

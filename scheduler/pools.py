@@ -66,7 +66,15 @@ def _principal(word: str) -> str:
     try:
         return f"addr:{ipaddress.ip_address(word)}"
     except ValueError:
-        return f"chap:{word}"
+        return f"chap:{_quoted(word)}"
+
+
+def _quoted(name: str) -> str:
+    """Escape a name as the module writes it (osd_log_quote)."""
+    return "".join(
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"\\'" else f"\\x{byte:02x}"
+        for byte in name.encode()
+    )
 
 
 POOL_KEYS = (

@@ -54,11 +54,14 @@ class Refused(Exception):
     """The configuration cannot be served as asked; the text says why and what to do."""
 
 
-def isolation_of_host() -> dict[str, Any]:
-    """Ask iosd-sandboxd what isolation this host can give: {"level": ..., ...}."""
+def isolation_of_host(uid_base: int | None = None) -> dict[str, Any]:
+    """Ask iosd-sandboxd what isolation this host can give: {"level": ..., "uids": ...}."""
     program = paths.find_component(paths.SANDBOXD)
+    command = [str(program), "--print-level", "--python-dir", str(paths.python_dir())]
+    if uid_base is not None:
+        command += ["--uid-base", str(uid_base)]
     done = subprocess.run(
-        in_scope([str(program), "--print-level", "--python-dir", str(paths.python_dir())]),
+        in_scope(command),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -76,14 +79,20 @@ def isolation_of_host() -> dict[str, Any]:
     return dict(answer)
 
 
-def choose_isolation(wanted: str) -> str:
+def choose_isolation(wanted: str, uid_base: int | None = None) -> str:
     """Return the level to run at.
 
     Raises:
-        Refused: the host cannot give it.
+        Refused: the host cannot give it, or somebody has the ids of sandboxes.
     """
-    host = isolation_of_host()
+    host = isolation_of_host(uid_base)
     best = str(host["level"])
+    uids = host.get("uids", {})
+    if uids.get("taken") and os.geteuid() == 0:
+        raise Refused(
+            f"the ids of sandboxes, {uids['first']} to {uids['last']}, are not free: {uids['taken']}; "
+            "choose others with --uid-base"
+        )
     if wanted == "best":
         return best
     if LEVELS.index(wanted) < LEVELS.index(best):
@@ -124,7 +133,9 @@ class Supervisor:
         self.announce = announce
         self.port = config.portal[1]
         self.pools = with_default(config)
-        self.level = choose_isolation(config.isolation) if config.sandboxes else None
+        self.level = (
+            choose_isolation(config.isolation, config.uid_base) if config.sandboxes else None
+        )
         self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=run_root()))
         self.services: list[Service] = []
         self.module = self.run / paths.MODULE.name
@@ -181,7 +192,7 @@ class Supervisor:
     def sandboxd(self) -> Service:
         """iosd-sandboxd, ready when its socket takes connections."""
         command = sandboxd_command(
-            self.sandboxd_socket, str(self.level), self.write_pools(), self.config.uid
+            self.config, self.sandboxd_socket, str(self.level), self.write_pools()
         )
 
         def before() -> None:

@@ -33,6 +33,7 @@ NEGOTIATION: Mapping[str, str] = {
 }
 
 
+NO_TARGET = "can't find the target"  # of tgtadm
 REFUSED = "tgtadm: invalid request"  # all it says of a store that the module does not open
 
 
@@ -107,9 +108,34 @@ class TgtAdm:
         await self.run("delete", "portal", "--param", f"portal={portal}")
 
     async def targets(self) -> dict[str, int]:
-        """Return name and number of each target that there is."""
-        found = re.findall(r"^Target (\d+): (.*)$", await self.run("show", "target"), re.MULTILINE)
-        return {name: int(number) for number, name in found}
+        """Return name and number of each target that there is.
+
+        On a stock tgtd the name of an initiator may hold line feeds, and then looks like further lines of this
+        list.  It can add lines only.  So a target is believed if its number is there once, and tgtd knows it.
+
+        Raises:
+            TgtError: a number is there twice.
+        """
+        text = await self.run("show", "target")
+        found: dict[int, str] = {}
+        for number, name in re.findall(r"^Target (\d+): (.*)$", text, re.MULTILINE):
+            if int(number) in found:
+                raise TgtError(
+                    f"tgtadm lists target {number} twice: an initiator has logged in with a name or an alias "
+                    "that looks like a target. End its session (tgtadm --mode conn --op show and --op delete), "
+                    "and narrow down who may log in."
+                )
+            found[int(number)] = name
+        return {name: number for number, name in found.items() if await self._exists(number)}
+
+    async def _exists(self, number: int) -> bool:
+        try:
+            await self.run("show", "target", "--tid", str(number))
+        except TgtError as error:
+            if NO_TARGET not in str(error):
+                raise
+            return False
+        return True
 
     async def create(
         self,
@@ -158,7 +184,7 @@ class TgtAdm:
         try:
             await self.run("delete", "target", "--tid", str(number), "--force")
         except TgtError as error:
-            if "can't find the target" not in str(error):
+            if NO_TARGET not in str(error):
                 raise
 
     async def shut_down(self) -> None:

@@ -143,7 +143,7 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
         write_pools(wanted, pools)
         if reload:
             return
-        command = sandboxd_command(socket, wanted.isolation, pools, wanted.uid)
+        command = sandboxd_command(wanted, socket, wanted.isolation, pools)
     except Refused as error:
         fail(error, EXIT_CONFIG)
     except paths.MissingComponent as error:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FIRST_ID = 0x10000
+IDS_COUNTED = 1 << 62
+"""Requested ids from here on do not move the mark of their partition, or of the root."""
 
 Attributes = dict[tuple[int, int], bytes]
 
@@ -94,9 +96,22 @@ class PartitionModel:
             obj.memberships = {n: c for n, c in obj.memberships.items() if c != collection}
 
     def give_id(self, requested: int, count: int = 1) -> int:
-        """Id of the (first) new object; ids of removed ones are not given again."""
-        first = requested or self.next_id
-        self.next_id = max(self.next_id, first + count)
+        """Id of the (first) new object; ids of removed ones are not given again.
+
+        Requested ids from IDS_COUNTED on do not move the mark, so free ids must be looked for there.
+        """
+        first = requested or self.next_free(count)
+        if first < IDS_COUNTED or not requested:
+            self.next_id = max(self.next_id, first + count)
+        return first
+
+    def next_free(self, count: int) -> int:
+        first = self.next_id
+        while first >= IDS_COUNTED:
+            taken = [oid for oid in range(first, first + count) if self.taken(oid)]
+            if not taken:
+                break
+            first = taken[-1] + 1
         return first
 
     def members(self, collection: int) -> list[int]:
@@ -119,5 +134,8 @@ class StoreModel:
 
     def give_id(self, requested: int) -> int:
         given = requested or self.next_id
-        self.next_id = max(self.next_id, given + 1)
+        while not requested and given in self.partitions:
+            given += 1
+        if given < IDS_COUNTED or not requested:
+            self.next_id = max(self.next_id, given + 1)
         return given

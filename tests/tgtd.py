@@ -74,8 +74,10 @@ class Daemon:
         subprocess.run(["rm", "-r", self.folder], check=True)
 
     def adm(self, operation: str, mode: str, *words: str, check: bool = True) -> bytes:
-        """What tgtadm prints."""
+        """What tgtadm prints.  Of all targets when they are to be shown, else of ours."""
         tid = ("--tid", "1") if mode in ("target", "logicalunit", "conn") else ()
+        if (operation, mode) == ("show", "target"):
+            tid = ()
         command = [str(paths.find_program("tgtadm", "tgt")), "-C", "1", "--lld", "iscsi"]
         done = subprocess.run(
             [*command, "--op", operation, "--mode", mode, *tid, *words],

@@ -12,7 +12,7 @@ from pyosd.cli.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record
 from pyosd.cli.params import ADDRESS, ATTRIBUTE, COLLECTION
-from pyosd.cli.verb import Failure, Listing, Settings, Verb, expected_empty
+from pyosd.cli.verb import YES, Failure, Listing, Settings, Verb, expected_empty
 from pyosd.commands import Commands
 from pyosd.errors import NotFound
 from pyosd.membership import join, leave
@@ -162,11 +162,20 @@ def drop(settings: Settings, address: ObjectRef, objects: tuple[ObjectRef, ...])
 @click.argument("addresses", metavar="PID/CID...", type=COLLECTION, nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="With members in it, which stay.")
 @click.option("--objects", is_flag=True, help="Remove its member objects too.")
+@YES
 @click.pass_obj
-def rm(settings: Settings, addresses: tuple[ObjectRef, ...], force: bool, objects: bool) -> None:
-    """Remove collections; they must be empty, or --force, or --objects."""
+def rm(
+    settings: Settings, addresses: tuple[ObjectRef, ...], force: bool, objects: bool, yes: bool
+) -> None:
+    """Remove empty collections, or with --force or --objects any.
+
+    --objects asks first; where nobody can be asked it needs --yes.
+    """
     names = ", ".join(map(str, addresses))
-    settings.confirm(f"Remove {names}{' and every object in it' if objects else ''}?")
+    if objects:
+        settings.confirm_all(f"Remove {names} and every object in it?", yes)
+    elif not yes:
+        settings.confirm(f"Remove {names}?")
     with settings.connect() as target:
         for each in addresses:
             if objects:

@@ -64,6 +64,12 @@ def load_profile(name: str | None) -> Profile:
         tables = tomllib.loads(path.read_text())
     except FileNotFoundError:
         tables = {}
+    except PermissionError:
+        if name is not None:
+            raise ConfigError(
+                f"{path}: not readable by this user; HOME names its owner's"
+            ) from None
+        tables = {}  # su and sudo keep HOME: another user's profiles are none of ours
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from None
     for key in tables:

@@ -19,7 +19,7 @@ import pyosd
 from pyosd._identity import for_child
 from pyosd._source import BYTECODE_SUFFIX, pack
 from pyosd.cli.codes import Exit
-from pyosd.cli.follow import await_end, interrupted
+from pyosd.cli.follow import await_end, interrupted, left_by
 from pyosd.cli.job_view import exit_code, record_of
 from pyosd.cli.logs import print_streams
 from pyosd.cli.output import harmless, print_json
@@ -292,12 +292,10 @@ def tell_next(settings: Settings, job: Job) -> None:
 
 def print_members(array: JobArray) -> None:
     """What each member printed, when it has ended, with its index before each line."""
-    try:
+    with left_by(lambda: f"array {array.id} goes on: osd job wait {array.id}", [array]):
         for job in array.as_completed():
             for line in job.logs():
                 click.echo(f"{job.label} | {harmless(line)}")
-    except KeyboardInterrupt:
-        raise interrupted(f"array {array.id} goes on: osd job wait {array.id}") from None
 
 
 def report(settings: Settings, job: Job) -> None:

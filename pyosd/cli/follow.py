@@ -22,10 +22,11 @@ from pyosd.cli.job_view import WATCH_COLUMNS, by_interest, last_line, record_of
 from pyosd.cli.output import colour_wanted, harmless, table_lines
 from pyosd.cli.screen import REDRAWS_PER_S, watched
 from pyosd.cli.verb import Failure, Settings
+from pyosd.errors import Unreachable
 from pyosd.job import Job
 from pyosd.job_status import WATCH_IDS, JobState, JobStatus
 
-__all__ = ["Crowd", "await_end", "follow", "interrupted"]
+__all__ = ["Crowd", "await_end", "follow", "interrupted", "left_by"]
 
 LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
 SOME_IDS = 3  # that a sentence names
@@ -168,6 +169,22 @@ def lines(settings: Settings, *, ends: bool = True) -> Iterator[Show]:
     yield show
 
 
+@contextmanager
+def left_by(going: Callable[[], str], jobs: list[Job]) -> Iterator[None]:
+    """Wait for jobs inside.  Ctrl-C and a target that is lost end the wait with the jobs' ids.
+
+    Args: going: what an interrupted wait says of the jobs.
+    Raises: Failure: interrupted (130), or the target cannot be reached (69).
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise interrupted(going()) from None
+    except Unreachable as error:
+        text = f"{error}; when the target is back: osd job wait {named(jobs)}"
+        raise Failure(Exit.UNREACHABLE, text) from None
+
+
 def interrupted(text: str) -> Failure:
     """What to raise after Ctrl-C; a second one ends the program at once, whatever it is doing."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
@@ -203,28 +220,26 @@ def follow(
     timeout: float | None = None,
     enough: Callable[[Crowd], bool] = lambda crowd: False,
 ) -> None:
-    """Look at jobs until all have ended, or enough has happened.
+    """Poll jobs until all have ended, or enough has happened.
 
     Raises:
-        Failure: the time ran out (124), or the person interrupted (130); the jobs go on.
+        Failure: the time ran out (124), the person interrupted (130), or the target cannot be reached
+            (69).  Its text names the jobs.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     backoff = Backoff()
-    try:
-        with shown as show:
-            while True:
-                suggested = crowd.poll()
-                show(crowd)
-                if not crowd.going or enough(crowd):
-                    return
-                if crowd.changed:
-                    backoff = Backoff()
-                left = LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
-                if left <= 0:
-                    raise Failure(Exit.WAIT_OVER, go_on(crowd))
-                time.sleep(min(backoff.next(suggested), LONGEST_PAUSE_S, left))
-    except KeyboardInterrupt:
-        raise interrupted(go_on(crowd)) from None
+    with left_by(lambda: go_on(crowd), crowd.jobs), shown as show:
+        while True:
+            suggested = crowd.poll()
+            show(crowd)
+            if not crowd.going or enough(crowd):
+                return
+            if crowd.changed:
+                backoff = Backoff()
+            left = LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise Failure(Exit.WAIT_OVER, go_on(crowd))
+            time.sleep(min(backoff.next(suggested), LONGEST_PAUSE_S, left))
 
 
 def await_end(

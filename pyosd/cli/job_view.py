@@ -55,6 +55,7 @@ def milliseconds(when: datetime | None) -> int | None:
     return None if when is None else round(when.timestamp() * 1000)
 
 
+STARVED_SHOWN_S = 0.1  # less is nobody's concern
 NO_LIMIT = (None, 0, U64_MAX)  # spellings of it
 
 
@@ -143,6 +144,7 @@ def record_of(status: JobStatus) -> Record:
         "expiry_ms": milliseconds(status.expiry),
         "queue_s": status.queue_time,
         "run_s": status.run_time,
+        "starved_s": status.starved_time,
         "position": status.position,
         "cpu_user_s": status.cpu_user,
         "cpu_system_s": status.cpu_system,
@@ -311,6 +313,8 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
         f"written {format_bytes(status.bytes_written)}, "
         f"{status.calls} call{'' if status.calls == 1 else 's'}"
     )
+    if status.starved_time >= STARVED_SHOWN_S:
+        lines.append(f"starved: waited {format_seconds(status.starved_time)} for a processor")
     if hint := advice(status.message) or status.hint:
         lines.append(f"Hint: {hint}")
     known = REASONS.get(status.reason)

@@ -11,7 +11,7 @@ from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_time
 from pyosd.cli.params import DURATION, NUMBER
 from pyosd.cli.secmgr_verb import METHOD, Asking, AskingListing, ask, number, target_of, text
-from pyosd.cli.verb import Settings
+from pyosd.cli.verb import YES, Settings
 
 __all__ = ["key"]
 
@@ -140,9 +140,10 @@ def set_master(settings: Settings, target_name: str | None, group: str) -> None:
 
 @key.command(cls=Asking)
 @TARGET
+@YES
 @click.pass_obj
-def forget(settings: Settings, target_name: str | None) -> None:
-    """Lose the keys of a target and the rules about it.  Nobody can set its keys any more."""
+def forget(settings: Settings, target_name: str | None, yes: bool) -> None:
+    """Delete the keys of a target and the rules about it.  Nobody can set its keys any more."""
     target = target_of(settings, target_name)
-    settings.confirm(f"Lose all keys of {target}?")
+    settings.confirm_all(f"Delete all keys of {target}?", yes)
     ask(settings, "key.forget", target=target)

@@ -15,7 +15,7 @@ import click
 from pyosd._polling import FOLLOW_MOST, Backoff, job_statuses
 from pyosd._stderr import STDERR_AT, unseen
 from pyosd.attributes import Page
-from pyosd.cli.follow import interrupted, named
+from pyosd.cli.follow import left_by, named
 from pyosd.cli.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.terminal import RAW, Sink, output_to
 from pyosd.cli.verb import Settings
@@ -144,10 +144,8 @@ def print_streams(job: Job, *, follow: bool, raw: bool = False) -> bool:
     """
     streams = ((False, output_to(sys.stdout, raw)), (True, output_to(sys.stderr, raw)))
     outputs = [Output(job, stderr=which, to=to, tail=None, prefix="") for which, to in streams]
-    try:
+    with left_by(lambda: f"job {job.id} goes on: osd job logs -f {job.id}", [job]):
         copy_all(outputs, follow=follow)
-    except KeyboardInterrupt:
-        raise interrupted(f"job {job.id} goes on: osd job logs -f {job.id}") from None
     return all(each.last == b"\n" for each in outputs)
 
 
@@ -194,8 +192,6 @@ def logs(
             for job in jobs
             for each in STREAMS[stream]
         ]
-        try:
+        goes = f"job {jobs[0].id} goes" if len(jobs) == 1 else "the jobs go"
+        with left_by(lambda: f"{goes} on: osd job logs -f {named(jobs)}", jobs):
             copy_all(outputs, follow=follow)
-        except KeyboardInterrupt:
-            goes = f"job {jobs[0].id} goes" if len(jobs) == 1 else "the jobs go"
-            raise interrupted(f"{goes} on: osd job logs -f {named(jobs)}") from None

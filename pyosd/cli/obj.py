@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import BinaryIO, cast
 
 import click
 
+from pyosd import errors
 from pyosd.cli.attr import attr
 from pyosd.cli.find import find, index
 from pyosd.cli.group import Group
@@ -21,6 +24,7 @@ from pyosd.cli.terminal import RAW, output_to
 from pyosd.cli.transfer import Watched, size_of
 from pyosd.cli.verb import Listing, Settings, Verb
 from pyosd.session import CHUNK
+from pyosd.target import Target
 from pyosd.types import ObjectRef
 
 __all__ = ["obj"]
@@ -89,6 +93,18 @@ def read(
             out.flush()
 
 
+@contextmanager
+def new_object(target: Target, partition: ObjectRef) -> Iterator[ObjectRef]:
+    """A new object to fill; it is removed again where that fails or is interrupted."""
+    made = target.create(partition.partition_id)
+    try:
+        yield made
+    except BaseException:
+        with suppress(errors.OSDError):
+            target.remove(made)
+        raise
+
+
 @obj.command(cls=Verb)
 @click.argument("address", type=ADDRESS)
 @click.argument("file", default="-", required=False)
@@ -100,13 +116,17 @@ def write(settings: Settings, address: ObjectRef, file: str, offset: int) -> Non
     ADDRESS: PID/OID of an object there is; or a partition: a new object, whose id is printed.
     """
     with click.open_file(file, "rb") as source, settings.connect() as target:
-        if not address.object_id:
-            address = target.create(address.partition_id)
-            click.echo(address)
-        with byte_bar(f"write {address}", size_of(source), settings.quiet) as progress:
+        made = not address.object_id
+        with (
+            new_object(target, address) if made else nullcontext(address) as whole,
+            byte_bar(f"write {whole}", size_of(source), settings.quiet) as progress,
+        ):
             # A BinaryIO has many methods; write_from() needs read().
-            written = target.write_from(address, cast(BinaryIO, Watched(source, progress)), offset)
-    settings.say(f"wrote {written} bytes to {address}")
+            watched = cast(BinaryIO, Watched(source, progress))
+            written = target.write_from(whole, watched, offset)
+    if made:
+        click.echo(whole)
+    settings.say(f"wrote {written} bytes to {whole}")
 
 
 @obj.command(cls=Verb)

@@ -10,7 +10,7 @@ from pyosd.cli.codes import Exit
 from pyosd.cli.group import Group
 from pyosd.cli.output import Column, Record, format_bytes, format_time
 from pyosd.cli.params import ADDRESS, DURATION, NUMBER
-from pyosd.cli.verb import Failure, Listing, Settings, Verb, expected_empty
+from pyosd.cli.verb import YES, Failure, Listing, Settings, Verb, expected_empty
 from pyosd.commands import Commands
 from pyosd.credentials import method_name
 from pyosd.types import AttributeId, ObjectRef, ref
@@ -96,11 +96,18 @@ def stat(settings: Settings, address: ObjectRef) -> None:
 @part.command(cls=Verb)
 @click.argument("addresses", metavar="PID...", type=ADDRESS, nargs=-1, required=True)
 @click.option("--contents", is_flag=True, help="Remove everything inside too.")
+@YES
 @click.pass_obj
-def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool) -> None:
-    """Remove partitions; they must be empty, or --contents."""
+def rm(settings: Settings, addresses: tuple[ObjectRef, ...], contents: bool, yes: bool) -> None:
+    """Remove empty partitions, or with --contents also everything inside.
+
+    --contents asks first; where nobody can be asked it needs --yes.
+    """
     names = ", ".join(map(str, addresses))
-    settings.confirm(f"Remove partition {names}{' with all it holds' if contents else ''}?")
+    if contents:
+        settings.confirm_all(f"Remove partition {names} and everything inside?", yes)
+    elif not yes:
+        settings.confirm(f"Remove partition {names}?")
     with settings.connect() as target:
         for address in addresses:
             with expected_empty(address, "--contents removes what it holds, too"):

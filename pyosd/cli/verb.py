@@ -193,10 +193,28 @@ class Settings:
         return ref(self.profile.partition, address.partition_id)
 
     def confirm(self, question: str) -> None:
-        """Ask before something is destroyed; only on a terminal, never with --no-input."""
-        if self.no_input or not sys.stdin.isatty():
+        """Ask before the named objects are destroyed; only on a terminal, never with --no-input."""
+        if self.can_ask:
+            click.confirm(question, abort=True, err=True)
+
+    def confirm_all(self, question: str, yes: bool) -> None:
+        """Ask before more is destroyed than the command line names.
+
+        yes: --yes was given.  Raises: click.UsageError: it was not, and nobody can be asked.
+        """
+        if yes:
             return
+        if not self.can_ask:
+            raise click.UsageError(f"{question} Nobody can be asked here: add --yes to do it.")
         click.confirm(question, abort=True, err=True)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person is there to answer."""
+        return not self.no_input and sys.stdin.isatty()
+
+
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def common_options() -> list[click.Parameter]:

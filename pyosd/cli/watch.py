@@ -20,7 +20,7 @@ from pyosd.cli.param_type import ParamType
 from pyosd.cli.params import DURATION
 from pyosd.cli.screen import watched
 from pyosd.cli.verb import Settings
-from pyosd.job import Job
+from pyosd.job import Job, expired
 from pyosd.job_status import JobState, JobStatus
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -84,10 +84,15 @@ class ConditionType(ParamType[Condition]):
 
 
 def code_of(crowd: Crowd, style: str = "state") -> int:
-    """The exit code of the first job that is not COMPLETED; 0 when all are."""
+    """The exit code of the first job that is not COMPLETED; 0 when all are.
+
+    Raises: JobExpired: that one is no job, or its record is gone.
+    """
     for job in crowd.jobs:
         status = crowd.said[job]
-        code = Exit.JOB_UNKNOWN if status is None else exit_code(status, style)
+        if status is None:
+            raise expired(job.id, job)
+        code = exit_code(status, style)
         if code:
             return code
     return Exit.OK

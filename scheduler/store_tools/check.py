@@ -19,10 +19,9 @@ from scheduler.store_tools.check_keys import check_keys
 from scheduler.store_tools.check_members import check_members, check_memberships
 from scheduler.store_tools.check_objects import Seen, check_files, check_objects
 from scheduler.store_tools.format import (
-    ALL,
+    IDS_COUNTED,
     JOBS_PARTITION,
     LOST_PARTITION,
-    U64_MAX,
     FormatError,
     MetaKind,
     PartitionRecord,
@@ -186,7 +185,7 @@ def check_dead_files(store: Store, key: bytes) -> Problem:
         return Problem(Kind.QUEUED_FILES, str(place), f"generation {generation:#x}")
     mark = id_mark(store, place)
     given_out = place.object_id < max(mark, store.greatest_id(place) + 1)
-    if store.life(place) is Life.LIVE and not given_out and place.object_id < U64_MAX:
+    if store.life(place) is Life.LIVE and not given_out and place.object_id < IDS_COUNTED:
         detail = f"id {place.object_id:#x} was given out and is above the mark"
         least = place.object_id + 1
         return Problem(
@@ -239,7 +238,7 @@ def next_numbers(store: Store) -> tuple[int, int]:
         except FormatError:
             continue
         incarnation = max(incarnation, record.incarnation + 1)
-        own = each in (JOBS_PARTITION, LOST_PARTITION) or each == ALL
+        own = each in (JOBS_PARTITION, LOST_PARTITION) or each >= IDS_COUNTED
         if epoch == store.epoch and not own:
             partition_id = max(partition_id, each + 1)
     return incarnation, partition_id

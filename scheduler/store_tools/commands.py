@@ -74,6 +74,8 @@ def exits() -> Iterator[None]:
     except DatabaseError as error:
         click.echo(f"osd: the database fails: {text_of(error)}", err=True)
         sys.exit(EXIT_FAILED)
+    except BrokenPipeError:
+        raise  # the reader of our output has gone: the program ends without a word
     except OSError as error:
         click.echo(f"osd: {error}", err=True)
         sys.exit(EXIT_FAILED)

@@ -292,17 +292,19 @@ def private_copy(roots: Roots, work: Path | None) -> Iterator[Path]:
     files = database_files(roots.database)
     needed = sum(each.stat().st_size for each in files) + ROOM
     place = work or Path(tempfile.gettempdir())
-    try:
-        free = shutil.disk_usage(place).free
-        if free < needed:
-            raise Refused(
-                EXIT_FAILED,
-                f"a copy of the database needs {needed >> 20} MiB and '{place}' has "
-                f"{free >> 20} MiB free: give a folder with room as --work",
-            )
-        with tempfile.TemporaryDirectory(prefix="iosd-store.", dir=place) as folder:
+    with contextlib.ExitStack() as stack:
+        try:
+            free = shutil.disk_usage(place).free
+            if free < needed:
+                raise Refused(
+                    EXIT_FAILED,
+                    f"a copy of the database needs {needed >> 20} MiB and '{place}' has "
+                    f"{free >> 20} MiB free: give a folder with room as --work",
+                )
+            made = tempfile.TemporaryDirectory(prefix="iosd-store.", dir=place)
+            folder = Path(stack.enter_context(made))
             for each in files:
-                copy_file(each, Path(folder) / each.name)
-            yield Path(folder)
-    except OSError as error:
-        raise refusal(error, place) from None
+                copy_file(each, folder / each.name)
+        except OSError as error:
+            raise refusal(error, place) from None
+        yield folder

@@ -18,6 +18,7 @@ __all__ = [
     "ALL",
     "ALL_OBJECTS",
     "FIRST_ID",
+    "IDS_COUNTED",
     "JOBS_PARTITION",
     "LOST_PARTITION",
     "U64_MAX",
@@ -59,6 +60,8 @@ WELL_KNOWN = range(0x1000, 0x1082)
 JOBS_PARTITION = 0x7FFF_FFFF_0000_0000
 LOST_PARTITION = 0x7FFF_FFFF_0000_0001
 """Where repair puts what it finds and cannot place; ignored when ids are given out."""
+IDS_COUNTED = 1 << 62
+"""Ids from here on that a client asked for do not move the marks behind which free ids are sought."""
 RESERVE = 1 << 20
 VERSION = 1
 

@@ -25,6 +25,7 @@ from scheduler.store_tools.folders import Root, sync_folder
 from scheduler.store_tools.format import (
     ALL,
     FIRST_ID,
+    IDS_COUNTED,
     LOST_PARTITION,
     AttributeKey,
     FileName,
@@ -102,6 +103,8 @@ class LostAndFound:
             for table in (Table.OBJECTS, Table.ATTRIBUTES)
         ]
         marked = int.from_bytes(mark, "big") if len(mark) == 8 else 0
+        if marked > IDS_COUNTED:  # of an earlier version, which let any id move it
+            marked = 0
         self._next_id = max(FIRST_ID, marked, *known)
         for place, value in self.store.objects_of(self._partition):
             label = self.attribute(place, PAGE_ORIGIN, LABEL)

@@ -17,6 +17,7 @@ from scheduler.store_tools.folders import Root
 from scheduler.store_tools.format import (
     ALL,
     FIRST_ID,
+    IDS_COUNTED,
     AttributeKey,
     FileName,
     FormatError,
@@ -52,7 +53,7 @@ def put(mending: Mending, place: Place, record: ObjectRecord) -> None:
 def keep_id(mending: Mending, place: Place) -> None:
     """Ids are not given out twice: the record that showed this one is about to go."""
     store = mending.store
-    if store.life(place) is not Life.LIVE or not FIRST_ID <= place.object_id < ALL - 1:
+    if store.life(place) is not Life.LIVE or not FIRST_ID <= place.object_id < IDS_COUNTED:
         return
     value = store.db.get(Table.META, id_mark_key(place)) or b""
     mark = int.from_bytes(value, "big") if len(value) == 8 else 0

@@ -19,6 +19,7 @@ from scheduler.store_tools.bdb import Database, Table
 from scheduler.store_tools.folders import Root, Roots
 from scheduler.store_tools.format import (
     ALL,
+    IDS_COUNTED,
     FileName,
     FormatError,
     MetaKind,
@@ -193,8 +194,8 @@ class Store:
                 continue
 
     def greatest_id(self, partition: Place, table: Table = Table.OBJECTS) -> int:
-        """Of the objects of a partition that a table knows; 0: there are none."""
-        after = replace(partition, incarnation=partition.incarnation + 1).encode()[:12]
+        """Greatest id that counts, of a partition's objects that a table knows; 0: there are none."""
+        after = replace(partition, object_id=IDS_COUNTED).encode()
         key = self.db.last_before(table, after)
         if key is None or key[:12] != partition.encode()[:12] or len(key) < Place.BYTES:
             return 0

@@ -13,8 +13,11 @@
  * the other.  A poster that sees a stale `waiting` makes one needless system call, nothing
  * worse.
  *
- * Trust: the other side can write every field.  The worst it can do is to keep a waiter asleep
- * until its time-out or to wake it for nothing: what a post means is never taken from the line.
+ * Trust: the other side can write every field, and can move a sleeping waiter to another word
+ * (FUTEX_REQUEUE), so that no wake-up reaches it any more.  Therefore no sleep is longer than
+ * OSD_SHM_SLEEP_NSEC: after it the waiter inspects the line and *dead, and sleeps again.  The worst
+ * the other side can do is to delay a waiter by that, or to wake it for nothing: what a post means
+ * is never taken from the line.
  *
  * Header only, no state, any thread.  Used by target/exec and by the sandbox. */
 #ifndef OSD_BASE_SHM_WAIT_H
@@ -31,7 +34,9 @@
 #include <unistd.h>
 
 #define OSD_SHM_SPIN_NSEC 20000
-#define OSD_SHM_FOREVER   UINT64_MAX /* time-out: none */
+#define OSD_SHM_FOREVER   UINT64_MAX /* time-out: none; only a post or *dead ends the wait */
+/* The longest sleep inside any wait.  An idle waiter costs ten wake-ups a second at most. */
+#define OSD_SHM_SLEEP_NSEC 100000000
 
 /* One direction's sync word, on a cache line of its own. */
 struct osd_shm_line {
@@ -123,8 +128,7 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 
 	atomic_store(&line->waiting, 1);
 	for (;;) {
-		uint64_t now, left;
-		struct timespec wait;
+		struct timespec wait = {.tv_nsec = OSD_SHM_SLEEP_NSEC};
 
 		if (dead && atomic_load(dead)) {
 			outcome = OSD_SHM_DEAD;
@@ -134,17 +138,16 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 			outcome = OSD_SHM_POSTED;
 			break;
 		}
-		if (forever) {
-			syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, NULL, NULL, 0);
-			continue;
+		if (!forever) {
+			uint64_t now = osd_shm_now_();
+
+			if (now >= deadline) {
+				outcome = OSD_SHM_TIMEOUT;
+				break;
+			}
+			if (deadline - now < OSD_SHM_SLEEP_NSEC)
+				wait.tv_nsec = (long)(deadline - now);
 		}
-		now = osd_shm_now_();
-		if (now >= deadline) {
-			outcome = OSD_SHM_TIMEOUT;
-			break;
-		}
-		left = deadline - now;
-		wait = (struct timespec){(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
 		syscall(SYS_futex, &line->seq, FUTEX_WAIT, *seen, &wait, NULL, 0);
 	}
 	atomic_store_explicit(&line->waiting, 0, memory_order_relaxed);

@@ -43,6 +43,7 @@ enum osd_sense_key {
 	X(OSD_E_PERMISSION,       ILLEGAL_REQUEST,  0x2400, "permission missing in the capability")                \
 	X(OSD_E_PARAM_LENGTH,     ILLEGAL_REQUEST,  0x1a00, "parameter list length error")                         \
 	X(OSD_E_PARAM_FIELD,      ILLEGAL_REQUEST,  0x2600, "invalid field in parameter list")                     \
+	X(OSD_E_GROUP_LENGTH,     ILLEGAL_REQUEST,  0x2400, "attributes of one object exceed 65,528 bytes of a multi-object list") \
 	X(OSD_E_AUDIT_FROZEN,     ILLEGAL_REQUEST,  0x2404, "audit value frozen")                                  \
 	X(OSD_E_KEY_FROZEN,       ILLEGAL_REQUEST,  0x2405, "working key frozen")                                  \
 	X(OSD_E_NONCE_REPEAT,     ILLEGAL_REQUEST,  0x2406, "nonce not unique")                                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_shm_wait.c -- two threads play both ends of a call: no post is lost, a kick ends a wait, a
- * wait without a post times out. */
+ * wait without a post times out, and a waiter that its peer has moved away is not lost. */
 #include "base/shm_wait.h"
 
 #include <pthread.h>
@@ -36,6 +36,63 @@ static void *serve(void *unused)
 	return NULL;
 }
 
+/* ---- a peer that moves the waiter ---------------------------------------------------------- */
+
+static struct osd_shm_line moved, elsewhere;
+static _Atomic bool moved_dead, moved_returned;
+static enum osd_shm_outcome moved_outcome;
+
+static void *wait_to_be_moved(void *unused)
+{
+	uint32_t seen = 0;
+
+	(void)unused;
+	moved_outcome = osd_shm_wait(&moved, &seen, OSD_SHM_FOREVER, &moved_dead);
+	atomic_store(&moved_returned, true);
+	return NULL;
+}
+
+static bool returns_within(unsigned msec)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	while (msec-- > 0 && !atomic_load(&moved_returned))
+		nanosleep(&step, NULL);
+	return atomic_load(&moved_returned);
+}
+
+/* Waits until the thread sleeps in the kernel, then moves it to the other word. */
+static void move_waiter(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	while (syscall(SYS_futex, &moved.seq, FUTEX_REQUEUE, 0, (void *)(uintptr_t)1,
+		       &elsewhere.seq, 0) != 1)
+		nanosleep(&step, NULL);
+}
+
+/* The script's process requeues the proxy's wait and exits: neither the kick at its death nor a post
+ * reaches the sleeper, which must find out by itself. */
+static void test_moved(bool dies)
+{
+	pthread_t waiter;
+
+	atomic_store(&moved_returned, false);
+	atomic_store(&moved_dead, false);
+	atomic_store(&moved.seq, 0);
+	REQUIRE(pthread_create(&waiter, NULL, wait_to_be_moved, NULL) == 0);
+	move_waiter();
+	if (dies) {
+		atomic_store(&moved_dead, true);
+		osd_shm_kick(&moved);
+	} else {
+		osd_shm_post(&moved);
+	}
+	REQUIRE(returns_within(10000));
+	REQUIRE(pthread_join(waiter, NULL) == 0);
+	REQUIRE(moved_outcome == (dies ? OSD_SHM_DEAD : OSD_SHM_POSTED));
+}
+
 int main(void)
 {
 	uint32_t answer_seen = 0, quiet_seen = 0;
@@ -51,5 +108,7 @@ int main(void)
 	}
 	REQUIRE(osd_shm_wait(&quiet, &quiet_seen, OSD_SHM_FOREVER, &dead) == OSD_SHM_DEAD);
 	REQUIRE(pthread_join(server, NULL) == 0);
+	test_moved(true);
+	test_moved(false);
 	return 0;
 }

@@ -34,7 +34,7 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
 	return true;
 }
 
-void osd_thread_take_long_turns(void)
+static void take_turns(uint64_t nsec)
 {
 	struct scheduling now = {0};
 
@@ -42,6 +42,16 @@ void osd_thread_take_long_turns(void)
 	if (syscall(SYS_sched_getattr, 0, &now, sizeof(now), 0) != 0 || now.policy != SCHED_OTHER)
 		return;
 	now.size = sizeof(now);
-	now.runtime = LONG_TURN_NSEC;
+	now.runtime = nsec;
 	syscall(SYS_sched_setattr, 0, &now, 0);
+}
+
+void osd_thread_take_long_turns(void)
+{
+	take_turns(LONG_TURN_NSEC);
+}
+
+void osd_thread_take_usual_turns(void)
+{
+	take_turns(0);
 }

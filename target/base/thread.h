@@ -17,5 +17,7 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
  * before this one.  Needs no right.  Linux before 6.12 knows no turns of different length, and nothing
  * happens; nor where the thread has another policy than the usual one. */
 void osd_thread_take_long_turns(void);
+/* As before that. */
+void osd_thread_take_usual_turns(void);
 
 #endif

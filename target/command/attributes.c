@@ -132,6 +132,17 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 	return status;
 }
 
+/* Page 0 sets nothing, or is an error: the drafts disagree (9-13).  OSC's target refuses it in SET ATTRIBUTES. */
+static bool sets_page_zero(const struct osd_request *request)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	bool refused = request->strict || (request->osc_compat &&
+					   cdb->service_action == OSD_SA_SET_ATTRIBUTES);
+
+	return refused && cdb->attributes.format == OSD_CDBFMT_SET_ONE &&
+	       cdb->attributes.set_page == 0;
+}
+
 enum osd_status osd_attributes_load(struct osd_request *request,
 				    struct osd_attr_params **ret_params)
 {
@@ -139,9 +150,7 @@ enum osd_status osd_attributes_load(struct osd_request *request,
 	enum osd_status status;
 
 	*ret_params = NULL;
-	/* Where nothing is named, nothing is set, say some; it is an error, say others (9-13). */
-	if (request->strict && request->decoded.attributes.format == OSD_CDBFMT_SET_ONE &&
-	    request->decoded.attributes.set_page == 0)
+	if (sets_page_zero(request))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_ONE_PAGE);
 	if (!osd_cdb_sets(&request->decoded) && !osd_cdb_gets(&request->decoded))
 		return osd_integrity_data_out(request, NULL, NULL);

@@ -2,6 +2,7 @@
 /* cmd_data.c -- commands on the data of user objects: READ, WRITE, APPEND, CLEAR, PUNCH and the
  * FLUSH family (osd2-wire 3.3, 3.4, 3.6). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "command/attributes.h"
@@ -11,6 +12,8 @@
 #include "command/transact.h"
 #include "command/validate.h"
 #include "wire/sense.h"
+
+enum { FIELD_START = 40 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
@@ -83,6 +86,8 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 
 /* ---- READ ------------------------------------------------------------------------------------ */
 
+/* Data-In has the full LENGTH all the same, with zeros behind the logical end: initiators that take
+ * RECOVERED ERROR for success (the Linux kernel's) use all of it. */
 static enum osd_status report_short(struct osd_request *request, uint64_t available)
 {
 	if (available == request->decoded.length)
@@ -99,8 +104,6 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 	struct osd_request *request = ctx->request;
 	uint64_t available;
 	size_t count;
-	struct osd_descriptor list;
-	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &list);
 	enum osd_status status = load_pieces(ctx, UINT64_MAX, &pieces, &count);
 
 	if (status != OSD_OK)
@@ -109,7 +112,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx, struct osd_o
 					request->data_in_capacity, ctx->data_flags, &available);
 	if (status != OSD_OK)
 		return tell_half(request, object, first_of(pieces, count), status);
-	request->command_data_in = scattered ? request->decoded.length : available;
+	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
 
@@ -130,7 +133,9 @@ enum osd_status osd_cmd_read(struct osd_command_context *ctx)
 				 (size_t)cdb->length, ctx->data_flags, &got);
 	if (status != OSD_OK)
 		return tell_half(request, object, cdb->starting_byte_address, status);
-	request->command_data_in = got;
+	if (got < cdb->length)
+		memset(request->data_in + got, 0, (size_t)cdb->length - got);
+	request->command_data_in = cdb->length;
 	return report_short(request, got);
 }
 
@@ -259,24 +264,49 @@ enum osd_status osd_cmd_clear(struct osd_command_context *ctx)
 	return change_object(ctx, &change);
 }
 
+static bool punch_goes_on(void *arg, uint64_t bytes)
+{
+	(void)bytes;
+	return !osd_command_stops(arg);
+}
+
 /* A range that runs past the end is cut there, so one that runs past 2^64 is too. */
 enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 {
 	const struct osd_cdb *cdb = &ctx->request->decoded;
+	const struct osd_change_steps steps = {.go_on = punch_goes_on, .arg = ctx};
 	struct osd_change change = {.kind = OSD_CHANGE_PUNCH,
 				    .offset = cdb->starting_byte_address,
-				    .length = cdb->length};
+				    .length = cdb->length,
+				    .steps = &steps};
 
 	return change_object(ctx, &change);
 }
 
 /* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */
 
+/* OSC's target refuses a range that begins beyond the object (osd2-wire 9.1). */
+static enum osd_status check_flush_range(struct osd_request *request, struct osd_object *object)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	uint64_t length = 0;
+	enum osd_status status = OSD_OK;
+
+	if (!request->osc_compat || (cdb->command_bits & OSD_FLUSH_SCOPE_MASK) != OSD_FLUSH_RANGE)
+		return OSD_OK;
+	status = osd_object_length(object, &length);
+	if (status == OSD_OK && cdb->starting_byte_address > length)
+		status = osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_START);
+	return status;
+}
+
 enum osd_status osd_cmd_flush(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	enum osd_status status = osd_authorise_open(ctx, false, &object);
 
+	if (status == OSD_OK)
+		status = check_flush_range(ctx->request, object);
 	return status == OSD_OK ? tell_half(ctx->request, object, 0, osd_object_flush(object))
 				: status;
 }

@@ -121,7 +121,7 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 		return OSD_OK;
 	}
 	if (status == OSD_OK && writer.full)
-		return OSD_E_NO_MEMORY; /* more than the 16-bit length of a block can say */
+		return OSD_E_GROUP_LENGTH;
 	if (status != OSD_OK)
 		return status;
 	length = osd_attr_writer_finish(&writer);

@@ -29,6 +29,7 @@ static bool add(void *arg, const struct osd_extent *extent)
 static enum osd_status check(struct osd_request *request)
 {
 	const struct osd_cdb *cdb = &request->decoded;
+	uint64_t least = OSD_MAP_HEADER + (request->osc_compat ? OSD_MAP_DESCRIPTOR : 0);
 
 	switch (cdb->map_type) {
 	case OSD_MAP_ALL:
@@ -40,7 +41,7 @@ static enum osd_status check(struct osd_request *request)
 	default:
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_MAP_TYPE);
 	}
-	if (cdb->allocation_length && cdb->allocation_length < OSD_MAP_HEADER)
+	if (cdb->allocation_length && cdb->allocation_length < least)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_ALLOCATION);
 	return OSD_OK;
 }

@@ -114,6 +114,7 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
+	bool is_long;	     /* osd_command_is_long */
 	bool aborted;	     /* atomic: a task management function covers it (command/tasks.h) */
 	struct {
 		struct osd_request *next, **at; /* among all the engine has */

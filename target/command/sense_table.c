@@ -72,6 +72,9 @@ static const struct osd_sense_row rows[] = {
 	{"attribute of another type's page, read only, or with a bad value", OSD_E_PARAM_FIELD, 0,
 	 NONE, OBJECT | ATTRIBUTES, "all refused ones of the list, up to 16"},
 
+	{"attributes of one object exceed 65,528 bytes of a multi-object list", OSD_E_GROUP_LENGTH,
+	 0, 52, OBJECT | ATTRIBUTES, "the attribute that did not fit"},
+
 	{"audit value is frozen", OSD_E_AUDIT_FROZEN, 0, NONE, OBJECT, NULL},
 	{"working key is frozen", OSD_E_KEY_FROZEN, 0, NONE, OBJECT, NULL},
 	{"nonce is not unique", OSD_E_NONCE_REPEAT, 0, NONE, OBJECT, NULL},

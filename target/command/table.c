@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 #include "command/commands.h"
+#include "wire/cdb_layout.h"
+#include "wire/cursor.h"
 
 #define R	     OSD_ROOT
 #define P	     OSD_PARTITION
@@ -16,15 +18,16 @@
 
 static const struct osd_command_def commands[] = {
 	{OSD_SA_OBJECT_STRUCTURE_CHECK, "OBJECT STRUCTURE CHECK", R | P, OSD_PERM_DEV_MGMT,
-	 NO_OBJECT_ID, osd_cmd_object_structure_check},
+	 OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_object_structure_check},
 	{OSD_SA_FORMAT_OSD, "FORMAT OSD", R, OSD_PERM_OBJ_MGMT | OSD_PERM_GLOBAL,
-	 OSD_CMD_EXCLUSIVE | NO_OBJECT_ID, osd_cmd_format_osd},
+	 OSD_CMD_EXCLUSIVE | OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_format_osd},
 	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE, OSD_CMD_TXN | OSD_CMD_REQUESTED_ID,
 	 osd_cmd_create},
 	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | NO_OBJECT_ID, osd_cmd_list},
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | NO_OBJECT_ID,
+	 osd_cmd_list},
 	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE,
-	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS, osd_cmd_punch},
+	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_punch},
 	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
 	 OSD_CMD_RANGE | OSD_CMD_CONTINUATION | OSD_CMD_INLINE, osd_cmd_read},
 	{OSD_SA_WRITE, "WRITE", U, OSD_PERM_WRITE,
@@ -34,16 +37,17 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_APPEND, "APPEND", U, OSD_PERM_APPEND,
 	 OSD_CMD_DATA_OUT | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS,
 	 osd_cmd_append},
-	{OSD_SA_FLUSH, "FLUSH", U, OSD_PERM_OBJ_MGMT, 0, osd_cmd_flush},
+	{OSD_SA_FLUSH, "FLUSH", U, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG, osd_cmd_flush},
 	{OSD_SA_CLEAR, "CLEAR", U, OSD_PERM_WRITE,
-	 OSD_CMD_RANGE | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS, osd_cmd_clear},
+	 OSD_CMD_RANGE | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
+	 osd_cmd_clear},
 	{OSD_SA_REMOVE, "REMOVE", U, OSD_PERM_REMOVE,
 	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA,
 	 osd_cmd_remove},
 	{OSD_SA_CREATE_PARTITION, "CREATE PARTITION", P, OSD_PERM_CREATE,
 	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | NO_OBJECT_ID, osd_cmd_create_partition},
 	{OSD_SA_REMOVE_PARTITION, "REMOVE PARTITION", P, OSD_PERM_REMOVE,
-	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | NO_OBJECT_ID, osd_cmd_remove_partition},
+	 OSD_CMD_TXN | OSD_CMD_ATTRS_FIRST | OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_remove_partition},
 	{OSD_SA_GET_ATTRIBUTES, "GET ATTRIBUTES", R | P | C | U, OSD_PERM_GET_ATTR,
 	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_GET_FIRST | OSD_CMD_INLINE, osd_cmd_attributes},
 	{OSD_SA_SET_ATTRIBUTES, "SET ATTRIBUTES", R | P | C | U, OSD_PERM_SET_ATTR,
@@ -54,31 +58,35 @@ static const struct osd_command_def commands[] = {
 	 osd_cmd_create_and_write},
 	{OSD_SA_COPY_USER_OBJECTS, "COPY USER OBJECTS", U,
 	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
 	 osd_cmd_copy_user_objects},
 	{OSD_SA_CREATE_COLLECTION, "CREATE COLLECTION", C, OSD_PERM_CREATE,
 	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID, osd_cmd_create_collection},
 	{OSD_SA_CREATE_USER_TRACKING_COLLECTION, "CREATE USER TRACKING COLLECTION", C,
 	 OSD_PERM_CREATE | OSD_PERM_READ | OSD_PERM_WRITE,
-	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
+	 OSD_CMD_REQUESTED_ID | OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
 	 osd_cmd_create_user_tracking_collection},
-	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE, OSD_CMD_OWN_ATTRS,
-	 osd_cmd_remove_collection},
+	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE,
+	 OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_remove_collection},
 	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS, osd_cmd_list_collection},
-	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, 0,
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_list_collection},
+	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG,
 	 osd_cmd_flush_collection},
-	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT, NO_OBJECT_ID,
-	 osd_cmd_flush_partition},
-	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, NO_OBJECT_ID, osd_cmd_flush_osd},
-	{OSD_SA_QUERY, "QUERY", C, OSD_PERM_QUERY, OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS,
-	 osd_cmd_query},
+	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT,
+	 OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_flush_partition},
+	{OSD_SA_FLUSH_OSD, "FLUSH OSD", R, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG | NO_OBJECT_ID,
+	 osd_cmd_flush_osd},
+	{OSD_SA_QUERY, "QUERY", C, OSD_PERM_QUERY,
+	 OSD_CMD_CONTINUATION | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_query},
 	{OSD_SA_REMOVE_MEMBER_OBJECTS, "REMOVE MEMBER OBJECTS", C,
-	 OSD_PERM_REMOVE | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_remove_member_objects},
+	 OSD_PERM_REMOVE | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
+	 osd_cmd_remove_member_objects},
 	{OSD_SA_GET_MEMBER_ATTRIBUTES, "GET MEMBER ATTRIBUTES", C,
-	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_get_member_attributes},
+	 OSD_PERM_GET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
+	 osd_cmd_get_member_attributes},
 	{OSD_SA_SET_MEMBER_ATTRIBUTES, "SET MEMBER ATTRIBUTES", C,
-	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS, osd_cmd_set_member_attributes},
+	 OSD_PERM_SET_ATTR | OSD_PERM_M_OBJECT, OSD_CMD_OWN_ATTRS | OSD_CMD_LONG,
+	 osd_cmd_set_member_attributes},
 	{OSD_SA_SET_KEY, "SET KEY", R | P, OSD_PERM_DEV_MGMT | OSD_PERM_POL_SEC, OSD_CMD_TXN,
 	 osd_cmd_set_key},
 	{OSD_SA_SET_MASTER_KEY, "SET MASTER KEY", R,
@@ -130,6 +138,26 @@ const struct osd_command_def *osd_command_find(uint16_t service_action)
 
 	return row && commands[row - 1].service_action == service_action ? &commands[row - 1]
 									 : NULL;
+}
+
+/* Data of more than LONG_BYTES, or more objects than LONG_COUNT, make any command a long one. */
+#define LONG_BYTES (4u << 20)
+#define LONG_COUNT 256u
+
+bool osd_command_is_long(const struct osd_request *request)
+{
+	const struct osd_command_def *def;
+
+	if (request->cdb_length != OSD_CDB_LENGTH)
+		return false;
+	if (request->data_out_length > LONG_BYTES || request->data_in_capacity > LONG_BYTES)
+		return true;
+	def = osd_command_find((uint16_t)osd_get_be(request->cdb + AT_SERVICE_ACTION, 2));
+	if (!def)
+		return false;
+	return def->flags & OSD_CMD_LONG ||
+	       (def->service_action == OSD_SA_CREATE &&
+		osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT);
 }
 
 static void print_types(FILE *out, uint8_t types)

@@ -18,7 +18,9 @@
 #include "exec/figures.h"
 
 #define SOON_USEC      UINT64_C(20000)	  /* so often while jobs wait */
-#define DEAF_USEC      UINT64_C(10000000) /* a watcher that does not read for so long is dropped */
+/* A watcher that does not read for so long is dropped.  It costs one unread answer; a manager that a
+ * busy host does not schedule may be silent for many seconds. */
+#define DEAF_USEC      UINT64_C(60000000)
 #define EVENTS_AT_ONCE (OSD_CONTROL_PEERS + 2)
 
 /* ---- the lease ------------------------------------------------------------------------------- */

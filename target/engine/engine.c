@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "base/util.h"
+#include "command/table.h"
 #include "engine/figures.h"
 #include "wire/cursor.h"
 
@@ -28,11 +29,50 @@ static uint64_t now_ns(void)
 
 /* ---- queue ----------------------------------------------------------------------------------- */
 
+/* A single worker has a second thread beside it, for short commands while it is at a long one. */
+static unsigned threads_of(unsigned workers)
+{
+	return workers == 1 ? 2 : workers;
+}
+
+/* Under lock. */
+static bool may_run_long(const struct osd_engine *engine)
+{
+	unsigned others = engine->wanted > 1 ? engine->wanted - 1 : 1;
+
+	return engine->running < engine->wanted &&
+	       engine->running_long < OSD_MIN(others, engine->long_most);
+}
+
+/* Under lock. */
+static bool may_run_short(const struct osd_engine *engine)
+{
+	return engine->running < OSD_MAX(engine->wanted, engine->running_long + 1);
+}
+
+/* Under lock.  The class of the request that a free worker takes now: the one that has waited longer, of
+ * those that may run.  False: there is none. */
+static bool choose(const struct osd_engine *engine, enum osd_queue_class *ret_class)
+{
+	const struct osd_request *longs = NULL, *shorts = NULL;
+
+	if (may_run_short(engine))
+		shorts = osd_queue_peek(&engine->queue, OSD_QUEUE_SHORT);
+	if (may_run_long(engine))
+		longs = osd_queue_peek(&engine->queue, OSD_QUEUE_LONG);
+	*ret_class = OSD_QUEUE_SHORT;
+	if (longs && (!shorts || longs->submitted_ns < shorts->submitted_ns))
+		*ret_class = OSD_QUEUE_LONG;
+	return longs || shorts;
+}
+
 /* Under lock.  Whether a worker is to be called.  One is, and it calls the next if it finds more than it
  * takes: a burst costs the submitter one wake-up, and no more workers run than there is work for. */
 static bool wants_worker(struct osd_engine *engine)
 {
-	if (!engine->head || !engine->idle_workers || engine->waking)
+	enum osd_queue_class ignored;
+
+	if (!engine->idle_workers || engine->waking || !choose(engine, &ignored))
 		return false;
 	engine->waking = true;
 	return true;
@@ -48,10 +88,9 @@ static void call_worker(struct osd_engine *engine)
 /* Under lock. */
 static void enqueue(struct osd_engine *engine, struct osd_request *request)
 {
-	request->next = NULL;
-	*engine->tail = request;
-	engine->tail = &request->next;
-	__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
+	osd_queue_add(&engine->queue, request->is_long ? OSD_QUEUE_LONG : OSD_QUEUE_SHORT, request);
+	if (!request->is_long)
+		__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
 }
 
 /* Under lock. */
@@ -61,17 +100,19 @@ static void push(struct osd_engine *engine, struct osd_request *request)
 	call_worker(engine);
 }
 
-/* Under lock; the queue is not empty. */
+/* Under lock.  NULL: nothing waits that may run now. */
 static struct osd_request *pop(struct osd_engine *engine)
 {
-	struct osd_request *request = engine->head;
+	enum osd_queue_class which;
 
-	engine->head = request->next;
-	if (!engine->head)
-		engine->tail = &engine->head;
-	request->next = NULL;
-	__atomic_sub_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
-	return request;
+	if (!choose(engine, &which))
+		return NULL;
+	if (which == OSD_QUEUE_SHORT)
+		__atomic_sub_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
+	else
+		engine->running_long++;
+	engine->running++;
+	return osd_queue_take(&engine->queue, which);
 }
 
 static void resume_all(struct osd_request *resumed)
@@ -146,6 +187,14 @@ static void run(struct osd_engine *engine, struct osd_request *request)
 		finish(engine, request); /* else it is not ours any more */
 }
 
+/* While it is at it, threads that want little go first. */
+static void run_long(struct osd_engine *engine, struct osd_request *request)
+{
+	osd_thread_take_long_turns();
+	run(engine, request);
+	osd_thread_take_usual_turns();
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
@@ -154,20 +203,27 @@ static void *worker_main(void *argument)
 	struct osd_engine *engine = worker->engine;
 
 	pthread_mutex_lock(&engine->lock);
-	while (worker->index < engine->wanted) {
-		if (!engine->head) {
+	while (worker->index < threads_of(engine->wanted)) {
+		struct osd_request *request = pop(engine);
+		bool is_long;
+
+		if (!request) {
 			engine->idle_workers++;
 			pthread_cond_wait(&engine->ready, &engine->lock);
 			engine->idle_workers--;
 			engine->waking = false;
 			continue;
 		}
-		struct osd_request *request = pop(engine);
-
+		is_long = request->is_long; /* the request may be gone when it has run */
 		call_worker(engine);
 		pthread_mutex_unlock(&engine->lock);
-		run(engine, request);
+		if (is_long)
+			run_long(engine, request);
+		else
+			run(engine, request);
 		pthread_mutex_lock(&engine->lock);
+		engine->running--;
+		engine->running_long -= is_long;
 	}
 	worker->state = OSD_WORKER_ENDED;
 	call_worker(engine); /* the one that was called may be this one */
@@ -210,7 +266,7 @@ unsigned osd_engine_set_workers(struct osd_engine *engine, unsigned workers)
 	pthread_mutex_lock(&engine->lock);
 	engine->wanted = workers;
 	join_ended(engine);
-	for (unsigned i = 0; i < workers; i++) {
+	for (unsigned i = 0; i < threads_of(workers); i++) {
 		if (engine->workers[i].state != OSD_WORKER_FREE)
 			continue;
 		if (!start_worker(engine, i)) {
@@ -232,16 +288,16 @@ void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why)
 void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load)
 {
 	struct osd_engine_load load = {0};
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), oldest;
 
 	pthread_mutex_lock(&engine->lock);
 	load.workers = engine->wanted;
-	for (unsigned i = 0; i < OSD_WORKERS_MAX; i++)
-		load.busy += engine->workers[i].state == OSD_WORKER_RUNNING;
-	load.busy -= engine->idle_workers;
-	load.queued = engine->queued;
-	if (engine->head && now > engine->head->submitted_ns)
-		load.oldest_usec = (now - engine->head->submitted_ns) / 1000;
+	load.busy = engine->running;
+	load.queued = osd_queue_count(&engine->queue, OSD_QUEUE_SHORT) +
+		      osd_queue_count(&engine->queue, OSD_QUEUE_LONG);
+	oldest = osd_queue_oldest_ns(&engine->queue);
+	if (oldest < now)
+		load.oldest_usec = (now - oldest) / 1000;
 	pthread_mutex_unlock(&engine->lock);
 	*ret_load = load;
 }
@@ -343,6 +399,7 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 	request->park_votes = 2;
 	request->resumed = false;
 	request->submitted_ns = now_ns();
+	request->is_long = osd_command_is_long(request);
 	pthread_mutex_lock(&engine->lock);
 	osd_tasks_add(&engine->tasks, request);
 	engine->outstanding++;
@@ -418,6 +475,16 @@ enum osd_status osd_engine_manage_tasks(struct osd_request *asker, uint8_t funct
 const uint8_t *osd_engine_token(const struct osd_engine *engine)
 {
 	return engine->token;
+}
+
+const uint8_t *osd_engine_system_id(const struct osd_engine *engine)
+{
+	return osd_objects_system_id(engine->objects);
+}
+
+const char *osd_engine_serial(const struct osd_engine *engine)
+{
+	return osd_objects_serial(engine->objects);
 }
 
 uint64_t osd_engine_capacity(struct osd_engine *engine)

@@ -35,6 +35,10 @@ uint64_t osd_engine_capacity(struct osd_engine *engine);
 /* The security token of this start, for VPD page B1h; borrowed. */
 const uint8_t *osd_engine_token(const struct osd_engine *engine);
 
+/* The store's identity: osd_objects_system_id and osd_objects_serial; borrowed. */
+const uint8_t *osd_engine_system_id(const struct osd_engine *engine);
+const char *osd_engine_serial(const struct osd_engine *engine);
+
 /* Queues the request; returns at once. */
 void osd_engine_submit(struct osd_engine *engine, struct osd_request *request);
 /* For a master thread that must not wait: true when the request was finished at once, on this
@@ -54,7 +58,7 @@ void osd_engine_reject(struct osd_engine *engine, enum osd_rejection why);
 
 struct osd_engine_load {
 	unsigned workers; /* wanted */
-	unsigned busy;	  /* of them, and of those that are just going */
+	unsigned busy;	  /* of them, and the thread beside a single one */
 	unsigned queued;  /* commands that wait for one */
 	uint64_t oldest_usec; /* how long the first of these has waited since it came */
 };

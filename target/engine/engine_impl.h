@@ -15,6 +15,7 @@
 
 #include "command/dispatch.h"
 #include "engine/engine.h"
+#include "engine/queue.h"
 #include "engine/tasks.h"
 
 enum osd_worker_state { OSD_WORKER_FREE, OSD_WORKER_RUNNING, OSD_WORKER_ENDED /* to be joined */ };
@@ -38,10 +39,12 @@ struct osd_engine {
 	pthread_mutex_t lock;
 	pthread_cond_t ready; /* the queue is not empty, or a worker shall look whether to go */
 	pthread_cond_t idle;  /* outstanding became 0 */
-	struct osd_request *head, **tail; /* under lock; linked by request->next */
-	unsigned idle_workers;		  /* under lock; waiting for work */
+	struct osd_queue queue; /* under lock */
+	unsigned idle_workers;	/* under lock; waiting for work */
+	unsigned running, running_long; /* under lock; requests that workers are at */
+	unsigned long_most;		/* constant: long ones at a time, whatever the workers */
 	bool waking;		/* under lock; one of them has been called and is on its way */
-	unsigned queued;	/* changed under lock; atomic, read without it */
+	unsigned queued; /* short ones; changed under lock; atomic, read without it */
 	size_t outstanding;	/* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
 	char *hold;		/* owned */
@@ -51,7 +54,7 @@ struct osd_engine {
 	pthread_cond_t urgent_ready;			/* urgent_head is not NULL, or stop */
 	struct osd_request *urgent_head, **urgent_tail; /* under lock */
 	bool stop_urgent;				/* under lock */
-	unsigned wanted; /* under lock; workers with an index below stay */
+	unsigned wanted; /* under lock; threads with an index below threads_of(wanted) stay */
 	struct osd_worker workers[OSD_WORKERS_MAX];
 
 	/* Of the thread that calls osd_engine_try, which is one. */

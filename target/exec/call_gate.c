@@ -23,10 +23,12 @@ void osd_call_gate_release(struct osd_call_gate *gate)
 }
 
 /* Under lock. */
-static void wait_for_place(struct osd_call_gate *gate)
+static void wait_for_place(struct osd_call_gate *gate, bool step)
 {
+	gate->waiting += !step;
 	while (gate->inside >= gate->most)
 		pthread_cond_wait(&gate->free, &gate->lock);
+	gate->waiting -= !step;
 }
 
 static bool commands_wait(const struct osd_call_gate *gate)
@@ -34,24 +36,40 @@ static bool commands_wait(const struct osd_call_gate *gate)
 	return gate->commands_queued && gate->commands_queued(gate->context) > 0;
 }
 
-void osd_call_gate_enter(struct osd_call_gate *gate)
+/* Under lock. */
+static bool others_wait(const struct osd_call_gate *gate, bool step)
+{
+	return commands_wait(gate) || (step && gate->waiting > 0);
+}
+
+static void enter(struct osd_call_gate *gate, bool step_of_long)
 {
 	const struct timespec step = {.tv_nsec = STEP_NSEC};
 	unsigned steps = 0;
 
 	pthread_mutex_lock(&gate->lock);
-	wait_for_place(gate);
-	while (steps < OSD_GATE_STEPS && commands_wait(gate)) {
+	wait_for_place(gate, step_of_long);
+	while (steps < OSD_GATE_STEPS && others_wait(gate, step_of_long)) {
 		steps++;
 		pthread_cond_signal(&gate->free); /* the word may have been for somebody else */
 		pthread_mutex_unlock(&gate->lock);
 		nanosleep(&step, NULL);
 		pthread_mutex_lock(&gate->lock);
-		wait_for_place(gate);
+		wait_for_place(gate, step_of_long);
 	}
 	gate->inside++;
 	gate->given += steps > 0;
 	pthread_mutex_unlock(&gate->lock);
+}
+
+void osd_call_gate_enter(struct osd_call_gate *gate)
+{
+	enter(gate, false);
+}
+
+void osd_call_gate_enter_step(struct osd_call_gate *gate)
+{
+	enter(gate, true);
 }
 
 void osd_call_gate_leave(struct osd_call_gate *gate)

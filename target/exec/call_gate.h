@@ -18,6 +18,7 @@ struct osd_call_gate {
 	pthread_mutex_t lock;
 	pthread_cond_t free;
 	unsigned inside, most;	/* under lock; most: constant */
+	unsigned waiting;	/* under lock; calls that are not steps of a long one */
 	_Atomic uint64_t given; /* calls that gave way */
 };
 
@@ -25,6 +26,8 @@ void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
 			unsigned (*commands_queued)(void *context), void *context);
 void osd_call_gate_release(struct osd_call_gate *gate);
 void osd_call_gate_enter(struct osd_call_gate *gate);
+/* For a step of a long call: calls that wait for a place go first, as commands do. */
+void osd_call_gate_enter_step(struct osd_call_gate *gate);
 void osd_call_gate_leave(struct osd_call_gate *gate);
 
 #endif

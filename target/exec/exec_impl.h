@@ -118,6 +118,7 @@ struct osd_exec {
 	struct osd_exec_wait *waits; /* at most 64 */
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
 	uint64_t handed_usec;	     /* when the last job was handed over */
+	uint64_t sampled_usec;	     /* when starvation.h sampled the sandboxes last */
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	bool monitor_looks;	     /* it does now, and need not be woken up */
 	size_t wait_count, held_count, running_count;

@@ -245,6 +245,7 @@ struct osd_job_record {
 	uint64_t submitted_msec, started_msec, ended_msec,
 		expiry_msec; /* expiry: 0 until it ends */
 	uint64_t queue_usec, run_usec;
+	uint64_t starved_usec; /* of the run: ready to run, and given no processor */
 	uint64_t cpu_user_usec, cpu_system_usec, peak_bytes;
 	uint64_t bytes_read, bytes_written, calls;
 	uint64_t result_length, stdout_length, stderr_length;

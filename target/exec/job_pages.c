@@ -25,6 +25,7 @@ enum {
 	STATUS_ARRAY = 0x2b,   /* be64 object, be32 index or first, be32 members, be32 at once */
 	STATUS_MEMBERS = 0x2c, /* of an array: {be32 state, be32 members in it} */
 	STATUS_STATES = 0x2d,  /* of an array: a byte a member, its state */
+	STATUS_STARVED = 0x2e, /* be64 us: how long its run waited for a processor */
 	STATUS_END
 };
 
@@ -195,6 +196,10 @@ static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *
 	case STATUS_ARRAY:
 		osd_array_put_place(w, &v->record->array);
 		return OSD_OK;
+	case STATUS_STARVED:
+		if (v->record->starved_usec)
+			osd_wr_be(w, v->record->starved_usec, 8);
+		return OSD_OK;
 	case STATUS_MEMBERS:
 		return osd_array_put_counts(txn, v->record, v->counts, w);
 	default:
@@ -262,8 +267,12 @@ static enum osd_status status_each(void *context, struct osd_txn *txn, struct os
 	}
 	if (status != OSD_OK)
 		return status;
-	return v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
-			  : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
+	status = v->members ? fn(arg, page, STATUS_STATES, v->states, v->members)
+			    : osd_array_each_states(txn, v->record, STATUS_STATES, fn, arg);
+	if (status != OSD_OK || v->record->starved_usec == 0)
+		return status;
+	osd_put_be(value, v->record->starved_usec, 8);
+	return fn(arg, page, STATUS_STARVED, value, 8);
 }
 
 static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,

@@ -161,6 +161,7 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	NUMBERS_3(X)
 #undef X
 	write_rights(&w, &record->rights);
+	osd_wr_be(&w, record->starved_usec, 8); /* since version 5 */
 	return osd_wr_used(&w);
 }
 
@@ -199,6 +200,8 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	}
 	if (version >= 4)
 		read_rights(&r, &record.rights);
+	if (version >= 5)
+		record.starved_usec = osd_rd_be(&r, 8);
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;

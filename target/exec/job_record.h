@@ -16,8 +16,8 @@
 
 #include "exec/job.h"
 
-/* 1: without pools, 2: without arrays, 3: without rights; are read, too */
-#define OSD_JOB_RECORD_VERSION 4
+/* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved; are read, too */
+#define OSD_JOB_RECORD_VERSION 5
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {

@@ -8,6 +8,8 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 
+#define STARVED_SHOWN_USEC 100000 /* below that nobody need know */
+
 static void put_text(struct osd_wr *w, const char *text)
 {
 	osd_wr_bytes(w, text, strlen(text));
@@ -58,6 +60,13 @@ static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
 		snprintf(text, sizeof(text), "; it waits for %zu, the first is 0x%llx/0x%llx",
 			 v->waits_for, (unsigned long long)v->awaited.partition_id,
 			 (unsigned long long)v->awaited.object_id);
+		put_text(w, text);
+	}
+	if (record->reason == OSD_REASON_WALL_LIMIT && record->starved_usec >= STARVED_SHOWN_USEC) {
+		snprintf(text, sizeof(text),
+			 "; it starved for %.1f s: other programs of the target's host take its "
+			 "processors; raise --cpu-share of osd target serve",
+			 (double)record->starved_usec / 1e6);
 		put_text(w, text);
 	}
 	if (v->why[0]) {

@@ -18,6 +18,7 @@
 #include "exec/exec_impl.h"
 #include "exec/sandboxd_client.h"
 #include "exec/script_turns.h"
+#include "exec/starvation.h"
 
 #define EVENTS_AT_ONCE	32
 #define PING_USEC	1000000
@@ -112,7 +113,7 @@ static void check_limits(struct osd_exec *exec, struct osd_sandbox *sandbox, uin
 
 	if (job->end_reason)
 		return;
-	if (now >= sandbox->wall_usec) {
+	if (osd_starvation_is_late(sandbox, now)) {
 		job->end_reason = OSD_REASON_WALL_LIMIT;
 		return;
 	}
@@ -254,6 +255,7 @@ static uint64_t look_around(struct osd_exec *exec, const struct epoll_event *eve
 	now = osd_monotonic_usec();
 	osd_pool_connect(exec, now, &deadline);
 	check_sandboxes(exec, now, &deadline);
+	osd_starvation_check(exec, now, &deadline);
 	check_turns(exec);
 	osd_pool_refill(exec);
 	for (struct osd_pool *pool = exec->pools; pool; pool = pool->next) {

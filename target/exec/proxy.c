@@ -87,6 +87,24 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 	return osd_run_send_fds(run, &iov, 1, fds, count) ? OSD_OK : OSD_E_INTERNAL;
 }
 
+static bool hook_is_to_end(void *arg)
+{
+	struct osd_run *run = arg;
+	bool asked;
+
+	pthread_mutex_lock(&run->exec->lock);
+	asked = run->job->end_reason != 0;
+	pthread_mutex_unlock(&run->exec->lock);
+	return asked;
+}
+
+static bool hook_is_over(void *arg)
+{
+	const struct osd_run *run = arg;
+
+	return atomic_load(&run->sandbox->dead);
+}
+
 /* ---- handing over ---------------------------------------------------------------------------- */
 
 struct content {
@@ -175,8 +193,14 @@ static bool open_session(struct osd_run *run)
 {
 	if (osd_session_init(&run->session) != OSD_OK)
 		return false;
-	run->session.hooks = (struct osd_session_hooks){hook_wrote, hook_spilled, hook_progress,
-							hook_share, run};
+	run->session.gate = &run->exec->gate;
+	run->session.hooks = (struct osd_session_hooks){.wrote = hook_wrote,
+							.spilled = hook_spilled,
+							.progress = hook_progress,
+							.share = hook_share,
+							.is_to_end = hook_is_to_end,
+							.is_over = hook_is_over,
+							.arg = run};
 	return true;
 }
 
@@ -242,9 +266,7 @@ static enum osd_served serve_one(struct osd_run *run, unsigned number, unsigned 
 	uint64_t start = timed ? osd_monotonic_usec() : 0;
 	enum osd_served served;
 
-	osd_call_gate_enter(&run->exec->gate);
 	served = osd_session_serve(&run->session, frame, body, frame + OSD_FRAME_BYTES, body);
-	osd_call_gate_leave(&run->exec->gate);
 	if (timed && served == OSD_SERVED)
 		osd_figures_call_took(run->exec, run->session.last_op,
 				      osd_monotonic_usec() - start);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "exec/long_call.h"
 #include "exec/proxy_ops.h"
 #include "exec/rights.h"
 
@@ -96,9 +97,8 @@ static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret
 	return status == OSD_OK && look.unfinished ? OSD_E_JOB_IN_WAY : status;
 }
 
-/* Counts bytes against the job's limit; beyond it the job ends. */
-static enum osd_status count_io(struct osd_session *session, _Atomic uint64_t *counter,
-				uint64_t bytes)
+enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				     uint64_t bytes)
 {
 	uint64_t sum = atomic_load(&session->bytes_read) + atomic_load(&session->bytes_written);
 
@@ -128,7 +128,7 @@ enum osd_status osd_op_read(struct osd_op *op)
 		return status;
 	op->answer.a = got;
 	op->answer.body_bytes = (uint32_t)got;
-	return count_io(op->session, &op->session->bytes_read, got);
+	return osd_session_count_io(op->session, &op->session->bytes_read, got);
 }
 
 enum osd_status osd_op_write(struct osd_op *op)
@@ -140,7 +140,7 @@ enum osd_status osd_op_write(struct osd_op *op)
 		return OSD_E_PARAM_LENGTH;
 	status = open_to_change(op, &object);
 	if (status == OSD_OK)
-		status = count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
+		status = osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
 	if (status == OSD_OK)
 		status = osd_object_write(object, op->call.a, op->body, op->call.body_bytes, 0);
 	return forget_removed(op, status);
@@ -155,7 +155,7 @@ enum osd_status osd_op_append(struct osd_op *op)
 		return OSD_E_PARAM_LENGTH;
 	status = open_to_change(op, &object);
 	if (status == OSD_OK)
-		status = count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
+		status = osd_session_count_io(op->session, &op->session->bytes_written, op->call.body_bytes);
 	if (status == OSD_OK)
 		status = osd_object_append(object, op->body, op->call.body_bytes, 0, &op->answer.a);
 	return forget_removed(op, status);
@@ -181,13 +181,27 @@ enum osd_status osd_op_clear(struct osd_op *op)
 	return forget_removed(op, status);
 }
 
+static bool punch_goes_on(void *arg, uint64_t bytes)
+{
+	return osd_long_call_step(arg, bytes);
+}
+
+static void punch_rests(void *arg)
+{
+	osd_long_call_rest(arg);
+}
+
+/* The rest of the object is moved, and counts as written. */
 enum osd_status osd_op_punch(struct osd_op *op)
 {
+	const struct osd_change_steps steps = {punch_goes_on, punch_rests, op->session};
 	struct osd_object *object;
 	enum osd_status status = open_to_change(op, &object);
 
 	if (status == OSD_OK)
-		status = osd_object_punch(object, op->call.a, op->call.b, 0);
+		status = osd_object_punch(object, op->call.a, op->call.b, &steps, 0);
+	if (status == OSD_E_TASK_ABORTED)
+		op->why = "the job is being ended; the object is as it was";
 	return forget_removed(op, status);
 }
 

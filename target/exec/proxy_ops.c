@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "exec/exec.h"
 #include "exec/figures.h"
+#include "exec/long_call.h"
 #include "exec/rights.h"
 #include "wire/cursor.h"
 #include "wire/text.h"
@@ -26,7 +27,11 @@ enum op_flags {
 	OP_AT_BODY = 128,
 	OP_FROM = 256,
 	OP_AHEAD = 512, /* may be called ahead */
+	OP_LONG = 1024, /* may take long: outside the call gate (long_call.h) */
 };
+
+#define LONG_COUNT   256 /* a CREATE of more objects takes long */
+#define STEP_MEMBERS 64	 /* that leave a collection in one transaction */
 
 struct op_row {
 	uint16_t op, flags, permissions; /* enum osd_permission */
@@ -267,6 +272,22 @@ static enum osd_status op_create_collection(struct osd_op *op)
 	return osd_op_transact(op, create_collection_in);
 }
 
+/* The first STEP_MEMBERS members leave; op->answer.b: there may be more. */
+static enum osd_status drop_members_in(struct osd_txn *txn, struct osd_op *op)
+{
+	struct osd_list_request request = {OSD_LIST_MEMBERS, op_id(op), 0};
+	uint64_t ids[STEP_MEMBERS];
+	struct osd_list_result found = {0};
+	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
+
+	if (status == OSD_OK)
+		status = osd_list_uncounted(txn, &request, ids, STEP_MEMBERS, &found);
+	for (size_t i = 0; status == OSD_OK && i < found.count; i++)
+		status = osd_collection_drop(txn, op_id(op), ids[i]);
+	op->answer.b = found.next_id != 0;
+	return status;
+}
+
 static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *op)
 {
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
@@ -274,9 +295,32 @@ static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *
 	return status == OSD_OK ? osd_collection_remove(txn, op_id(op), op->call.a == 1) : status;
 }
 
+/* Piece by piece, as the command does: a large collection neither locks the store nor fills the log.  One
+ * that is stopped half-way can be removed again. */
+static enum osd_status drop_members(struct osd_op *op)
+{
+	enum osd_status status = OSD_OK;
+	bool more = true;
+
+	while (status == OSD_OK && more) {
+		if (!osd_long_call_step(op->session, 0)) {
+			op->why = "the job is being ended; some members have left the collection";
+			return OSD_E_TASK_ABORTED;
+		}
+		status = osd_op_transact(op, drop_members_in);
+		osd_long_call_rest(op->session);
+		more = op->answer.b;
+	}
+	op->answer.b = 0;
+	return status;
+}
+
 static enum osd_status op_remove_collection(struct osd_op *op)
 {
-	enum osd_status status = osd_op_transact(op, remove_collection_in);
+	enum osd_status status = op->call.a == 1 ? drop_members(op) : OSD_OK;
+
+	if (status == OSD_OK)
+		status = osd_op_transact(op, remove_collection_in);
 
 	if (status == OSD_OK && op->session->exec)
 		osd_exec_collection_removed(op->session->exec, op_id(op));
@@ -316,13 +360,14 @@ static const struct op_row rows[] = {
 	{OSD_CALL_RESULT, OP_BODY, 0, osd_op_result},
 	{OSD_CALL_TYPE, 0, 0, op_type},
 	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, op_create_partition},
-	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_REMOVE, op_remove_partition},
+	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT | OP_LONG, OSD_PERM_REMOVE,
+	 op_remove_partition},
 	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, op_create},
 	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, op_remove},
 	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE,
 	 op_create_collection},
-	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_REMOVE,
-	 op_remove_collection},
+	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS | OP_LONG,
+	 OSD_PERM_REMOVE, op_remove_collection},
 	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
 	 op_collection_add},
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
@@ -331,7 +376,7 @@ static const struct op_row rows[] = {
 	{OSD_CALL_GETATTR, OP_BODY, OSD_PERM_GET_ATTR, osd_op_getattr},
 	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, OSD_PERM_SET_ATTR, osd_op_setattr},
 	{OSD_CALL_LISTATTR, 0, OSD_PERM_GET_ATTR, osd_op_listattr},
-	{OSD_CALL_QUERY, OP_BODY, OSD_PERM_QUERY, osd_op_query},
+	{OSD_CALL_QUERY, OP_BODY | OP_LONG, OSD_PERM_QUERY, osd_op_query},
 	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
 	 osd_op_swapattr},
 	{OSD_CALL_ADDATTR, OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, osd_op_addattr},
@@ -340,11 +385,12 @@ static const struct op_row rows[] = {
 	 osd_op_write},
 	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_FROM | OP_AHEAD, OSD_PERM_APPEND,
 	 osd_op_append},
-	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_WRITE, osd_op_truncate},
-	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B, OSD_PERM_WRITE, osd_op_clear},
-	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM, OSD_PERM_WRITE, osd_op_punch},
+	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE,
+	 osd_op_truncate},
+	{OSD_CALL_CLEAR, OP_CHANGES | OP_OBJECT | OP_AT_B | OP_LONG, OSD_PERM_WRITE, osd_op_clear},
+	{OSD_CALL_PUNCH, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE, osd_op_punch},
 	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length},
-	{OSD_CALL_FLUSH, OP_OBJECT, OSD_PERM_WRITE, osd_op_flush},
+	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, osd_op_flush},
 	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share},
 	{OSD_CALL_UNSHARE, OP_OBJECT, 0, osd_op_unshare},
 };
@@ -477,6 +523,33 @@ static enum osd_served fault(struct osd_session *session, uint16_t reason)
 	return OSD_SERVED_FAULT;
 }
 
+static bool is_long(const struct op_row *row, const struct osd_call *call)
+{
+	return row->flags & OP_LONG || (row->op == OSD_CALL_CREATE && call->a > LONG_COUNT);
+}
+
+static enum osd_status run_row(struct osd_op *op, const struct op_row *row)
+{
+	struct osd_session *session = op->session;
+	bool takes_long = is_long(row, &op->call);
+	enum osd_status status;
+
+	if (takes_long)
+		osd_long_call_begin(session);
+	else if (session->gate)
+		osd_call_gate_enter(session->gate);
+	status = check(op, row);
+	if (status == OSD_OK && row->flags & OP_CHANGES)
+		status = note_write(session);
+	if (status == OSD_OK)
+		status = row->run(op);
+	if (takes_long)
+		osd_long_call_end(session);
+	else if (session->gate)
+		osd_call_gate_leave(session->gate);
+	return status;
+}
+
 enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body)
@@ -498,11 +571,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	session->access = access_of(row, &op.call);
 	status = session->ahead ? session->ahead_status : OSD_OK;
 	if (status == OSD_OK)
-		status = check(&op, row);
-	if (status == OSD_OK && row->flags & OP_CHANGES)
-		status = note_write(session);
-	if (status == OSD_OK)
-		status = row->run(&op);
+		status = run_row(&op, row);
 	if (session->fault)
 		return fault(session, session->fault);
 	session->last_op = op.call.op;

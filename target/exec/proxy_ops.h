@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exec/call_gate.h"
 #include "exec/job.h"
 #include "wire/proxy_frame.h"
 
@@ -34,6 +35,9 @@ struct osd_session_hooks {
 	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
 	/* Sends descriptors to the sandbox; they stay the session's. */
 	enum osd_status (*share)(void *arg, const int *fds, size_t count);
+	/* Whether the job has been asked to end; whether its sandbox is gone.  Any of them NULL: never. */
+	bool (*is_to_end)(void *arg);
+	bool (*is_over)(void *arg);
 	void *arg;
 };
 
@@ -41,6 +45,7 @@ struct osd_session {
 	/* Set by the owner. */
 	struct osd_objects *objects;
 	struct osd_exec *exec; /* NULL in tests: nobody to tell of removals */
+	struct osd_call_gate *gate; /* borrowed; NULL in tests: calls hold no places */
 	struct osd_zone zone;
 	struct osd_object_id job;
 	struct osd_job_limits limits;
@@ -87,6 +92,12 @@ struct osd_session {
 		size_t fd_count;
 	} * shares;
 	size_t share_fds;
+	struct osd_session_step {
+		bool cleans_up; /* the job had been asked to end when the call began */
+		bool inside;	/* a place in the gate is held */
+		unsigned pieces;
+		uint64_t bytes; /* of this step */
+	} step;			/* of the long call under way (long_call.h) */
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 
@@ -134,6 +145,9 @@ bool osd_session_owns_partition(const struct osd_session *session, uint64_t part
 /* The object, opened and checked on first use; borrowed. */
 enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
 					struct osd_object **ret_object);
+/* Counts bytes against the job's limit; beyond it the job ends. */
+enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64_t *counter,
+				     uint64_t bytes);
 /* OSD_E_JOB_IN_WAY for an unfinished job's surrogate. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 

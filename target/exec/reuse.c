@@ -30,10 +30,11 @@ static bool is_verified(const char *principal)
 	return strncmp(principal, "audit:", 6) == 0 || strncmp(principal, "chap:", 5) == 0;
 }
 
+/* "addr:" alone is every session whose address is not known: several clients, possibly. */
 static bool permitted(enum osd_reuse reuse, const char *principal)
 {
 	if (reuse == OSD_REUSE_TRUSTED)
-		return principal[0] != '\0';
+		return principal[0] != '\0' && strcmp(principal, "addr:") != 0;
 	return reuse == OSD_REUSE_VERIFIED && is_verified(principal);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/proxy.h"
+#include "exec/starvation.h"
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
@@ -63,6 +64,7 @@ void osd_run_sample(struct osd_run *run, struct osd_job_record *record)
 		return;
 	record->run_usec = osd_monotonic_usec() - run->handed_over_usec;
 	record->sandbox_id = run->sandbox->id;
+	record->starved_usec = atomic_load(&run->sandbox->starved_usec);
 	total = osd_sandbox_cpu_usec(run->sandbox);
 	if (total < run->sandbox->cpu_before_usec)
 		return; /* it is gone */
@@ -129,6 +131,7 @@ static void set_deadlines(struct osd_run *run)
 	sandbox->ping_usec = run->handed_over_usec + 200000;
 	sandbox->pinged = false;
 	sandbox->job = run->job;
+	osd_starvation_begin(sandbox, run->handed_over_usec);
 }
 
 void osd_run_begin(struct osd_run *run)

@@ -58,6 +58,10 @@ struct osd_sandbox {
 	/* The monitor's: set by a proxy when the job is handed over. */
 	struct osd_job *job;			  /* TAKEN; borrowed from the proxy */
 	uint64_t wall_usec;			  /* deadline, monotonic; OSD_NEVER: none */
+	uint64_t wall_first_usec;		  /* the same, not extended by starvation */
+	/* starvation.h: as of the last sample, of the process since it began; of its job. */
+	uint64_t sampled_usec, waited_usec, cpu_sampled_usec;
+	_Atomic uint64_t starved_usec;
 	uint64_t cpu_limit_usec;
 	uint64_t cpu_before_usec, system_before_usec; /* used before the job; the latter its word */
 	uint64_t ping_usec;			  /* next sample of its usage */

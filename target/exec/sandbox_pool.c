@@ -114,6 +114,7 @@ static bool spawn(struct osd_exec *exec, struct osd_pool *pool)
 		.stderr_fd = -1,
 		.limits = pool->usual,
 		.wall_usec = OSD_NEVER,
+		.sampled_usec = osd_monotonic_usec(),
 		.kill_usec = osd_monotonic_usec() + WARM_USEC,
 	};
 	exec->pool.list = sandbox;

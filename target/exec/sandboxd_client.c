@@ -67,18 +67,35 @@ bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64
 	return false;
 }
 
-void osd_service_nudge(struct osd_exec *exec, uint64_t id)
+/* Only when iosd-sandboxd keeps up with what it was sent. */
+static void send_if_read(struct osd_exec *exec, const struct osd_sandboxd_message *message)
 {
-	const struct osd_sandboxd_message message = {.type = OSD_SANDBOXD_NUDGE, .sandbox_id = id};
-	uint8_t bytes[OSD_SANDBOXD_HEADER];
-	size_t used = osd_sandboxd_encode(&message, bytes, sizeof(bytes));
+	uint8_t bytes[OSD_SANDBOXD_HEADER + sizeof(uint32_t)];
+	size_t used = osd_sandboxd_encode(message, bytes, sizeof(bytes));
 	int unread = 0;
 
 	if (exec->pool.fd < 0 || ioctl(exec->pool.fd, SIOCOUTQ, &unread) < 0 ||
 	    unread > NUDGE_UNREAD)
 		return;
 	if (send(exec->pool.fd, bytes, used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		osd_debug("iosd-sandboxd takes no nudge: %s", strerror(errno));
+		osd_debug("iosd-sandboxd takes no message of type %u: %s", message->type,
+			  strerror(errno));
+}
+
+void osd_service_nudge(struct osd_exec *exec, uint64_t id)
+{
+	send_if_read(exec, &(struct osd_sandboxd_message){.type = OSD_SANDBOXD_NUDGE,
+							  .sandbox_id = id});
+}
+
+void osd_service_report_share(struct osd_exec *exec, unsigned per_mille)
+{
+	uint8_t body[4];
+
+	osd_put_be(body, per_mille, sizeof(body));
+	send_if_read(exec, &(struct osd_sandboxd_message){.type = OSD_SANDBOXD_SHARE,
+							  .body = body,
+							  .body_bytes = sizeof(body)});
 }
 
 static void hello(struct osd_exec *exec, unsigned most)

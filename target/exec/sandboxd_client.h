@@ -17,6 +17,9 @@ bool osd_service_send(struct osd_exec *exec, enum osd_sandboxd_type type, uint64
  * messages must find room in the socket.  Never loses the connection. */
 void osd_service_nudge(struct osd_exec *exec, uint64_t id);
 
+/* Tells how much of the processor time that they want scripts get; in vain as above. */
+void osd_service_report_share(struct osd_exec *exec, unsigned per_mille);
+
 /* What has come in.  osd_pool_spawned takes the descriptors it wants, leaving -1. */
 void osd_pool_spawned(struct osd_exec *exec, uint64_t id, pid_t pid, int fds[OSD_SPAWNED_FDS]);
 void osd_pool_exited(struct osd_exec *exec, uint64_t id, const struct osd_sandbox_exit *status);

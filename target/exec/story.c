@@ -2,12 +2,12 @@
 /* story.c -- see story.h. */
 #include "exec/story.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/ration.h"
 #include "exec/proxy.h"
 #include "exec/sandboxd_client.h"
 #include "wire/cursor.h"
@@ -17,39 +17,10 @@
 
 /* ---- how much is told ------------------------------------------------------------------------ */
 
-struct ration {
-	pthread_mutex_t lock;
-	unsigned per_second;
-	uint64_t second; /* the one that used is about */
-	unsigned used, withheld;
-};
+#define SECOND_USEC UINT64_C(1000000)
 
-static struct ration stories = {PTHREAD_MUTEX_INITIALIZER, STORIES_PER_SECOND, 0, 0, 0};
-static struct ration failures = {PTHREAD_MUTEX_INITIALIZER, FAILURES_PER_SECOND, 0, 0, 0};
-
-/* *ret_withheld: how many were not, since the last that was. */
-static bool take_ration(struct ration *ration, unsigned *ret_withheld)
-{
-	uint64_t second = osd_monotonic_usec() / 1000000;
-	bool granted;
-
-	*ret_withheld = 0;
-	pthread_mutex_lock(&ration->lock);
-	if (ration->second != second) {
-		ration->second = second;
-		ration->used = 0;
-	}
-	granted = ration->used < ration->per_second;
-	if (granted) {
-		ration->used++;
-		*ret_withheld = ration->withheld;
-		ration->withheld = 0;
-	} else {
-		ration->withheld++;
-	}
-	pthread_mutex_unlock(&ration->lock);
-	return granted;
-}
+static struct osd_ration stories = OSD_RATION(STORIES_PER_SECOND, SECOND_USEC);
+static struct osd_ration failures = OSD_RATION(FAILURES_PER_SECOND, SECOND_USEC);
 
 static enum osd_told decide(void)
 {
@@ -57,7 +28,8 @@ static enum osd_told decide(void)
 
 	if (osd_log_wants(OSD_LOG_DEBUG))
 		return OSD_TOLD;
-	if (!osd_log_wants(OSD_LOG_INFO) || !take_ration(&stories, &withheld))
+	if (!osd_log_wants(OSD_LOG_INFO) ||
+	    !osd_ration_take(&stories, osd_monotonic_usec(), &withheld))
 		return OSD_UNTOLD;
 	if (withheld)
 		osd_info("%u jobs are not told of one by one: %d a second are, at level debug all",
@@ -171,7 +143,8 @@ void osd_story_lost(const struct osd_job_record *record)
 {
 	unsigned withheld;
 
-	if (!is_alarming(record) || !take_ration(&failures, &withheld))
+	if (!is_alarming(record) ||
+	    !osd_ration_take(&failures, osd_monotonic_usec(), &withheld))
 		return;
 	tell_end(record);
 	if (withheld)

@@ -141,6 +141,40 @@ static void test_crowd(void)
 	osd_call_gate_release(&shared.gate);
 }
 
+static void *enter_step(void *arg)
+{
+	struct shared *shared = arg;
+
+	osd_call_gate_enter_step(&shared->gate);
+	shared->entered++;
+	osd_call_gate_leave(&shared->gate);
+	return NULL;
+}
+
+/* A step of a long call gives way to calls that wait; not for ever. */
+static void test_step(void)
+{
+	struct shared shared = {0};
+	pthread_t call, step;
+
+	osd_call_gate_init(&shared.gate, 1, NULL, NULL);
+	osd_call_gate_enter(&shared.gate);
+	CHECK(pthread_create(&call, NULL, enter_once, &shared) == 0);
+	CHECK(pthread_create(&step, NULL, enter_step, &shared) == 0);
+	osd_call_gate_leave(&shared.gate);
+	CHECK(pthread_join(call, NULL) == 0);
+	CHECK(pthread_join(step, NULL) == 0);
+	CHECK_EQ(shared.entered, 2);
+	CHECK_EQ(shared.gate.waiting, 0);
+	/* Somebody waits, for whom there is no end of calls. */
+	shared.gate.waiting = 1;
+	osd_call_gate_enter_step(&shared.gate);
+	CHECK(shared.gate.given >= 1);
+	osd_call_gate_leave(&shared.gate);
+	shared.gate.waiting = 0;
+	osd_call_gate_release(&shared.gate);
+}
+
 int main(void)
 {
 	test_nothing_queued();
@@ -148,5 +182,6 @@ int main(void)
 	test_not_for_ever();
 	test_overtaken_while_waiting();
 	test_crowd();
+	test_step();
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/util.h"
 
 /* Bytes that version 3 added at the end of a record. */
-enum { ARRAY_NUMBERS = 38, RIGHTS = 2 + 104 + 1 + 8 + 8 /* and version 4 */ };
+enum { ARRAY_NUMBERS = 38, RIGHTS = 2 + 104 + 1 + 8 + 8 /* and version 4 */, STARVED = 8 /* 5 */ };
 
 static struct osd_job_record sample(void)
 {
@@ -28,6 +28,7 @@ static struct osd_job_record sample(void)
 		.key_length = 3,
 		.array = {0x10005, 7, 0, 4, OSD_REASON_KILLED},
 		.predecessor = {0x10000, 0x10001},
+		.starved_usec = 4100000,
 		.key = "key",
 		.name = "a name",
 		.message = "half way",
@@ -57,7 +58,7 @@ static void test_encoding(void)
 	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
 	CHECK(decoded.array.object_id == 0x10005 && decoded.array.at_once == 4);
 	CHECK(decoded.array.ending == OSD_REASON_KILLED &&
-	      decoded.predecessor.object_id == 0x10001);
+	      decoded.predecessor.object_id == 0x10001 && decoded.starved_usec == 4100000);
 	CHECK(strcmp(decoded.name, "a name") == 0 && strcmp(decoded.principal, "chap:alice") == 0);
 	CHECK(strcmp(decoded.pool, "numpy") == 0 && strcmp(decoded.set, record.set) == 0);
 	CHECK(decoded.rights.limited && decoded.rights.grant.verified &&
@@ -70,6 +71,10 @@ static void test_encoding(void)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 	bytes[1]++; /* a later version */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
+	bytes[1] = 4;
+	length -= STARVED;
+	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
+	CHECK(decoded.rights.limited && decoded.starved_usec == 0);
 	bytes[1] = 2; /* one before ends with the package set */
 	length -= RIGHTS + ARRAY_NUMBERS;
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);

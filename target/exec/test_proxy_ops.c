@@ -58,7 +58,10 @@ static struct osd_session start(enum osd_object_type type, uint64_t zone_pid, ui
 		.zone = {type, {zone_pid, zone_oid}},
 		.job = {pid, object},
 		.limits = {.io_bytes = UINT64_MAX, .result_bytes = 1 << 20},
-		.hooks = {note_wrote, note_spilled, note_progress, note_share, NULL},
+		.hooks = {.wrote = note_wrote,
+			  .spilled = note_spilled,
+			  .progress = note_progress,
+			  .share = note_share},
 	};
 
 	CHECK(osd_session_init(&session) == OSD_OK);

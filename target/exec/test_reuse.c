@@ -40,6 +40,8 @@ static void test_who(void)
 	facts.principal = "addr:chap:"; /* a name cannot pretend */
 	CHECK(!osd_reuse_keeps(OSD_REUSE_VERIFIED, &facts));
 	CHECK(osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
+	facts.principal = "addr:"; /* not known */
+	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));
 	facts.principal = "";
 	CHECK(!osd_reuse_keeps(OSD_REUSE_VERIFIED, &facts));
 	CHECK(!osd_reuse_keeps(OSD_REUSE_TRUSTED, &facts));

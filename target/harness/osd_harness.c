@@ -193,7 +193,8 @@ static struct harness_request *new_request(const struct request_header *header)
 	item->request.data_out_length = header->data_out_length;
 	item->request.data_in = item->data_in;
 	item->request.data_in_capacity = header->data_in_capacity;
-	item->request.nexus = (struct osd_nexus){.id = 1, .initiator_name = "", .address = ""};
+	item->request.nexus = (struct osd_nexus){
+		.id = 1, .initiator_name = "", .address = "harness"};
 	item->request.task_tag = item->tag;
 	item->request.done = answer;
 	item->request.front_end = item;

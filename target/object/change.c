@@ -144,7 +144,8 @@ static enum osd_status prepare(struct change_run *run)
 		return osd_object_extend(run->object, run->new_length, run->change->flags);
 	if (!cuts_middle(run))
 		return OSD_OK;
-	status = osd_punch_prepare(run->object, run->offset, run->end - run->offset, &run->punch);
+	status = osd_punch_prepare(run->object, run->offset, run->end - run->offset,
+				   run->change->steps, &run->punch);
 	run->full = status == OSD_E_NO_SPACE;
 	return status;
 }
@@ -448,10 +449,13 @@ enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uin
 }
 
 enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags)
+				 const struct osd_change_steps *steps, unsigned flags)
 {
-	struct osd_change change = {
-		.kind = OSD_CHANGE_PUNCH, .flags = flags, .offset = offset, .length = length};
+	struct osd_change change = {.kind = OSD_CHANGE_PUNCH,
+				    .flags = flags,
+				    .offset = offset,
+				    .length = length,
+				    .steps = steps};
 
 	return osd_object_change(object, &change);
 }

@@ -51,7 +51,8 @@ static enum osd_status find_on_page(struct osd_txn *txn, uint32_t page, struct b
 	return status;
 }
 
-/* Of the object at hand: the user name, and every page that is the application's own. */
+/* Of the object at hand: the user name, and every page that is the application's own.  The words of the
+ * atomic commands are state of the source: a copy of a locked object is not locked. */
 static enum osd_status find(struct osd_txn *txn, struct batch *batch)
 {
 	struct osd_numbers pages = {NULL, 0, 0};
@@ -60,7 +61,7 @@ static enum osd_status find(struct osd_txn *txn, struct batch *batch)
 	if (status == OSD_OK && !add(batch, OSD_REL_INFORMATION, OSD_INFO_USERNAME))
 		status = OSD_E_NO_MEMORY;
 	for (size_t i = 0; status == OSD_OK && i < pages.count; i++)
-		if (osd_attr_page_is_open(txn, pages.list[i]))
+		if (pages.list[i] != OSD_PAGE_COUNTERS && osd_attr_page_is_open(txn, pages.list[i]))
 			status = find_on_page(txn, pages.list[i], batch);
 	free(pages.list);
 	return status;

@@ -64,9 +64,10 @@ struct osd_punch {
 	bool is_open;
 	struct osd_tier_file fresh; /* while is_open */
 };
-/* Makes the files without [offset, offset + length).  OSD_OK: done or undo must follow. */
+/* Makes the files without [offset, offset + length).  OSD_OK: done or undo must follow.  steps may be
+ * NULL. */
 enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
-				  struct osd_punch *punch);
+				  const struct osd_change_steps *steps, struct osd_punch *punch);
 void osd_punch_record(const struct osd_object *object, const struct osd_punch *punch,
 		      struct osd_record *record);
 void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t old_length);
@@ -84,6 +85,7 @@ struct osd_copy_how {
 	unsigned flags;		 /* enum osd_data_copy_flags */
 	bool (*stop)(void *arg); /* asked between pieces: then OSD_E_TASK_ABORTED; may be NULL */
 	void *arg;
+	const struct osd_change_steps *steps; /* as stop, with smaller pieces; may be NULL */
 };
 enum osd_status osd_copy_extents(struct osd_tier_file *from, uint64_t from_offset, uint64_t length,
 				 struct osd_tier_file *to, uint64_t to_offset,

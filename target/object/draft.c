@@ -48,7 +48,8 @@ static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 	enum osd_status status;
 
 	if (requested_id == 0) {
-		status = osd_object_take_ids(draft->partition, 1, &draft->place.object_id);
+		status = osd_object_take_ids(draft->objects, NULL, draft->partition, 1,
+					     &draft->place.object_id);
 		draft->picked = status == OSD_OK;
 		return status;
 	}
@@ -274,7 +275,9 @@ enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id sou
 			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
 			       uint64_t *ret_length)
 {
-	struct osd_copy_how how = {method == OSD_COPY_BYTES ? OSD_DATA_COPY_BYTES : 0, stop, arg};
+	struct osd_copy_how how = {.flags = method == OSD_COPY_BYTES ? OSD_DATA_COPY_BYTES : 0,
+				   .stop = stop,
+				   .arg = arg};
 	struct osd_object *object;
 	bool was_open;
 	enum osd_status status = osd_object_get(draft->objects, source, &object);

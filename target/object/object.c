@@ -53,7 +53,7 @@ static void run_created(struct osd_txn *txn, struct osd_effect *effect, bool com
 		osd_count_drop(txn->objects, partition, effect->value);
 		return;
 	}
-	raise_to(&partition->next_object_id, effect->id.object_id + effect->value);
+	osd_object_count_ids(partition, effect->id.object_id, effect->value);
 	note_contents(txn, partition);
 }
 
@@ -67,19 +67,68 @@ bool osd_object_is_new(const struct osd_txn *txn, struct osd_object_id id)
 	return false;
 }
 
-/* The next count ids, which nobody gets again. */
-enum osd_status osd_object_take_ids(struct osd_partition *partition, uint32_t count,
+/* ---- ids --------------------------------------------------------------------------------- */
+
+void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count)
+{
+	if (first < OSD_IDS_COUNTED)
+		raise_to(&partition->next_object_id, first + count);
+}
+
+struct gap {
+	uint64_t at; /* 0: there is none */
+	uint32_t count;
+};
+
+static bool find_gap(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	uint64_t id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
+	struct gap *gap = arg;
+
+	(void)value;
+	if (id - gap->at >= gap->count)
+		return false;
+	gap->at = id + 1;
+	return gap->at != 0;
+}
+
+/* Where clients have asked for ids ahead of the mark: count free ones from *at on. */
+static enum osd_status skip_taken(struct osd_objects *objects, struct osd_kv_txn *kv,
+				  const struct osd_partition *partition, uint32_t count,
+				  uint64_t *at)
+{
+	struct osd_place place = {partition->id, partition->incarnation, *at};
+	struct osd_key key = osd_key_object(&place);
+	struct gap gap = {*at, count};
+	enum osd_status status = osd_kv_scan(objects->kv, kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+					     OSD_KEY_PARTITION_PART, find_gap, &gap);
+
+	*at = gap.at;
+	return status;
+}
+
+enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_txn *kv,
+				    struct osd_partition *partition, uint32_t count,
 				    uint64_t *ret_first)
 {
-	uint64_t first = atomic_load(&partition->next_object_id);
+	uint64_t next = atomic_load(&partition->next_object_id), first;
 
 	do {
+		enum osd_status status = OSD_OK;
+
+		first = next;
+		if (first >= OSD_IDS_COUNTED)
+			status = skip_taken(objects, kv, partition, count, &first);
+		if (status != OSD_OK)
+			return status;
 		if (first < OSD_FIRST_ID || first > UINT64_MAX - count)
 			return OSD_E_NO_SPACE; /* the ids are used up */
-	} while (!atomic_compare_exchange_weak(&partition->next_object_id, &first, first + count));
+	} while (!atomic_compare_exchange_weak(&partition->next_object_id, &next, first + count));
 	*ret_first = first;
 	return OSD_OK;
 }
+
+/* ---- records ----------------------------------------------------------------------------- */
 
 /* count records from first on; on OSD_E_EXISTS none. */
 static enum osd_status put_records(struct osd_txn *txn, const struct osd_partition *partition,
@@ -139,7 +188,8 @@ enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *pa
 	effect->partition = partition;
 	do {
 		if (requested_id == 0)
-			status = osd_object_take_ids(partition, count, &first);
+			status = osd_object_take_ids(txn->objects, txn->kv, partition, count,
+						     &first);
 		if (status == OSD_OK || status == OSD_E_EXISTS)
 			status = put_records(txn, partition, first, count, *record);
 	} while (status == OSD_E_EXISTS && requested_id == 0);
@@ -233,12 +283,14 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	struct osd_partition *partition = txn->partition;
 	struct osd_key key =
 		osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
-	uint64_t next = OSD_MAX(atomic_load(&partition->next_object_id), txn->id.object_id + 1);
+	uint64_t next = atomic_load(&partition->next_object_id);
 	struct osd_effect *effect;
 	uint8_t bytes[8];
 
-	if (txn->id.object_id < atomic_load(&partition->id_mark))
+	if (txn->id.object_id < atomic_load(&partition->id_mark) ||
+	    txn->id.object_id >= OSD_IDS_COUNTED)
 		return OSD_OK;
+	next = OSD_MAX(next, txn->id.object_id + 1);
 	effect = osd_txn_effect(txn, run_marked);
 	if (!effect)
 		return OSD_E_NO_MEMORY;

@@ -102,6 +102,7 @@ uint64_t osd_objects_openings(const struct osd_objects *objects);
 uint16_t osd_objects_boot_epoch(const struct osd_objects *objects);
 #define OSD_SYSTEM_ID_BYTES 20
 const uint8_t *osd_objects_system_id(const struct osd_objects *objects); /* borrowed */
+const char *osd_objects_serial(const struct osd_objects *objects); /* product serial number; borrowed */
 /* The clock of timestamps and of capabilities: ms since 1970. */
 uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
@@ -346,9 +347,18 @@ enum osd_status osd_object_append(struct osd_object *object, const void *data, s
 				  unsigned flags, uint64_t *ret_offset);
 enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
 				 unsigned flags);
-/* OSD_E_BEYOND_END when offset > length of the object. */
+/* A PUNCH that moves much asks before each piece whether it goes on. */
+struct osd_change_steps {
+	/* So many bytes are moved next.  False: the change ends with OSD_E_TASK_ABORTED, and the object is
+	 * as it was before. */
+	bool (*go_on)(void *arg, uint64_t bytes);
+	/* It waits for the disk next; may be NULL. */
+	void (*rest)(void *arg);
+	void *arg;
+};
+/* OSD_E_BEYOND_END when offset > length of the object.  steps may be NULL. */
 enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags);
+				 const struct osd_change_steps *steps, unsigned flags);
 enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 
 /* Any of these changes, described: nobody sees a part of it, whatever its size and however many
@@ -366,6 +376,7 @@ struct osd_change {
 	const struct osd_piece *pieces; /* borrowed, in the order in which they are written */
 	size_t piece_count;
 	const void *data; /* borrowed; the pieces' bytes back to back */
+	const struct osd_change_steps *steps; /* borrowed; NULL: it runs through */
 	/* Results */
 	uint64_t start; /* where APPEND began */
 	int64_t growth; /* of the length */

@@ -454,6 +454,11 @@ const uint8_t *osd_objects_system_id(const struct osd_objects *objects)
 	return objects->system_id;
 }
 
+const char *osd_objects_serial(const struct osd_objects *objects)
+{
+	return objects->serial;
+}
+
 void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *ret_stats)
 {
 	struct osd_kv_stats kv;

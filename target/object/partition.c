@@ -256,7 +256,18 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 
 /* ---- create ------------------------------------------------------------------------------ */
 
-/* Puts the record under the id wanted, or the next free one. */
+/* The mark behind which the next free id is looked for.  An id that a client asked for does not move it
+ * to where ids end. */
+static void count_id(struct osd_root_record *root, uint64_t id, bool requested)
+{
+	if (!requested)
+		root->next_partition_id = id == UINT64_MAX ? OSD_FIRST_ID : id + 1;
+	else if (id < OSD_IDS_COUNTED && id != OSD_JOBS_PARTITION && id != OSD_LOST_PARTITION)
+		root->next_partition_id = OSD_MAX(root->next_partition_id, id + 1);
+}
+
+/* Puts the record under the id wanted, or the next free one.  Earlier versions let the mark reach the
+ * end of all ids: from there the search begins again at the first. */
 static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id,
 			       struct osd_root_record *root,
 			       const struct osd_partition_record *record, uint64_t *ret_id)
@@ -270,16 +281,15 @@ static enum osd_status put_new(struct osd_txn *txn, uint64_t requested_id,
 		struct osd_key key = osd_key_partition(root->epoch, id);
 
 		if (id < OSD_FIRST_ID)
-			return requested_id ? OSD_E_EXISTS
-					    : OSD_E_NO_SPACE; /* reserved, or used up */
+			return OSD_E_EXISTS; /* reserved */
 		status = osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, sizeof(bytes)}, OSD_KV_NEW);
 		if (status == OSD_OK)
 			*ret_id = id;
-		id++;
+		id = id == UINT64_MAX ? OSD_FIRST_ID : id + 1;
 	} while (status == OSD_E_EXISTS && !requested_id);
-	if (status == OSD_OK && *ret_id != OSD_JOBS_PARTITION && *ret_id != OSD_LOST_PARTITION)
-		root->next_partition_id = OSD_MAX(root->next_partition_id, *ret_id + 1);
+	if (status == OSD_OK)
+		count_id(root, *ret_id, requested_id != 0);
 	return status;
 }
 

@@ -131,9 +131,12 @@ static bool add_mark(void *arg, struct osd_bytes key, struct osd_bytes value)
 	if (partition->incarnation == osd_get_be(bytes + 9, 4)) {
 		uint64_t mark = osd_get_be(value.data, 8);
 
-		atomic_store(&partition->id_mark, mark);
-		atomic_store(&partition->next_object_id,
-			     OSD_MAX(mark, atomic_load(&partition->next_object_id)));
+		/* Earlier versions let any id a client asked for move the mark, so that it may stand at
+		 * the end of all ids: then the greatest id there is must do. */
+		if (mark <= OSD_IDS_COUNTED) {
+			atomic_store(&partition->id_mark, mark);
+			osd_object_count_ids(partition, mark - 1, 1);
+		}
 	}
 	osd_partition_put(partition);
 	return true;
@@ -221,8 +224,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 			 record.type == OSD_COLLECTION ? OSD_TALLY_COLLECTIONS
 						       : OSD_TALLY_USER_OBJECTS,
 			 id, 1, true);
-	if (id >= atomic_load(&partition->next_object_id))
-		atomic_store(&partition->next_object_id, id + 1);
+	osd_object_count_ids(partition, id, 1);
 	atomic_fetch_add(&context->objects->object_count, 1);
 	atomic_fetch_add(&context->objects->used_bytes, record.length);
 	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||

@@ -199,22 +199,57 @@ static void change_spare(struct osd_record *record, void *arg)
 	record->spare_generation = *(const uint64_t *)arg;
 }
 
+#define SYNC_BYTES (UINT64_C(16) << 20) /* moved, at most, between two waits for the disk */
+
+/* Bytes on their way to new files.  They go to the disk as they are moved: no wait for it is long, so
+ * that the change can be stopped soon, and a commit of somebody else does not wait for all of it. */
+struct moving {
+	struct osd_tier_file *to;
+	const struct osd_change_steps *steps; /* NULL: it runs through */
+	uint64_t unsynced;
+	enum osd_status synced;
+};
+
+static enum osd_status sync_moved(struct moving *moving, bool directories)
+{
+	if (moving->steps && moving->steps->rest)
+		moving->steps->rest(moving->steps->arg);
+	moving->unsynced = 0;
+	return osd_tier_sync(moving->to, directories);
+}
+
+static bool move_next(void *arg, uint64_t bytes)
+{
+	struct moving *moving = arg;
+
+	if (moving->unsynced >= SYNC_BYTES)
+		moving->synced = sync_moved(moving, false);
+	moving->unsynced += bytes;
+	return moving->synced == OSD_OK &&
+	       (!moving->steps || moving->steps->go_on(moving->steps->arg, bytes));
+}
+
 /* The object's bytes without [offset, offset + length), durably in the files of `to`. */
 static enum osd_status write_without(struct osd_object *object, uint64_t offset, uint64_t length,
-				     struct osd_tier_file *to)
+				     const struct osd_change_steps *steps, struct osd_tier_file *to)
 {
+	struct moving moving = {.to = to, .steps = steps};
+	const struct osd_change_steps each = {.go_on = move_next, .arg = &moving};
+	const struct osd_copy_how how = {.steps = &each};
 	uint64_t tail = offset + length, end = atomic_load(&object->length);
-	enum osd_status status = osd_copy_extents(&object->file, 0, offset, to, 0, NULL);
+	enum osd_status status = osd_copy_extents(&object->file, 0, offset, to, 0, &how);
 
 	if (status == OSD_OK)
-		status = osd_copy_extents(&object->file, tail, end - tail, to, offset, NULL);
+		status = osd_copy_extents(&object->file, tail, end - tail, to, offset, &how);
 	if (status == OSD_OK)
 		status = osd_tier_truncate(to, end - length);
-	return status == OSD_OK ? osd_tier_sync(to, true) : status;
+	if (status == OSD_E_TASK_ABORTED && moving.synced != OSD_OK)
+		status = moving.synced;
+	return status == OSD_OK ? sync_moved(&moving, true) : status;
 }
 
 enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
-				  struct osd_punch *punch)
+				  const struct osd_change_steps *steps, struct osd_punch *punch)
 {
 	enum osd_status status;
 
@@ -229,7 +264,7 @@ enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, ui
 	punch->fresh.name = osd_object_data_name(object, punch->generation);
 	punch->fresh.head_bytes = object->file.head_bytes;
 	punch->fresh.head_on = object->file.head_on;
-	status = write_without(object, offset, length, &punch->fresh);
+	status = write_without(object, offset, length, steps, &punch->fresh);
 	if (status != OSD_OK)
 		osd_punch_undo(object, punch);
 	return status;

@@ -238,7 +238,7 @@ static inline enum osd_status model_data(struct osd_objects *objects, const stru
 		status = osd_object_truncate(object, op->offset, 0);
 		break;
 	case MODEL_PUNCH:
-		status = osd_object_punch(object, op->offset, op->length, 0);
+		status = osd_object_punch(object, op->offset, op->length, NULL, 0);
 		break;
 	default:
 		status = osd_object_clear(object, op->offset, op->length, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_object.c -- partitions, user objects, data and listing, on both stores; what must be the
  * same after closing and opening again. */
+#include "object/internal.h"
 #include "object/test_support.h"
 
 static struct osd_object_id id_of(uint64_t partition_id, uint64_t object_id)
@@ -44,6 +45,84 @@ static void test_ids_after_restart(struct test_store *store)
 	OK(test_create(store->objects, 0x10000, 0, &id));
 	CHECK_EQ(id, 0x10004);
 	OK(test_remove(store->objects, id_of(0x10000, id)));
+}
+
+/* An object with the highest id neither uses up the ids of its partition, nor does one with the last
+ * id that moves the mark; not after a restart either, nor once it is removed. */
+static void test_highest_ids(struct test_store *store)
+{
+	const uint64_t last = UINT64_MAX - 1, counted = (UINT64_C(1) << 62) - 1;
+	uint64_t pid, id, first;
+	struct osd_txn *txn;
+
+	OK(test_partition(store->objects, 0, &pid));
+	OK(test_create(store->objects, pid, last, &id));
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10000);
+	CHECK_EQ(test_create(store->objects, pid, last, &id), OSD_E_EXISTS);
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10001);
+	OK(test_remove(store->objects, id_of(pid, last)));
+	OK(test_remove(store->objects, id_of(pid, 0x10001)));
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x10002);
+	/* Behind the last one that counts, ids are free between those asked for. */
+	OK(test_create(store->objects, pid, counted, &id));
+	OK(test_create(store->objects, pid, counted + 3, &id));
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 1);
+	txn = test_begin(store->objects, 0);
+	OK(test_end(txn, osd_user_object_create(txn, pid, 0, 10, &first)));
+	CHECK_EQ(first, counted + 4);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 14);
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, counted + 2);
+	OK(test_remove_partition(store->objects, pid));
+}
+
+/* What an earlier version left behind when the highest id was asked for and its object removed. */
+static void test_mark_of_an_earlier_version(struct test_store *store)
+{
+	uint64_t pid, id;
+	uint8_t mark[8];
+	struct osd_txn *txn;
+	struct osd_key key;
+	uint32_t incarnation;
+
+	OK(test_partition(store->objects, 0, &pid));
+	OK(test_create(store->objects, pid, 0x12345, &id));
+	txn = test_begin(store->objects, 0);
+	OK(osd_partition_incarnation(txn, pid, &incarnation));
+	key = osd_key_meta_partition(OSD_META_ID_MARK, pid, incarnation);
+	osd_put_be(mark, UINT64_MAX, sizeof(mark));
+	OK(test_end(txn, osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key),
+				    (struct osd_bytes){mark, sizeof(mark)}, 0)));
+	test_store_reopen(store);
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x12346);
+	OK(test_remove(store->objects, id_of(pid, 0x12346)));
+	test_store_reopen(store); /* the new mark has replaced it */
+	OK(test_create(store->objects, pid, 0, &id));
+	CHECK_EQ(id, 0x12347);
+	OK(test_remove_partition(store->objects, pid));
+}
+
+/* The same of partitions. */
+static void test_highest_partition_ids(struct test_store *store)
+{
+	uint64_t pid, last, highest;
+
+	OK(test_partition(store->objects, UINT64_MAX, &highest));
+	OK(test_partition(store->objects, UINT64_MAX - 1, &last));
+	OK(test_partition(store->objects, 0, &pid));
+	CHECK(pid < 0x20000);
+	OK(test_remove_partition(store->objects, pid));
+	OK(test_remove_partition(store->objects, last));
+	OK(test_remove_partition(store->objects, highest));
 }
 
 static void test_abort(struct test_store *store)
@@ -116,16 +195,16 @@ static void test_data(struct test_store *store)
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 420000);
 	/* Punch: middle, tail, beyond. */
-	OK(osd_object_punch(object, 20, 100, 0));
+	OK(osd_object_punch(object, 20, 100, NULL, 0));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 419900);
 	OK(osd_object_read(object, 15, back, 20, 0, &got));
 	check_pattern(back, 5, 15);
 	check_pattern(back + 5, 15, 120);
-	OK(osd_object_punch(object, 1000, UINT64_MAX, 0));
+	OK(osd_object_punch(object, 1000, UINT64_MAX, NULL, 0));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 1000);
-	CHECK_EQ(osd_object_punch(object, 1001, 1, 0), OSD_E_BEYOND_END);
+	CHECK_EQ(osd_object_punch(object, 1001, 1, NULL, 0), OSD_E_BEYOND_END);
 	OK(osd_object_truncate(object, 10, 0));
 	OK(osd_object_truncate(object, 2000, 0));
 	OK(osd_object_read(object, 0, back, 3000, 0, &got));
@@ -139,6 +218,66 @@ static void test_data(struct test_store *store)
 	CHECK_EQ(length, 2000);
 	osd_object_put(object);
 	CHECK_EQ(test_get_number(o, id_of(0x10000, id), 1, OSD_INFO_LOGICAL_LENGTH), 2000);
+}
+
+struct punching {
+	unsigned steps, most, rests;
+	uint64_t bytes;
+};
+
+static bool punch_on(void *arg, uint64_t bytes)
+{
+	struct punching *punching = arg;
+
+	punching->bytes += bytes;
+	return ++punching->steps <= punching->most;
+}
+
+static void punch_rests(void *arg)
+{
+	((struct punching *)arg)->rests++;
+}
+
+/* One that is stopped has changed nothing, wherever that was; one that is not moves what it says. */
+static void test_punch_in_steps(struct test_store *store)
+{
+	enum { LENGTH = 4 << 20 };
+	const struct osd_object_id id = {0x10000, 0x7000000};
+	struct punching punching = {.most = UINT32_MAX};
+	const struct osd_change_steps steps = {punch_on, punch_rests, &punching};
+	uint8_t *data = malloc(LENGTH), *back = malloc(LENGTH);
+	struct osd_objects_stats before, after;
+	struct osd_object *object;
+	uint64_t made, length;
+
+	CHECK(data && back);
+	fill_pattern(data, LENGTH, 0);
+	OK(test_create(store->objects, id.partition_id, id.object_id, &made));
+	OK(test_write(store->objects, id, 0, data, LENGTH));
+	osd_objects_stats(store->objects, &before);
+	OK(osd_object_get(store->objects, id, &object));
+	for (unsigned most = 0; most < 4; most++) {
+		punching = (struct punching){.most = most};
+		CHECK_EQ(osd_object_punch(object, 1000, 10, &steps, 0), OSD_E_TASK_ABORTED);
+		CHECK_EQ(punching.steps, most + 1);
+		OK(osd_object_length(object, &length));
+		CHECK_EQ(length, LENGTH);
+		CHECK_EQ(test_read(store->objects, id, 0, back, LENGTH), LENGTH);
+		CHECK(memcmp(data, back, LENGTH) == 0);
+	}
+	osd_objects_stats(store->objects, &after);
+	CHECK_EQ(after.used_bytes, before.used_bytes);
+	punching = (struct punching){.most = UINT32_MAX};
+	OK(osd_object_punch(object, 1000, 10, &steps, 0));
+	CHECK(punching.bytes >= LENGTH - 4096 - 10 && punching.bytes <= LENGTH);
+	CHECK(punching.steps >= 4 && punching.rests >= 1);
+	CHECK_EQ(test_read(store->objects, id, 0, back, LENGTH), LENGTH - 10);
+	check_pattern(back, 1000, 0);
+	check_pattern(back + 1000, LENGTH - 1010, 1010);
+	osd_object_put(object);
+	OK(test_remove(store->objects, id));
+	free(data);
+	free(back);
 }
 
 static void test_removed_while_open(struct test_store *store)
@@ -276,10 +415,15 @@ static void run(bool on_disk)
 	test_store_init(&store, on_disk);
 	test_store_open(&store);
 	test_ids(&store);
-	if (on_disk)
+	if (on_disk) {
 		test_ids_after_restart(&store);
+		test_highest_ids(&store);
+		test_mark_of_an_earlier_version(&store);
+	}
+	test_highest_partition_ids(&store);
 	test_abort(&store);
 	test_data(&store);
+	test_punch_in_steps(&store);
 	test_removed_while_open(&store);
 	test_listing(&store);
 	test_partition_removal(&store);

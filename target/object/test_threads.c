@@ -112,7 +112,7 @@ static void *files_main(void *arg)
 			continue;
 		}
 		OK(osd_object_write(object, 0, bytes, sizeof(bytes), 0));
-		OK(osd_object_punch(object, 0, 16, 0));
+		OK(osd_object_punch(object, 0, 16, NULL, 0));
 	}
 	osd_object_put(object);
 	return NULL;

@@ -108,9 +108,16 @@ void osd_own_abort(struct osd_kv_txn *kv);
 /* A new user object's record, without a generation. */
 void osd_fresh_record(const struct osd_objects *objects, const struct osd_partition *partition,
 		      uint64_t now_ms, struct osd_record *record);
-/* The next count ids, which nobody gets again but by asking for one. */
-enum osd_status osd_object_take_ids(struct osd_partition *partition, uint32_t count,
+/* Ids from here on that a client asks for do not move the mark behind which free ids are looked for:
+ * one object with the highest id must not use up all of them. */
+#define OSD_IDS_COUNTED (UINT64_C(1) << 62)
+/* The next count ids, which nobody gets again but by asking for one.  kv: of the caller's transaction;
+ * NULL: it has none. */
+enum osd_status osd_object_take_ids(struct osd_objects *objects, struct osd_kv_txn *kv,
+				    struct osd_partition *partition, uint32_t count,
 				    uint64_t *ret_first);
+/* The mark after these ids were given out, or asked for: nothing for ids that are not counted. */
+void osd_object_count_ids(struct osd_partition *partition, uint64_t first, uint64_t count);
 /* Puts the record under the id wanted (0: the next free one); counts it.  Taken ids: OSD_E_EXISTS.
  * Generation 0: a new one. */
 enum osd_status osd_object_put_new(struct osd_txn *txn, struct osd_partition *partition,

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 
+#define CUT_ROOM 5 /* osd_log_quote() cuts where fewer bytes than these would be left */
+
 /* prefix and the quoted value into out. */
 static void name(char out[OSD_PRINCIPAL_MAX], const char *prefix, const void *value, size_t length)
 {
@@ -15,12 +17,14 @@ static void name(char out[OSD_PRINCIPAL_MAX], const char *prefix, const void *va
 	osd_log_quote(out + used, OSD_PRINCIPAL_MAX - used, value, length);
 }
 
-static void verified(struct osd_principal *principal, const char *prefix, const void *value,
+/* False: the name was cut, so that another one might look the same. */
+static bool verified(struct osd_principal *principal, const char *prefix, const void *value,
 		     size_t length)
 {
 	principal->verified = true;
 	name(principal->name, prefix, value, length);
 	name(principal->key, prefix, value, length);
+	return strlen(principal->key) + CUT_ROOM <= OSD_PRINCIPAL_MAX;
 }
 
 void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
@@ -32,13 +36,12 @@ void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 
 	while (length && !audit[length - 1])
 		length--;
-	if (length) {
-		verified(ret_principal, "audit:", audit, length);
-	} else if (chap_name && *chap_name) {
-		verified(ret_principal, "chap:", chap_name, strlen(chap_name));
-	} else {
-		ret_principal->verified = false;
-		name(ret_principal->name, "unverified:", initiator_name, strlen(initiator_name));
-		name(ret_principal->key, "addr:", address, strlen(address));
-	}
+	if (length && verified(ret_principal, "audit:", audit, length))
+		return;
+	if (!length && chap_name && *chap_name &&
+	    verified(ret_principal, "chap:", chap_name, strlen(chap_name)))
+		return;
+	ret_principal->verified = false;
+	name(ret_principal->name, "unverified:", initiator_name, strlen(initiator_name));
+	name(ret_principal->key, "addr:", address, strlen(address));
 }

@@ -13,8 +13,8 @@
 
 /* Who a job belongs to.  verified: the name was proven, by the AUDIT value of a verified capability,
  * which the security manager put there, or by CHAP.  key is what queues count by: the verified name,
- * else the source address, so that made-up initiator names share one allowance.  tgtd tells the module
- * addresses (shim/tgt_peer.c), and no CHAP names. */
+ * else the source address, so that made-up initiator names share one allowance.  The hardened tgtd gives
+ * the module addresses and CHAP names, a stock one addresses only (shim/tgt_peer.c). */
 struct osd_principal {
 	bool verified;
 	char name
@@ -23,7 +23,8 @@ struct osd_principal {
 };
 
 /* An AUDIT of zeros says nobody; NULL or "" as chap_name: not verified.  Bytes come from outside:
- * unprintable ones are escaped, zeros at the end of AUDIT left out. */
+ * unprintable ones are escaped, zeros at the end of AUDIT left out.  A CHAP name that does not fit is not
+ * used: cut, two users could have the same. */
 void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 			  const char *initiator_name, const char *address,
 			  struct osd_principal *ret_principal);

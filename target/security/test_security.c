@@ -23,8 +23,12 @@ static void test_principals(void)
 	CHECK(!principal.verified && !strcmp(principal.key, "addr:"));
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	osd_principal_derive(&nobody, longest, "", "", &principal);
+	osd_principal_derive(&nobody, longest, "", "10.0.0.1", &principal);
 	CHECK(strlen(principal.key) < OSD_PRINCIPAL_MAX);
+	CHECK(!principal.verified && !strcmp(principal.key, "addr:10.0.0.1"));
+	longest[OSD_PRINCIPAL_MAX - 20] = '\0'; /* fits, so it proves who it is */
+	osd_principal_derive(&nobody, longest, "", "10.0.0.1", &principal);
+	CHECK(principal.verified && strlen(principal.key) == OSD_PRINCIPAL_MAX - 15);
 
 	alice.verified = true;
 	osd_principal_derive(&alice, "bob", "iqn.b", "127.0.0.1", &principal);

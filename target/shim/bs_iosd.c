@@ -22,12 +22,20 @@
 #include "wire/inquiry.h"
 #include "wire/osd2.h"
 
-enum { VPD_OSD_INFORMATION = OSD_VPD_OSD, VPD_SECURITY_TOKEN = OSD_VPD_TOKEN, VPD_UNUSED = 0xb2 };
+enum {
+	VPD_OSD_INFORMATION = OSD_VPD_OSD,
+	VPD_SECURITY_TOKEN = OSD_VPD_TOKEN,
+	VPD_BLOCK_PROVISIONING = 0xb2,
+};
 
 #define OSD_INFORMATION_BYTES 8u
-#define VPD_ROOM	      0x3cu /* tgtd writes into page B0h when told to tune it */
+#define BLOCK_LIMITS_BYTES    0x3cu /* of tgtd's own page B0h */
+#define NAA_BYTES	      8u
+#define NAA_LOCAL	      0x3u
+#define DESIGNATOR_HEADER     4u
 
-static struct shim_lu *units; /* main thread only */
+static struct shim_lu *units; /* main thread only, as the next */
+static int (*tgt_config)(struct tgt_lu *lu, char *params); /* tgtd's own, the same for all units */
 
 struct shim_lu *shim_lu_find(const struct tgt_lu *lu)
 {
@@ -46,11 +54,10 @@ static void keep_page(struct tgt_lu *lu, void *data)
 	(void)data;
 }
 
-/* Replaces a page tgtd has filled for block devices.  Never leaves NULL: tgtd follows the
- * pointers. */
+/* Replaces a page that tgtd has filled for block devices. */
 static bool replace_vpd(struct tgt_lu *lu, unsigned page, const uint8_t *bytes, uint16_t length)
 {
-	struct tgt_vpd *vpd = alloc_vpd(VPD_ROOM);
+	struct tgt_vpd *vpd = alloc_vpd(length);
 
 	if (!vpd)
 		return false;
@@ -69,9 +76,44 @@ static bool set_security_pages(struct tgt_lu *lu)
 	uint8_t information[OSD_INFORMATION_BYTES] = {0};
 
 	osd_put_be(information, OSD_SECURITY_METHODS, 2);
+	free(lu->attrs.lu_vpd[TGT_VPD(VPD_BLOCK_PROVISIONING)]);
+	lu->attrs.lu_vpd[TGT_VPD(VPD_BLOCK_PROVISIONING)] = NULL;
 	return replace_vpd(lu, VPD_OSD_INFORMATION, information, sizeof(information)) &&
-	       replace_vpd(lu, VPD_SECURITY_TOKEN, NULL, 0) &&
-	       replace_vpd(lu, VPD_UNUSED, NULL, 0);
+	       replace_vpd(lu, VPD_SECURITY_TOKEN, NULL, 0);
+}
+
+/* Pages 80h and 83h name the store wherever it is served: its serial number and, as designators, its OSD
+ * system id and a locally assigned NAA identifier made of that. */
+static bool set_store_pages(struct tgt_lu *lu, const char *serial, const uint8_t *system_id)
+{
+	uint8_t designators[OSD_SYSTEM_ID_BYTES + DESIGNATOR_HEADER + NAA_BYTES] = {0};
+	uint8_t *naa = designators + OSD_SYSTEM_ID_BYTES;
+
+	memcpy(designators, system_id, OSD_SYSTEM_ID_BYTES);
+	memcpy(naa, "\x01\x03\x00\x08", DESIGNATOR_HEADER);
+	naa += DESIGNATOR_HEADER;
+	memcpy(naa, system_id + OSD_SYSTEM_ID_BYTES - NAA_BYTES, NAA_BYTES);
+	naa[0] = (uint8_t)(NAA_LOCAL << 4 | (naa[0] & 0xf));
+	snprintf(lu->attrs.scsi_sn, sizeof(lu->attrs.scsi_sn), "%s", serial);
+	snprintf(lu->attrs.scsi_id, sizeof(lu->attrs.scsi_id), "%s", serial);
+	return replace_vpd(lu, OSD_VPD_SERIAL, (const uint8_t *)serial, (uint16_t)strlen(serial)) &&
+	       replace_vpd(lu, OSD_VPD_IDENTIFICATION, designators, sizeof(designators));
+}
+
+/* `tgtadm --op update --params`: tgtd's own function follows pointers to the pages of block devices. */
+static int shim_config(struct tgt_lu *lu, char *params)
+{
+	static const char *const of_blocks[] = {"thin_provisioning", "rotation_rate",
+						"optimal_xfer_gran", "optimal_xfer_len"};
+
+	for (size_t i = 0; params && i < OSD_ARRAY_SIZE(of_blocks); i++) {
+		if (strstr(params, of_blocks[i])) {
+			osd_error("lun %u: %s is a parameter of block devices", (unsigned)lu->lun,
+				  of_blocks[i]);
+			return TGTADM_INVALID_REQUEST;
+		}
+	}
+	return tgt_config(lu, params);
 }
 
 static bool set_identity(struct tgt_lu *lu)
@@ -116,7 +158,8 @@ static bool layout_is_ours(const struct tgt_lu *lu)
 	       !memcmp(attrs->vendor_id, "IET", 4) && attrs->version_desc[0] == 0x0340 &&
 	       attrs->lu_vpd[TGT_VPD(0x80)] && attrs->lu_vpd[TGT_VPD(0x83)] &&
 	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)] &&
-	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)]->size == VPD_ROOM;
+	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)]->size == BLOCK_LIMITS_BYTES &&
+	       lu->config;
 }
 
 static void unit_free(struct shim_lu *unit)
@@ -157,6 +200,8 @@ static int shim_init(struct tgt_lu *lu, char *bsopts)
 		unit_free(unit);
 		return TGTADM_NOMEM;
 	}
+	tgt_config = lu->config;
+	lu->config = shim_config;
 	return TGTADM_SUCCESS;
 }
 
@@ -193,7 +238,9 @@ static int open_unit(struct shim_lu *unit, const char *path)
 		return -EINVAL;
 	}
 	if (replace_vpd(unit->lu, VPD_SECURITY_TOKEN, osd_engine_token(unit->engine),
-			OSD_SECURITY_TOKEN_BYTES))
+			OSD_SECURITY_TOKEN_BYTES) &&
+	    set_store_pages(unit->lu, osd_engine_serial(unit->engine),
+			    osd_engine_system_id(unit->engine)))
 		unit->completions = shim_completions_create(&unit->engine);
 	if (!unit->completions) {
 		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)unit->lu->lun);

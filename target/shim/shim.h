@@ -38,12 +38,20 @@ struct shim_command {
 	struct osd_identity *identity; /* owned; only with PERFORM SCSI COMMAND */
 	uint8_t cdb[SHIM_CDB_MAX];
 	char initiator_name[SHIM_NAME_SIZE];
+	char chap_user[SHIM_NAME_SIZE];
 	char address[SHIM_ADDRESS_SIZE];
 };
 
-/* tgt_peer.c: the other end of a session, as of the last second; "": not known.  Main thread only. */
-void shim_peer_name(uint64_t session, char name[SHIM_NAME_SIZE]);
-void shim_peer_address(struct shim_lu *lu, uint64_t session, char address[SHIM_ADDRESS_SIZE]);
+/* The other end of a session; "": not known. */
+struct shim_peer {
+	char name[SHIM_NAME_SIZE]; /* the initiator's, as it says */
+	char chap_user[SHIM_NAME_SIZE]; /* proven by CHAP in this session; a stock tgtd does not report it */
+	char address[SHIM_ADDRESS_SIZE];
+};
+
+/* tgt_peer.c: who a session is of, as of the last second.  `whole`: with user and address, which take a
+ * stock tgtd longer; without it only the name counts.  Main thread only; valid until the next call. */
+const struct shim_peer *shim_peer(struct shim_lu *lu, uint64_t session, bool whole);
 
 /* tgt_cmd.c */
 /* backingstore_template.bs_cmd_submit: a SAM status when the command is finished, else 0 with

@@ -77,7 +77,9 @@ struct tgt_lu { /* scsi_lu */
 	uint8_t unused_head[16];
 	uint64_t size;
 	uint64_t lun;
-	uint8_t unused_device[6336 - 32];
+	uint8_t unused_device[144 - 32];
+	int (*config)(struct tgt_lu *lu, char *params); /* dev_type_template.lu_config */
+	uint8_t unused_type[6336 - 152];
 	struct tgt_backing_store *bst;
 	uint8_t unused_modes[6376 - 6344];
 	struct tgt_lu_attributes attrs;
@@ -136,6 +138,7 @@ PIN(tgt_backing_store, bs_supported_ops, 64);
 PIN(tgt_backing_store, siblings, 96);
 PIN(tgt_lu, size, 16);
 PIN(tgt_lu, lun, 24);
+PIN(tgt_lu, config, 144);
 PIN(tgt_lu, bst, 6336);
 PIN(tgt_lu, attrs, 6376);
 PIN(tgt_data_buffer, length, 8);
@@ -172,10 +175,17 @@ struct tgt_text { /* concat_buf */
 };
 _Static_assert(sizeof(struct tgt_text) == 32, "tgt_text");
 
+struct tgt_peer { /* it_nexus_peer; the hardened tgtd only */
+	char initiator[256];
+	char chap_user[256]; /* proven by CHAP in this session; "": none */
+	char address[64]; /* "": not known */
+};
+_Static_assert(sizeof(struct tgt_peer) == 576, "it_nexus_peer");
+
 #define TGT_SHOW_CONNECTIONS 6 /* MODE_CONNECTION */
 
 /* What tgtd exports.  Weak: the module checks all of them before it registers, and says what is
- * missing instead of failing to load. */
+ * missing instead of failing to load.  iscsi_nexus_peer() may be missing: a stock tgtd has none. */
 #define TGT_IMPORT __attribute__((weak, visibility("default")))
 TGT_IMPORT int register_backingstore_template(struct tgt_backing_store *bst);
 TGT_IMPORT void target_cmd_io_done(struct tgt_cmd *cmd, int result);
@@ -184,6 +194,7 @@ TGT_IMPORT int tgt_event_add(int fd, int events, void (*handler)(int fd, int eve
 TGT_IMPORT void tgt_event_del(int fd);
 TGT_IMPORT struct tgt_vpd *alloc_vpd(uint16_t size);
 TGT_IMPORT int iscsi_transportid(int tid, uint64_t itn_id, char *buffer, int size);
+TGT_IMPORT int iscsi_nexus_peer(uint64_t itn_id, struct tgt_peer *peer, size_t size);
 TGT_IMPORT void concat_buf_init(struct tgt_text *text);
 TGT_IMPORT int concat_buf_finish(struct tgt_text *text);
 TGT_IMPORT void concat_buf_release(struct tgt_text *text);

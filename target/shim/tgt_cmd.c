@@ -108,6 +108,22 @@ static uint16_t service_action_of(const struct shim_command *command)
 	return (uint16_t)osd_get_be(command->cdb + 8, 2);
 }
 
+static void copy_text(char *to, const char *from)
+{
+	memcpy(to, from, strlen(from) + 1);
+}
+
+/* User and address say whose job it is; other commands do not need them. */
+static void fill_peer(struct shim_command *command)
+{
+	bool whole = service_action_of(command) == OSD_SA_EXEC;
+	const struct shim_peer *peer = shim_peer(command->lu, command->cmd->cmd_itn_id, whole);
+
+	copy_text(command->initiator_name, peer->name);
+	copy_text(command->chap_user, whole ? peer->chap_user : "");
+	copy_text(command->address, whole ? peer->address : "");
+}
+
 static void fill_request(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
@@ -117,10 +133,7 @@ static void fill_request(struct shim_command *command)
 	bool reads = cmd->data_dir & TGT_DATA_READ, writes = cmd->data_dir & TGT_DATA_WRITE;
 
 	memcpy(command->cdb, cmd->scb, (size_t)cmd->scb_len);
-	shim_peer_name(cmd->cmd_itn_id, command->initiator_name);
-	command->address[0] = '\0';
-	if (service_action_of(command) == OSD_SA_EXEC) /* whose job it is */
-		shim_peer_address(command->lu, cmd->cmd_itn_id, command->address);
+	fill_peer(command);
 	request->cdb = command->cdb;
 	request->cdb_length = (size_t)cmd->scb_len;
 	request->data_out = writes ? (const uint8_t *)(uintptr_t)cmd->out_sdb.buffer : NULL;
@@ -130,6 +143,7 @@ static void fill_request(struct shim_command *command)
 	request->nexus = (struct osd_nexus){
 		.id = cmd->cmd_itn_id,
 		.initiator_name = command->initiator_name,
+		.chap_name = command->chap_user,
 		.address = command->address};
 	request->task_tag = osd_get_be((const uint8_t *)&tag, sizeof(tag));
 	request->lun = (uint16_t)command->lu->lu->lun;

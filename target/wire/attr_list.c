@@ -193,7 +193,7 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 		return OSD_E_PARAM_FIELD;
 	total = padded(OSD_ATTR_VALUE_ENTRY + length);
 	if (writer->in_group && !writer->pairs && writer->group_bytes + total > OSD_ATTR_GROUP_MAX)
-		return OSD_E_PARAM_FIELD;
+		return OSD_E_GROUP_LENGTH;
 	if (writer->pairs) {
 		osd_put_be(head, writer->group_id, PAIR_ID);
 		entry += PAIR_ID;

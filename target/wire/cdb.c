@@ -288,6 +288,8 @@ static enum osd_status decode_options(const uint8_t *bytes, bool osc_compat, str
 	cdb->command_bits = bytes[AT_BYTE11] & OSD_BYTE11_COMMAND_MASK;
 	if (control != 0 && control != OSD_TIMESTAMPS_BYPASS)
 		return bad_field(AT_TIMESTAMPS, ret_field);
+	if (osc_compat && is_flush(cdb->service_action))
+		cdb->command_bits |= isolation & OSD_FLUSH_SCOPE_MASK;
 	cdb->timestamps_control = control;
 	cdb->duplication_method = bytes[AT_DUPLICATION];
 	return OSD_OK;

@@ -114,6 +114,10 @@ enum osd_collection_type {
 #define OSD_DDT_VEC        2
 #define OSD_DDT_MASK       3
 
+/* Scopes of the FLUSH commands (osd2-wire 3.6). */
+#define OSD_FLUSH_SCOPE_MASK 3
+#define OSD_FLUSH_RANGE      2
+
 /* Isolation methods (osd2-wire 2.2) served: bit n from the left is method n.  Commands on one
  * object are atomic against each other, which is enough for each of these. */
 enum osd_isolation {

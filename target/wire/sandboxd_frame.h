@@ -25,6 +25,7 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_ROTATE = 6, /* body: a pool's name: make its sandboxes from another zygote */
 	OSD_SANDBOXD_FORGET = 7, /* body: a pool's name: no sandbox of it is needed until the next SPAWN */
 	OSD_SANDBOXD_NUDGE = 8, /* the sandbox is to look at its control line (proxy_frame.h) */
+	OSD_SANDBOXD_SHARE = 9, /* body: be32 per mille of the processor time they want that scripts get now */
 	OSD_SANDBOXD_JOB = 5, /* body: be64 partition, be64 object of the job it works for, for the log */
 	/* iosd-sandboxd -> target */
 	OSD_SANDBOXD_WELCOME = 17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */

@@ -193,9 +193,9 @@ static void test_writer_limits(void)
 	osd_attr_writer_init(&writer, buffer, sizeof(buffer), OSD_LIST_MULTI_OBJECT);
 	CHECK_EQ(osd_attr_writer_add(&writer, 1, 1, value, sizeof(value)), OSD_E_PARAM_FIELD);
 	osd_attr_writer_begin_group(&writer, 1, OSD_USER_OBJECT);
-	CHECK_EQ(osd_attr_writer_add(&writer, 1, 1, value, OSD_ATTRIBUTE_MAX), OSD_E_PARAM_FIELD);
+	CHECK_EQ(osd_attr_writer_add(&writer, 1, 1, value, OSD_ATTRIBUTE_MAX), OSD_E_GROUP_LENGTH);
 	CHECK_EQ(osd_attr_writer_add(&writer, 1, 1, value, OSD_ATTR_GROUP_MAX - 16), OSD_OK);
-	CHECK_EQ(osd_attr_writer_add(&writer, 1, 2, NULL, 0), OSD_E_PARAM_FIELD);
+	CHECK_EQ(osd_attr_writer_add(&writer, 1, 2, NULL, 0), OSD_E_GROUP_LENGTH);
 	osd_attr_writer_end_group(&writer);
 	CHECK_EQ(osd_attr_writer_finish(&writer), 8 + 16 + OSD_ATTR_GROUP_MAX);
 }

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from pyosd import Target, connect
+from pyosd.cli.codes import Exit
 from pyosd.job_status import JobState
-from pyosd.types import ObjectRef
+from pyosd.types import ObjectRef, ref
 from tests.cli.conftest import Run
 from tests.cli.test_following import DEADLINE_S, GATED
 from tests.serving import Serving
@@ -61,6 +62,22 @@ def test_killed_client(osd: Run, pid: str, serving: Serving, tmp_path: Path, fla
             client.kill()
         assert client.returncode == -signal.SIGKILL
         gated.goes_on()
+
+
+@pytest.mark.parametrize("flag", ["--wait", "--follow"])
+def test_target_that_goes(tmp_path: Path, flag: str) -> None:
+    """A client whose target ends for good leaves with the job's id: it is all one needs later."""
+    with Serving() as served:
+        with connect(served.url) as target:
+            gated = Gated(target, str(ref(target.create_partition())), tmp_path)
+            client = subprocess.Popen(
+                gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            wait_for_first_line(target, str(gated.zone))
+            (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
+    _, talk = client.communicate(timeout=DEADLINE_S)
+    assert client.returncode == Exit.UNREACHABLE
+    assert f"osd job wait {job}" in talk.decode()
 
 
 def wait_for_first_line(target: Target, pid: str) -> None:

@@ -28,7 +28,7 @@ def test_partition_lives_and_goes(osd: Run) -> None:
 
 def test_partition_with_contents_needs_a_flag(osd: Run, obj: ObjectRef) -> None:
     osd("part", "rm", obj.partition_id, code=1)
-    osd("part", "rm", obj.partition_id, "--contents")
+    osd("part", "rm", obj.partition_id, "--contents", "--yes")
 
 
 def test_write_read_append(osd: Run, obj: ObjectRef, tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyosd import _refusal
+from pyosd.attributes import Page
 from pyosd.cli.codes import Exit
-from pyosd.types import ObjectRef
+from pyosd.types import AttributeId, ObjectRef
 from tests.cli.conftest import Run
 
 LONG = "x" * 200
@@ -141,6 +144,55 @@ def test_what_is_not_empty(osd: Run, obj: ObjectRef) -> None:
     assert f"{collection} is not empty; --force" in words
 
 
+@pytest.mark.parametrize("more", [(), ("--no-input",)])
+def test_what_nobody_was_asked_about(osd: Run, obj: ObjectRef, more: tuple[str, ...]) -> None:
+    """More than was named is not removed where nobody can confirm it, unless --yes does."""
+    pid = obj.partition_id
+    collection = osd("col", "create", pid).stdout.strip()
+    osd("col", "add", collection, obj)
+    words = osd("part", "rm", pid, "--contents", *more, code=Exit.USAGE).stderr
+    assert "add --yes" in words
+    words = osd("col", "rm", collection, "--objects", *more, code=Exit.USAGE).stderr
+    assert "add --yes" in words
+    assert str(obj) in osd("obj", "ls", pid).stdout
+    osd("col", "rm", collection, "--objects", "--yes", *more)
+    assert str(obj) not in osd("obj", "ls", pid).stdout
+    osd("part", "rm", pid, "--contents", "--yes", *more)
+
+
+def test_an_upload_that_fails_leaves_nothing(osd: Run, pid: str) -> None:
+    """A new object that could not be filled is removed again, and no id is printed."""
+    quota = AttributeId(Page.PARTITION_QUOTAS, 0x1)
+    osd("obj", "attr", "set", pid, f"{quota.page:#x}/{quota.number:#x}", 1 << 20, "--int")
+    result = osd("obj", "write", pid, code=Exit.FAILED, data=bytes(3 << 20))
+    assert "quota" in result.stderr and result.stdout == ""
+    assert osd("obj", "ls", pid, "-o", "id").stdout == ""
+    written = osd("obj", "write", pid, data=bytes(1 << 18)).stdout.strip()
+    assert osd("obj", "ls", pid, "-o", "id").stdout.strip() == written
+
+
+@pytest.mark.parametrize("verb", ["kill", "cancel", "hold", "release", "watch", "status"])
+def test_what_is_no_job(osd: Run, obj: ObjectRef, verb: str) -> None:
+    assert "is no job" in osd("job", verb, obj, code=Exit.JOB_UNKNOWN).stderr
+
+
+def test_a_configuration_of_another_user(
+    osd: Run, obj: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """su and sudo keep HOME: what lies there and cannot be read is not this user's."""
+    read = Path.read_text
+
+    def refused(path: Path, *arguments: Any, **options: Any) -> str:
+        if path.name == "config.toml":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert str(obj) in osd("obj", "ls", obj.partition_id).stdout
+    words = osd("obj", "ls", obj.partition_id, "--profile", "work", code=Exit.CONFIG).stderr
+    assert "not readable by this user" in words
+
+
 def test_ids_and_values_that_cannot_be(osd: Run, obj: ObjectRef) -> None:
     assert "below 0x10000 are reserved" in osd("part", "create", 5, code=Exit.FAILED).stderr
     assert "id is taken" in osd("part", "create", obj.partition_id, code=Exit.FAILED).stderr
@@ -170,6 +222,6 @@ def test_the_job_that_is_in_the_way(osd: Run, pid: str, tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("pass")
     job = osd("exec", script, "--zone", pid, "--hold", "--no-wait").stdout.strip()
-    words = ("part", "rm", pid, "--contents", "--no-input")
+    words = ("part", "rm", pid, "--contents", "--yes")
     assert f"job {job};" in osd(*words, code=Exit.WRONG_STATE).stderr
     osd("job", "cancel", job)

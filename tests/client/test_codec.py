@@ -233,7 +233,7 @@ def test_write_keeps_the_callers_buffer() -> None:
 
 
 def test_fields_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
         encode(requests.read(OBJECT, 1 << 64, 1))
     with pytest.raises(ValueError, match="64 bits"):
         ref(1 << 64)

@@ -107,6 +107,15 @@ def test_header_digest(tgtd: StockTgtd) -> None:
         assert target.execute(read_10(0, 2048), b"", len(data)).data_in == data
 
 
+def test_header_digest_that_the_target_does_not_do(tgtd: StockTgtd) -> None:
+    """A session that was to have digests is never one without."""
+    tgtd.parameters(HeaderDigest="None")
+    with pytest.raises(LoginRejected, match="header digests"):
+        connect(tgtd.url(UNIT), header_digest=True)
+    with connect(tgtd.url(UNIT)) as target:
+        target.test_unit_ready()
+
+
 def test_chap(tgtd: StockTgtd) -> None:
     tgtd.account("ada", "correct horse battery")
     with connect(tgtd.url(UNIT, "ada%correct%20horse%20battery@")) as target:

@@ -19,12 +19,13 @@ from pyosd import (
     NotFound,
     ObjectRef,
     OSDError,
+    ProtocolError,
     SetOne,
     Target,
     ref,
     requests,
 )
-from pyosd.attributes import ALL, LOGICAL_LENGTH, Page
+from pyosd.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -54,7 +55,7 @@ def test_read_into_a_buffer(target: Target, zone: ObjectRef) -> None:
     obj = target.create_and_write(zone.partition_id, b"0123456789")
     buffer = bytearray(b"." * 16)
     assert target.read_into(obj, 4, memoryview(buffer)[2:]) == 6
-    assert buffer == b"..456789........"
+    assert buffer == b"..456789" + bytes(8)
     assert bytes(target.read(obj, 8, 100)) == b"89"
     assert not target.read(obj, 100, 100)
 
@@ -98,6 +99,31 @@ def _pair(wanted: AttributeId) -> tuple[int, int]:
     return wanted.page, wanted.number
 
 
+def test_long_values_after_setting(target: Target, zone: ObjectRef) -> None:
+    """Nothing of what set_attributes() reads is cut, however long and however many values there are."""
+    obj = target.create(zone.partition_id)
+    values = [
+        AttributeValue(Page.APPLICATION, number, bytes([number]) * 60_000)
+        for number in range(1, 20)
+    ]
+    ids = [each.id for each in values]
+    assert target.set_attributes(obj, values[:1], ids[:1]) == (values[0],)
+    assert target.set_attributes(obj, values, ids) == tuple(values)
+    page = target.set_attributes(obj, values[:1], [AttributeId(Page.APPLICATION, ALL)])
+    assert [each.value for each in page if each.number] == [each.value for each in values]
+
+
+def test_a_cut_list_is_an_error(target: Target, zone: ObjectRef) -> None:
+    """Attributes retrieved with too small an allocation length are never taken for the whole list."""
+    obj = target.create(zone.partition_id)
+    value = AttributeValue(Page.APPLICATION, 1, bytes(5000))
+    target.set_attributes(obj, [value])
+    lists = AttributeLists((value.id, CURRENT_APPEND_START), (), 4096)
+    reply = target.call(requests.append(obj, b"x", attributes=lists))
+    with pytest.raises(ProtocolError, match="were cut"):
+        _ = reply.attributes
+
+
 def test_more_attributes_than_expected(target: Target, zone: ObjectRef) -> None:
     obj = target.create(zone.partition_id)
     values = [AttributeValue(Page.APPLICATION, n, bytes([n]) * 5000) for n in range(1, 33)]
@@ -105,6 +131,16 @@ def test_more_attributes_than_expected(target: Target, zone: ObjectRef) -> None:
     assert list(target.get_attributes(obj, [each.id for each in values])) == values
     found = target.get_attributes(obj, [AttributeId(Page.APPLICATION, ALL)])
     assert [each for each in found if each.number] == values
+
+
+def test_what_does_not_fit_one_command(target: Target, zone: ObjectRef) -> None:
+    obj = target.create(zone.partition_id)
+    with pytest.raises(OSDError, match=r"at most 64 MiB: read_range\(\)"):
+        target.read(obj, 0, 1 << 30)
+    with pytest.raises(ValueError, match="partition id '0x10000' is not an integer"):
+        target.create("0x10000")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="address -1 does not fit"):
+        target.read(obj, -1, 1)
 
 
 def test_lists(target: Target, zone: ObjectRef) -> None:

@@ -55,6 +55,18 @@ def not_empty(osd: Commands, obj: ObjectRef) -> Reply:
     return osd.reply(rq.remove_partition(obj.partition_id))
 
 
+def long_group(osd: Commands, obj: ObjectRef) -> Reply:
+    """Two values of 60,000 bytes, of every member of a collection."""
+    collection = osd.create_collection(obj.partition_id)
+    join = AttributeValue(Page.USER_COLLECTIONS, 1, be(collection.object_id))
+    values = [AttributeValue(Page.APPLICATION, number, bytes(60_000)) for number in (1, 2)]
+    osd.set_attributes(obj, [*values, join])
+    lists = AttributeLists(tuple(each.id for each in values), (), 256 << 10)
+    reply = osd.reply(rq.get_member_attributes(collection, attributes=lists))
+    assert reply.error is not None and "request fewer attributes" in str(reply.error)
+    return reply
+
+
 def taken(osd: Commands, obj: ObjectRef) -> Reply:
     return osd.reply(rq.create(obj.partition_id, obj.object_id))
 
@@ -140,6 +152,7 @@ PROVOKE: dict[str, Callable[[Commands, ObjectRef], Reply]] = {
     "attribute of another type's page, read only, or with a bad value": lambda osd, obj: osd.reply(
         refused_set(obj)
     ),
+    "attributes of one object exceed 65,528 bytes of a multi-object list": long_group,
     "partition or collection is not empty": not_empty,
     "quota is exceeded": over_quota,
     "read past the end of the object": lambda osd, obj: osd.reply(rq.read(obj, 0, 1)),

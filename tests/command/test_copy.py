@@ -124,6 +124,16 @@ def test_attributes_go_over(osd: Commands, obj: ObjectRef, collection: ObjectRef
     assert attribute(osd, made, 2, 1) != quota.value
 
 
+def test_counters_stay(osd: Commands, obj: ObjectRef) -> None:
+    """The words of COMPARE AND SWAP and FETCH AND ADD are the source's state: a copy begins at 0."""
+    osd.compare_and_swap(obj, 0, 1)
+    osd.fetch_and_add(obj, 41)
+    copied = osd.copy(obj, obj.partition_id)
+    assert osd.compare_and_swap(copied, 0, 1) == 0
+    assert osd.fetch_and_add(copied, 1) == 0
+    assert osd.fetch_and_add(obj, 1) == 41
+
+
 def test_attributes_stay(osd: Commands, obj: ObjectRef) -> None:
     osd.set_attributes(obj, [COLOUR, NAME])
     made = copied(osd, rq.copy_user_object(obj, obj.partition_id, with_attributes=False))

@@ -64,6 +64,30 @@ def test_read_at_or_behind_the_end(osd: Commands, obj: ObjectRef, start: int) ->
     assert reply.sense is not None
     assert reply.sense.command_information == 0
     assert reply.data.nbytes == 0
+    assert bytes(reply.response.data_in) == bytes(16)
+
+
+@pytest.mark.parametrize("length", [1, 4096, 65_536, 65_537, 3 << 20])
+def test_a_short_read_fills_data_in_with_zeros(osd: Commands, obj: ObjectRef, length: int) -> None:
+    """An initiator that takes 3B/17 for success may use all of Data-In: zeros follow the data."""
+    osd.write(obj, 0, DATA)
+    start = 4096 - min(100, length // 2)
+    reply = check(osd.reply(rq.read(obj, start, length)), PAST_END)
+    there = DATA[start:]
+    assert bytes(reply.data) == there[:length]
+    assert bytes(reply.response.data_in) == there + bytes(length - len(there))
+
+
+def test_a_read_of_what_never_was_written(osd: Commands, obj: ObjectRef) -> None:
+    reply = check(osd.reply(rq.read(obj, 0, 70_000)), PAST_END)
+    assert bytes(reply.response.data_in) == bytes(70_000)
+
+
+def test_a_short_scattered_read_fills_every_slot(osd: Commands, obj: ObjectRef) -> None:
+    osd.write(obj, 0, b"12345")
+    reply = check(osd.reply(rq.read_pieces(obj, [(3, 4), (100, 8), (0, 2)])), PAST_END)
+    assert bytes(reply.response.data_in) == b"45" + bytes(2) + bytes(8) + b"12"
+    assert reply.sense is not None and reply.sense.command_information == 4
 
 
 def test_read_nothing(osd: Commands, obj: ObjectRef) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from pyosd import requests as rq
 from pyosd.attributes import Page
-from pyosd.cdb import AttributeLists
+from pyosd.cdb import AttributeLists, SetOne
 from pyosd.commands import Commands, Reply
+from pyosd.list_data import MapType
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from tests.command.test_atomic_commands import ADD, CAS, COND_SET, GEN_CAS, VALUE, counter, exchange
 from tests.conftest import MakeHarness, unavailable
@@ -281,6 +282,40 @@ def test_plain_query_list_is_not_standard(
             check(mangled(target, request, word48, data_out=content), CDB_FIELD.at(48))
     every = rq.query(ref(part, 0x1000), (), 256, plain=True)
     check(mangled(unit, every, {48: b"\0\0\0\4"}, data_out=bytes(4)), OK)
+
+
+# ---- refusals of OSC's target ----
+
+
+def test_page_zero_of_one_attribute(osd: Commands, unit: Commands, part: int, pid: int) -> None:
+    """CDBFMT 1 with page 0 sets nothing by the standard; OSC's target refuses it (9-13)."""
+    for target, partition, outcome in ((unit, part, CDB_FIELD.at(52)), (osd, pid, OK)):
+        thing = target.create(partition)
+        one = SetOne(AttributeValue(0x10000, 1, b"x"))
+        request = rq.set_attributes(thing, attributes=one)
+        check(mangled(target, request, {52: bytes(4)}), outcome)
+        check(target.reply(request), OK)
+
+
+def test_flush_of_a_range_beyond_the_end(
+    osd: Commands, unit: Commands, part: int, pid: int
+) -> None:
+    """The three FLUSH calls of OSC's osd-test.c, on an object of 27 bytes."""
+    for target, partition, refused in ((unit, part, True), (osd, pid, False)):
+        thing = target.create(partition)
+        target.write(thing, 0, bytes(27))
+        for length, start, outcome in ((5, 30, CDB_FIELD.at(40)), (7, 0, OK), (20, 10, OK)):
+            span = {10: b"\2", 32: length.to_bytes(8, "big"), 40: start.to_bytes(8, "big")}
+            check(mangled(target, rq.flush(thing), span), outcome if refused else OK)
+
+
+@pytest.mark.parametrize("allocation", [1, 7, 8, 23, 24])
+def test_map_of_less_than_one_descriptor(unit: Commands, part: int, allocation: int) -> None:
+    thing = unit.create(part)
+    unit.write(thing, 0, b"Te")
+    request = rq.read_map(thing, 0, allocation, MapType.WRITTEN)
+    check(unit.reply(request), OK if allocation >= 24 else CDB_FIELD.at(32))
+    check(unit.reply(rq.read_map(thing, 0, 0, MapType.WRITTEN)), OK)
 
 
 # ---- the switch itself ----

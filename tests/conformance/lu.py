@@ -295,6 +295,9 @@ class LogicalUnit:
         assert answer.sense is not None
         came = answer.sense.information
         self.check(came is not None and came <= length, answer, "the bytes read, in descriptor 01h")
+        assert came is not None
+        zeros = answer.data[:came] + bytes(length - came)
+        self.check(answer.data == zeros, answer, "all of LENGTH, zeros behind the logical end")
         return answer.data[:came]
 
     def get(self, oid: int, page: int, number: int, pid: int | None = None) -> bytes:

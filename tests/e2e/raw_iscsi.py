@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 from typing import Self
 
 from pyosd.session import TargetAddress
@@ -31,6 +32,7 @@ class RawSession:
     def __init__(self, url: str, *, login: bool = True, **keys: str) -> None:
         self.address = TargetAddress.parse(url)
         self.keys = keys
+        self.number = 0  # of the session: TSIH, which tgtd does not turn into big-endian
         place = (self.address.host, self.address.port)
         self.socket = socket.create_connection(place, TIMEOUT)
         if login:
@@ -51,6 +53,7 @@ class RawSession:
             assert header[0] & 0x3F == 0x23
             assert header[36] == 0, f"login refused: {header[36]:#x}{header[37]:02x}"
             if header[1] & FINAL:
+                self.number = int.from_bytes(header[14:16], sys.byteorder)
                 return
             pdu = self.login_header(0)
         raise AssertionError("the login does not end")

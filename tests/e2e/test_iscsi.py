@@ -7,8 +7,12 @@ What each command does is tested in tests/command, over iSCSI too.
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,13 +20,16 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.attributes import CURRENT_APPEND_START, LOGICAL_LENGTH, Page
 from pyosd.cdb import AttributeLists, encode
-from pyosd.errors import LoginRejected, SessionLost
+from pyosd.errors import LoginRejected, OSDError, SessionLost
 from pyosd.transport import Command
 from pyosd.types import ROOT, AttributeValue, ObjectRef
+from scheduler.paths import MissingComponent
+from scheduler.tgtd import find_tgtd
 from tests.conftest import unavailable
 from tests.e2e.raw_iscsi import RawSession, reset_on_close
 from tests.expect import BEYOND_END, NO_OBJECT, OK, PAST_END, check, mangled
 from tests.serving import Serving, missing, shared
+from tests.tgtd import Daemon
 
 pytestmark = pytest.mark.tgtd
 
@@ -57,14 +64,57 @@ def test_inquiry(target: pyosd.Target) -> None:
 
 
 def test_vital_product_data(target: pyosd.Target) -> None:
-    pages = target.inquiry(0x00)
-    assert set(pages[4:]) >= {0x00, 0x80, 0x83}
-    serial = target.get_attribute(ROOT, Page.ROOT_INFORMATION, 8).rstrip(b"\0 ")
-    assert serial in target.inquiry(0x80)[4:] or target.inquiry(0x80)[3] > 0
-    for page in (0x80, 0x83):
+    """Every page of the list is there; 80h and 83h carry the identity that the root's attributes have."""
+    listed = list(target.inquiry(0x00)[4:])
+    assert listed == [0x00, 0x80, 0x83, 0xB0, 0xB1]
+    for page in listed[1:]:
         data = target.inquiry(page)
-        assert data[0] == 0x11
-        assert data[1] == page
+        assert (data[0], data[1]) == (0x11, page)
+        assert int.from_bytes(data[2:4], "big") == len(data) - 4 > 0
+    with pytest.raises(OSDError):
+        target.inquiry(0xB2)
+    serial = target.get_attribute(ROOT, Page.ROOT_INFORMATION, 8).rstrip(b"\0 ")
+    assert target.inquiry(0x80)[4:] == serial
+    system_id = target.get_attribute(ROOT, Page.ROOT_INFORMATION, 3)
+    designators = target.inquiry(0x83)[4:]
+    assert designators[:20] == system_id and len(designators) == 32
+    assert designators[20:24] == bytes.fromhex("01030008") and designators[24] >> 4 == 3
+
+
+def test_targets_are_distinguished_by_inquiry() -> None:
+    """By the store's identity, which it keeps: target number and LUN are all alike."""
+    folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+    folder.chmod(0o755)
+    seen = []
+    try:
+        for name in ("one", "two", "one"):
+            with Serving("--no-sandboxes", data=folder / name) as served, served.connect() as each:
+                seen.append((each.inquiry(0x80), each.inquiry(0x83)))
+    finally:
+        shutil.rmtree(folder)
+    assert seen[0] == seen[2]
+    assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
+
+
+@pytest.mark.parametrize("kind", ["stock", "hardened"])
+def test_parameters_of_block_devices(kind: str) -> None:
+    """tgtd would write to pages that an OSD has not: refused, and the daemon goes on."""
+    try:
+        tgtd = find_tgtd(kind)
+    except MissingComponent as error:
+        unavailable("tgtd", str(error))
+    with Daemon(tgtd) as daemon:
+        for parameter in ("thin_provisioning=1", "rotation_rate=1", "optimal_xfer_len=8"):
+            assert tuned(daemon, parameter) != 0
+        assert tuned(daemon, "scsi_sn=other") == 0
+        assert daemon.serves()
+
+
+def tuned(daemon: Daemon, parameter: str) -> int:
+    """Exit status of tgtadm when it sets a parameter of the unit."""
+    command = ["tgtadm", "-C", "1", "--lld", "iscsi", "--op", "update", "--mode", "logicalunit"]
+    command += ["--tid", "1", "--lun", "1", "--params", parameter]
+    return subprocess.run(command, env=daemon.environment, timeout=60, check=False).returncode
 
 
 def test_security_token_page(target: pyosd.Target) -> None:
@@ -465,7 +515,7 @@ def test_bidi_data_out_underflow(target: pyosd.Target, obj: ObjectRef) -> None:
 def test_read_residuals(target: pyosd.Target, obj: ObjectRef) -> None:
     target.write(obj, 0, b"12345")
     reply = check(target.reply(rq.read(obj, 0, 4096)), PAST_END)
-    assert reply.response.residual_in == 4096 - 5
+    assert reply.response.residual_in == 0, "all 4,096 bytes were sent, zeros behind the data"
     reply = check(mangled(target, rq.read(obj, 0, 5), {}, data_in_length=4096), OK)
     assert reply.response.residual_in == 4096 - 5
 

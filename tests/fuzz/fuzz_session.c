@@ -238,7 +238,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct osd_session session = {
 		.job = {C, 0x30000},
 		.limits = {.io_bytes = 64u << 20, .result_bytes = 1u << 20},
-		.hooks = {hook_wrote, hook_spilled, hook_progress, hook_share, NULL},
+		.hooks = {.wrote = hook_wrote,
+			  .spilled = hook_spilled,
+			  .progress = hook_progress,
+			  .share = hook_share},
 	};
 	char message[256];
 

@@ -177,8 +177,8 @@ MUTANTS = (
     mutant(
         "the wall limit is ignored",
         "target/exec/monitor.c",
-        "	if (now >= sandbox->wall_usec) {",
-        "	if (false && now >= sandbox->wall_usec) {",
+        "	if (osd_starvation_is_late(sandbox, now)) {",
+        "	if (false && osd_starvation_is_late(sandbox, now)) {",
         *("tests/jobs/test_exec.py", "-k", "ends"),
     ),
     mutant(

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +68,17 @@ def test_text_and_addresses(store: Store) -> None:
     assert "superblock" in store.run(commands.dump, "root").stdout
     assert store.run(commands.dump, "0x99999").exit_code == 66
     assert store.run(commands.dump, "x/y").exit_code == 2
+
+
+def test_nobody_reads_on(store: Store) -> None:
+    """`osd target dump | head`: the end of the reader is no failure of the store's folder."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", "from pyosd.cli import main; main()", "target", "dump"]
+    roots = ["--data", str(store.data)] + (["--ssd", str(store.ssd)] if store.ssd else [])
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run([*command, *roots], stdout=pipe, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (1, b"")
     assert store.run(commands.dump, "--data-to", "-").exit_code == 2
 
 

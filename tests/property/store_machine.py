@@ -38,8 +38,8 @@ from tests.harness import Harness
 from tests.model import ObjectModel, PartitionModel, StoreModel
 
 LONGEST = 3 << 20
-PARTITIONS = [0x10000, 0x10001, 0x10002, 0x2_0000]
-OBJECTS = [0x10000 + each for each in range(12)] + [0x1_8000, 2**63 + 5]
+PARTITIONS = [0x10000, 0x10001, 0x10002, 0x2_0000, 2**64 - 1]
+OBJECTS = [0x10000 + each for each in range(12)] + [0x1_8000, 2**62 - 1, 2**62 + 3, 2**64 - 2]
 PAGES = [0xA, 0x1_0000, 0x1_0001, 0xF000_0001]
 
 partition_ids = st.sampled_from(PARTITIONS)
@@ -136,7 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
         partition = self.model.partitions.get(pid)
         if partition is None:
             self.expect(rq.create(pid, 0, count), NO_PARTITION)
-        elif partition.next_id < 2**63:
+        else:
             first = partition.give_id(0, count)
             made = self.harness.osd.create_many(pid, count)
             assert [each.object_id for each in made] == list(range(first, first + count))

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "sandbox"
 SANDBOXD = BUILD / "iosd-sandboxd"
 
-HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET, NUDGE = 1, 2, 3, 4, 5, 6, 7, 8
+HELLO, SPAWN, LIMITS, KILL, JOB, ROTATE, FORGET, NUDGE, CPU_GOT = 1, 2, 3, 4, 5, 6, 7, 8, 9
 WELCOME, SPAWNED, EXITED, REFUSED, LIMITS_SET, POOL, ROTATED = 17, 18, 19, 20, 21, 22, 23
 READY, FAILED, RUN, SHARE = 1, 2, 3, 4
 

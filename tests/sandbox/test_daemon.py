@@ -6,16 +6,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from proxy import (
     CONTROL_END,
+    CPU_GOT,
     EXITED,
     FINISH_ENDED,
     FINISH_OK,
@@ -58,12 +62,14 @@ def zygotes(daemon: Daemon) -> list[int]:
 
 
 @pytest.fixture
-def own(tmp_path: Path):
-    """A daemon of this test's own; cleaned up whatever happens."""
+def own():
+    """A daemon of this test's own, in a folder that every user can search; cleaned up whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
+    folder.chmod(0o755)
     made = []
 
     def start(*options: str, **how: object) -> Daemon:
-        made.append(Daemon(tmp_path, *options, **how))  # type: ignore[arg-type]
+        made.append(Daemon(folder, *options, **how))  # type: ignore[arg-type]
         return made[-1]
 
     yield start
@@ -73,6 +79,7 @@ def own(tmp_path: Path):
         if daemon.process.poll() is None:
             daemon.process.terminate()
         daemon.wait()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -109,6 +116,9 @@ def test_a_lower_level_still_denies(own, level: str) -> None:
         "open('/etc/passwd')",
         "__import__('socket').socket()",
         "os.kill(1, 0)",
+        "__import__('mmap').mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20)",
+        "__import__('mmap').mmap(os.open('/dev/zero', os.O_RDONLY), 1 << 20)",
+        "__import__('mmap').mmap(-1, 1 << 20, 0x122)  # private, anonymous, growing down",
     ):
         out = daemon.run(f"import os\ntry: {code}\nexcept OSError: print('denied')")
         assert out.stdout == b"denied\n", code
@@ -136,6 +146,71 @@ def test_level_is_printed_for_people_and_programs() -> None:
     assert answer["missing"] == []
     header = (ROOT / "sandbox" / "layers.h").read_text()
     assert [row["name"] for row in answer["layers"]] == re.findall(r'X\(\w+,\s+"(\w+)"', header)
+
+
+UID_BASE = 2130706432  # uid_range.h
+WITH_FILE = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+
+
+def start_with(tmp_path: Path, file: str, text: str, *options: str) -> subprocess.CompletedProcess:
+    """Run the daemon where this file of the host has another text."""
+    (tmp_path / "file").write_text(text)
+    command = [SANDBOXD, "--socket", tmp_path / "s", "--python-dir", ROOT / "pyosd", *options]
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", WITH_FILE, "sh", tmp_path / "file", file, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("/etc/subuid", f"# x\nalice:100000:65536\nbob:{UID_BASE - 65536}:65537\n"),
+        ("/etc/subgid", f"bob:{UID_BASE + 320}:1"),
+        ("/etc/passwd", f"root:x:0:0::/:/bin/sh\nbob:x:{UID_BASE + 7}:0::/:/bin/sh\n"),
+        ("/etc/group", f"bob:x:{UID_BASE + 8}:\n"),
+    ],
+)
+def test_ids_that_somebody_has_are_not_used(tmp_path: Path, file: str, text: str) -> None:
+    if not Path(file).exists():
+        pytest.skip(f"no {file} to replace")
+    done = start_with(tmp_path, file, text)
+    assert done.returncode == 1
+    assert f"{UID_BASE} to {UID_BASE + 320}, are not free: {file} gives" in done.stderr
+    assert "'bob'; choose others with --uid-base" in done.stderr
+    printed = json.loads(start_with(tmp_path, file, text, "--print-level").stdout)
+    assert "'bob'" in printed["uids"]["taken"]
+    elsewhere = start_with(tmp_path, file, text, "--print-level", "--uid-base", "2000000000")
+    assert json.loads(elsewhere.stdout)["uids"] == {
+        "first": 2000000000,
+        "last": 2000000320,
+        "taken": "",
+    }
+
+
+def test_ids_beside_those_of_others_and_lines_that_are_none(tmp_path: Path) -> None:
+    text = (
+        f"a:{UID_BASE - 9}:9\nb:{UID_BASE + 321}:65536\nc:{UID_BASE}\n{UID_BASE}:x:9\nd:-1:9\n\n:"
+    )
+    printed = json.loads(start_with(tmp_path, "/etc/passwd", text, "--print-level").stdout)
+    assert printed["uids"]["taken"] == ""
+
+
+def test_ids_are_none_that_debian_or_systemd_hand_out() -> None:
+    source = (ROOT / "sandbox" / "uid_range.h").read_text()
+    base = int(re.search(r"OSD_UID_BASE (\d+)u", source)[1])
+    assert base == UID_BASE
+    for first, last in (  # login.defs; systemd's UIDS-GIDS.md; the ids that sssd computes
+        (0, 600100000),
+        (524288, 1879048191),
+        (200000, 2000200000),
+        (2147352576, 4294967295),
+    ):
+        assert not first <= base <= last
+        assert not first <= base + 1024 <= last
 
 
 def test_a_level_out_of_reach_is_refused_with_what_is_missing(tmp_path: Path) -> None:
@@ -227,6 +302,8 @@ def test_a_target_of_another_version_is_told(own) -> None:
         HEADER.pack(1, EXITED, 0, 0),
         HEADER.pack(1, SPAWN, 5, 1) + b"abc",
         HEADER.pack(1, SPAWN, 1 << 31, 1),
+        HEADER.pack(1, CPU_GOT, 3, 0) + bytes(3),
+        HEADER.pack(1, CPU_GOT, 5, 0) + bytes(5),
         HEADER.pack(1, JOB, 15, 1) + bytes(15),
         HEADER.pack(1, JOB, 17, 1) + bytes(17),
     ],
@@ -266,6 +343,49 @@ def test_lines_name_the_job_that_the_target_names(own) -> None:
     ]
 
 
+def weights(daemon: Daemon) -> tuple[list[str], list[int]]:
+    """cpu.idle and the weight of the daemon's group."""
+    groups = [Path(group) for group in control_groups(daemon.process.pid)]
+    idle = [file.read_text().strip() for group in groups for file in group.glob("cpu.idle")]
+    files = [file for group in groups for file in (group / "cpu.shares", group / "cpu.weight")]
+    return idle, [int(file.read_text()) for file in files if file.exists()]
+
+
+def wait_until(true) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
+    daemon = own("--cpu-share", "10")
+    idle, (weight,) = weights(daemon)  # while the first zygote starts, and for 3 s
+    if not idle:
+        pytest.skip("this kernel knows no idle groups")
+    assert idle == ["0"]
+    wait_until(lambda: weights(daemon)[0] == ["1"])
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 450))  # a little, and more than their share
+    daemon.run("pass")
+    assert weights(daemon)[0] == ["1"]
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    wait_until(lambda: weights(daemon) == (["0"], [weight]))
+    time.sleep(0.25)  # the weight has had its time to show an effect
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    wait_until(lambda: weights(daemon) == (["0"], [2 * weight]))
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))  # too soon for another raise
+    daemon.run("pass")
+    assert weights(daemon) == (["0"], [2 * weight])
+    wait_until(lambda: weights(daemon)[0] == ["1"])
+
+
+def test_no_share_at_all(own) -> None:
+    daemon = own("--cpu-share", "0")
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 0))
+    daemon.run("pass")
+    assert weights(daemon)[0] in (["1"], [])
+
+
 def test_spawn_before_hello(own) -> None:
     daemon = own()
     daemon.socket.close()
@@ -276,33 +396,72 @@ def test_spawn_before_hello(own) -> None:
     assert raw.recv(100) == b""
 
 
-def test_strangers_are_not_served(own) -> None:
-    daemon = own()
+STRANGER = 65534
+TRY_TO_CONNECT = """
+import socket, sys
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(20)
+    try:
+        s.connect(sys.argv[1])
+        print("closed" if s.recv(1) == b"" else "served")
+    except PermissionError:
+        print("denied")
+"""
+
+
+def connect_as(uid: int, path: Path, times: int = 1) -> list[str]:
+    """What became of connections of this user: denied, closed or served."""
+    change = ["setpriv", f"--reuid={uid}", "--clear-groups"]
+    command = [*change, "/usr/bin/python3", "-c", TRY_TO_CONNECT, str(path), str(times)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("options", [(), ("--uid", "65533")])
+def test_the_socket_is_for_the_target_s_user_alone(own, options: tuple[str, ...]) -> None:
+    daemon = own(*options)
+    status = daemon.path.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_uid == (int(options[1]) if options else os.geteuid())
+    # They cannot even wait in the backlog, where the target would wait behind them.
+    assert connect_as(STRANGER, daemon.path) == ["denied"]
+    daemon.socket.close()
+    daemon.connect(1)
+
+
+def test_the_target_s_user_may_connect(own) -> None:
+    daemon = own("--uid", "65533")
     daemon.socket.close()
     script = (
-        "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-        "s.settimeout(20)\n"
-        "try:\n    s.connect(sys.argv[1]); print(s.recv(1) == b'')\n"
-        "except PermissionError: print(True)\n"
+        "import socket, struct, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "s.settimeout(20); s.connect(sys.argv[1]); s.send(bytes.fromhex(sys.argv[2]))\n"
+        "print(struct.unpack('>H', s.recv(4096)[2:4])[0])"
     )
-    daemon.path.parent.chmod(0o755)
+    hello = HEADER.pack(1, HELLO, 4, 0) + struct.pack(">I", 1)
+    change = ["setpriv", "--reuid=65533", "--clear-groups"]
     done = subprocess.run(
-        [
-            "setpriv",
-            "--reuid",
-            "65534",
-            "--clear-groups",
-            "/usr/bin/python3",
-            "-c",
-            script,
-            str(daemon.path),
-        ],
+        [*change, "/usr/bin/python3", "-c", script, str(daemon.path), hello.hex()],
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
+        timeout=PATIENCE_S,
     )
-    assert done.stdout == "True\n", done.stderr
+    assert int(done.stdout) == WELCOME
+
+
+def test_refused_peers_do_not_fill_the_log(own) -> None:
+    """Somebody has opened the socket's mode to all; the credentials of each peer are checked."""
+    daemon = own(stderr=subprocess.PIPE)
+    daemon.socket.close()
+    daemon.path.chmod(0o666)
+    assert connect_as(STRANGER, daemon.path, 40) == ["closed"] * 40
     daemon.connect(1)
+    daemon.socket.close()
+    daemon.process.terminate()
+    said = [line for line in daemon.process.stderr if "refused" in line]
+    assert 1 <= len(said) <= 10  # five a minute, and the minute may change once
+    assert f"refused a connection of uid {STRANGER}" in said[0]
 
 
 def test_kill_before_it_has_started(own) -> None:

@@ -63,7 +63,7 @@ def test_each_slot_has_a_user_of_its_own(daemon: Daemon) -> None:
         assert "CapEff:\t0000000000000000" in status
         assert "CapPrm:\t0000000000000000" in status
     assert len(users) == 3
-    assert all(int(user) > 200000 for user in users)
+    assert all(2130706432 < int(user) <= 2130706432 + 320 for user in users)
     for sandbox in sandboxes:
         sandbox.kill()
         sandbox.wait_exit()

@@ -145,8 +145,12 @@ def test_which_tgtd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_tgtd().kind == "hardened" and find_tgtd("stock") == stock
 
 
-def host_gives(level: str, *missing: str) -> Callable[[], dict[str, Any]]:
-    return lambda: {"level": level, "missing": list(missing)}
+def host_gives(level: str, *missing: str, taken: str = "") -> Callable[..., dict[str, Any]]:
+    def answer(uid_base: int | None = None) -> dict[str, Any]:
+        uids = {"first": uid_base or 1000, "last": 2000, "taken": taken}
+        return {"level": level, "missing": list(missing), "uids": uids}
+
+    return answer
 
 
 def test_isolation_the_host_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +161,14 @@ def test_isolation_the_host_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None
     assert choose_isolation("minimal") == "minimal"
     monkeypatch.setattr(supervise, "isolation_of_host", host_gives("full"))
     assert choose_isolation("full") == "full"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs scripts as itself")
+def test_ids_of_sandboxes_that_somebody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = host_gives("full", taken="/etc/subuid gives 1500 to 65536 to 'alice'")
+    monkeypatch.setattr(supervise, "isolation_of_host", taken)
+    with pytest.raises(Refused, match=r"900 to 2000, are not free: /etc/subuid.*--uid-base"):
+        choose_isolation("best", 900)
 
 
 @pytest.mark.tgtd

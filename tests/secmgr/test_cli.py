@@ -121,7 +121,7 @@ def test_keys_by_hand(admin: Run, served: Served) -> None:
     world.model.unreachable = True
     admin("key", "rotate", code=Exit.UNREACHABLE)
     world.model.unreachable = False
-    admin("key", "forget", "--no-input")
+    admin("key", "forget", "--yes")
     admin("key", "ls", code=Exit.NO_INPUT)
 
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ration.h -- limits how many log lines of one kind are written in a period, and counts the others.
+ *
+ * Any thread. */
+#ifndef OSD_BASE_RATION_H
+#define OSD_BASE_RATION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct osd_ration {
+	pthread_mutex_t lock;
+	unsigned most;       /* lines in one period */
+	uint64_t period_usec;
+	uint64_t period; /* the number of the period that used counts */
+	unsigned used, withheld;
+};
+
+#define OSD_RATION(lines, usec)                                                                    \
+	{                                                                                          \
+		PTHREAD_MUTEX_INITIALIZER, lines, usec, 0, 0, 0                                    \
+	}
+
+/* Whether another line may be written now, at a monotonic time.  *ret_withheld: how many were refused
+ * since the last one that was granted; 0 when this one is refused. */
+bool osd_ration_take(struct osd_ration *ration, uint64_t now_usec, unsigned *ret_withheld);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* long_call.c -- see long_call.h. */
+#include "exec/long_call.h"
+
+static bool is_to_end(const struct osd_session *session)
+{
+	return session->hooks.is_to_end && session->hooks.is_to_end(session->hooks.arg);
+}
+
+static bool is_over(const struct osd_session *session)
+{
+	return atomic_load(&session->revoked) ||
+	       (session->hooks.is_over && session->hooks.is_over(session->hooks.arg));
+}
+
+void osd_long_call_begin(struct osd_session *session)
+{
+	session->step = (struct osd_session_step){.cleans_up = is_to_end(session)};
+}
+
+void osd_long_call_rest(struct osd_session *session)
+{
+	if (!session->step.inside)
+		return;
+	session->step.inside = false;
+	osd_call_gate_leave(session->gate);
+}
+
+void osd_long_call_end(struct osd_session *session)
+{
+	osd_long_call_rest(session);
+}
+
+/* The same place for several small pieces: each wait for one may be a millisecond. */
+static void take_place(struct osd_session *session, uint64_t bytes)
+{
+	struct osd_session_step *step = &session->step;
+
+	if (step->inside && (step->pieces >= OSD_LONG_STEP_PIECES ||
+			     step->bytes + bytes > OSD_LONG_STEP_BYTES))
+		osd_long_call_rest(session);
+	if (!step->inside && session->gate) {
+		osd_call_gate_enter_step(session->gate);
+		step->inside = true;
+		step->pieces = 0;
+		step->bytes = 0;
+	}
+	step->pieces++;
+	step->bytes += bytes;
+}
+
+bool osd_long_call_step(struct osd_session *session, uint64_t bytes)
+{
+	if (is_over(session) || (!session->step.cleans_up && is_to_end(session)))
+		return false;
+	if (bytes && osd_session_count_io(session, &session->bytes_written, bytes) != OSD_OK)
+		return false;
+	take_place(session, bytes);
+	return true;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_long_call.c -- long calls of a script: they hold no place in the call gate beyond a step, charge
+ * what they move, and stop when the job is to end, leaving the object as it was. */
+#include "exec/long_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "base/util.h"
+
+#define LENGTH (4u << 20)
+
+static struct osd_objects *objects;
+static uint64_t pid, object, collection, members[200];
+static uint8_t shared[OSD_SHM_BYTES];
+static struct osd_call_gate gate;
+/* Stands for the job: how often it may be asked before it is to end, or over. */
+static unsigned ends_after, over_after, asked;
+
+static enum osd_status note_wrote(void *arg)
+{
+	(void)arg;
+	return OSD_OK;
+}
+
+static bool is_to_end(void *arg)
+{
+	(void)arg;
+	return asked++ >= ends_after;
+}
+
+/* Asked at each step, holding no place while another step is awaited. */
+static bool is_over(void *arg)
+{
+	const struct osd_session *session = arg;
+
+	CHECK_EQ(gate.inside, session->step.inside ? 1 : 0);
+	return asked >= over_after;
+}
+
+static void start(struct osd_session *session, uint64_t io_bytes)
+{
+	*session = (struct osd_session){
+		.objects = objects,
+		.gate = &gate,
+		.zone = {OSD_PARTITION, {pid, 0}},
+		.job = {pid, object},
+		.limits = {.io_bytes = io_bytes, .result_bytes = 1 << 20},
+		.hooks = {.wrote = note_wrote,
+			  .is_to_end = is_to_end,
+			  .is_over = is_over,
+			  .arg = session},
+	};
+	asked = 0;
+	ends_after = over_after = UINT32_MAX;
+	CHECK(osd_session_init(session) == OSD_OK);
+}
+
+static enum osd_served serve(struct osd_session *session, struct osd_call call,
+			     struct osd_answer *ret_answer)
+{
+	uint8_t *frame = shared + OSD_SHM_FRAME_AT, *body = shared + OSD_SHM_BODY_AT;
+	enum osd_served served;
+
+	osd_call_encode(&call, frame);
+	served = osd_session_serve(session, frame, body, frame + OSD_FRAME_BYTES, body);
+	if (served == OSD_SERVED)
+		CHECK(osd_answer_decode(frame + OSD_FRAME_BYTES, ret_answer));
+	CHECK_EQ(gate.inside, 0);
+	CHECK(!session->step.inside);
+	return served;
+}
+
+static struct osd_call punch(void)
+{
+	return (struct osd_call){.op = OSD_CALL_PUNCH,
+				 .partition_id = pid,
+				 .object_id = object,
+				 .a = 1000,
+				 .b = 10};
+}
+
+static uint64_t length_of(void)
+{
+	struct osd_object *open;
+	uint64_t length;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_length(open, &length), OSD_OK);
+	osd_object_put(open);
+	return length;
+}
+
+/* The job is asked to end while the call is under way. */
+static void test_ends_meanwhile(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK(answer.code == OSD_ANSWER_IO && answer.body_bytes > 0);
+	CHECK_EQ(length_of(), LENGTH);
+	CHECK(session.bytes_written > 0 && session.bytes_written < LENGTH);
+	osd_session_release(&session);
+}
+
+/* A script that cleans up may call; its time ends with the sandbox. */
+static void test_cleans_up(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	ends_after = over_after = 0;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	CHECK_EQ(length_of(), LENGTH);
+	osd_session_release(&session);
+
+	start(&session, UINT64_MAX);
+	ends_after = 0;
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(length_of(), LENGTH - 10);
+	CHECK(session.bytes_written >= LENGTH - 4096 - 10);
+	osd_session_release(&session);
+}
+
+static void test_limit(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+	uint64_t length = length_of();
+
+	start(&session, 2 << 20);
+	CHECK_EQ(serve(&session, punch(), &answer), OSD_SERVED_FAULT);
+	CHECK_EQ(session.fault, OSD_REASON_IO_LIMIT);
+	CHECK_EQ(length_of(), length);
+	osd_session_release(&session);
+}
+
+/* Calls that may be long hold no place at all, short ones do: then the gate is full. */
+static void test_places(void)
+{
+	static const uint16_t calls[] = {OSD_CALL_FLUSH, OSD_CALL_TRUNCATE, OSD_CALL_CLEAR};
+	struct osd_session session;
+	struct osd_answer answer;
+
+	start(&session, UINT64_MAX);
+	osd_call_gate_enter(&gate);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(calls); i++) {
+		struct osd_call call = {.op = calls[i],
+					.partition_id = pid,
+					.object_id = object,
+					.a = LENGTH};
+		uint8_t *frame = shared + OSD_SHM_FRAME_AT, *body = shared + OSD_SHM_BODY_AT;
+
+		osd_call_encode(&call, frame);
+		CHECK_EQ(osd_session_serve(&session, frame, body, frame + OSD_FRAME_BYTES, body),
+			 OSD_SERVED);
+		CHECK(osd_answer_decode(frame + OSD_FRAME_BYTES, &answer));
+		CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	}
+	osd_call_gate_leave(&gate);
+	osd_session_release(&session);
+}
+
+static uint64_t member_count(void)
+{
+	struct osd_list_request request = {OSD_LIST_MEMBERS, {pid, collection}, 0};
+	struct osd_list_result result;
+	struct osd_txn *txn;
+	uint64_t ids[OSD_ARRAY_SIZE(members)];
+
+	CHECK_EQ(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn), OSD_OK);
+	CHECK_EQ(osd_list(txn, &request, ids, OSD_ARRAY_SIZE(ids), &result), OSD_OK);
+	osd_txn_abort(txn);
+	return result.count;
+}
+
+/* A collection with members goes in steps; half-way, it can be removed again. */
+static void test_collection(void)
+{
+	struct osd_call call = {.op = OSD_CALL_REMOVE_COLLECTION,
+				.partition_id = pid,
+				.object_id = collection,
+				.a = 1};
+	struct osd_session session;
+	struct osd_answer answer;
+	uint64_t left;
+
+	start(&session, UINT64_MAX);
+	ends_after = 3;
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_IO);
+	left = member_count();
+	CHECK(left > 0 && left < OSD_ARRAY_SIZE(members));
+	osd_session_release(&session);
+	start(&session, UINT64_MAX);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK_EQ(serve(&session, call, &answer), OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_NOT_FOUND);
+	osd_session_release(&session);
+}
+
+static void fill_store(void)
+{
+	struct osd_objects_config config = {.create = true};
+	struct osd_object *open;
+	char message[256];
+	struct osd_txn *txn;
+	uint8_t *data = malloc(LENGTH);
+
+	CHECK(data != NULL);
+	memset(data, 7, LENGTH);
+	CHECK_EQ(osd_objects_open(&config, message, &objects), OSD_OK);
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_partition_create(txn, 0, &pid), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &object), OSD_OK);
+	CHECK_EQ(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection), OSD_OK);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(members); i++) {
+		CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &members[i]), OSD_OK);
+		CHECK_EQ(osd_collection_add(txn, (struct osd_object_id){pid, collection}, members[i]),
+			 OSD_OK);
+	}
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_write(open, 0, data, LENGTH, 0), OSD_OK);
+	osd_object_put(open);
+	free(data);
+}
+
+int main(void)
+{
+	fill_store();
+	osd_call_gate_init(&gate, 1, NULL, NULL);
+	test_ends_meanwhile();
+	test_cleans_up();
+	test_limit();
+	test_places();
+	test_collection();
+	osd_call_gate_release(&gate);
+	osd_objects_close(objects);
+	return 0;
+}

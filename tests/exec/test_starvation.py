@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other programs of the host that compute without end: scripts keep their least share of the processors,
+time without one extends a job's wall limit, and the job's status says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pyosd
+from pyosd import JobState, ref
+from pyosd.cli.job_view import explanation, record_of
+from tests.conftest import unavailable
+from tests.serving import Serving, sandboxes_missing
+
+STRANGER = 65534
+LOOPS = 4
+SLOWER_AT_MOST = 20  # times; the least share is 5 per cent
+WORK = "import time\nwhile time.process_time() < 0.2: pass\nprint('done')"
+WAIT_S = 120.0
+HOLD_S = 3.0  # share.c
+GROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture(autouse=True)
+def able() -> None:
+    why = sandboxes_missing()
+    if why or os.geteuid() != 0:
+        unavailable("sandbox", why or "needs root")
+
+
+@contextlib.contextmanager
+def loops_of_a_stranger(count: int) -> Iterator[None]:
+    """So many busy loops of an ordinary user."""
+    change = ["setpriv", f"--reuid={STRANGER}", "--clear-groups"]
+    loops = [
+        subprocess.Popen([*change, "sh", "-c", "while :; do :; done"], stdin=subprocess.DEVNULL)
+        for _ in range(count)
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def idle(serving: Serving) -> bool:
+    """Whether the sandboxes' control group is idle again."""
+    own = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
+    return [file.read_text() for file in GROUPS.glob(f"**/{own}/cpu.idle")] == ["1\n"]
+
+
+def start_and_run() -> tuple[float, float]:
+    """Seconds until a target was ready, and of a job with 0.2 s of work in a group that was idle."""
+    begin = time.monotonic()
+    with Serving() as serving, serving.connect() as target:
+        ready = time.monotonic() - begin
+        if serving.isolation != "full":
+            unavailable("sandbox", "there are no control groups")
+        zone = ref(target.create_partition())
+        target.exec("pass", zone=zone).wait(WAIT_S)
+        until(lambda: idle(serving))
+        begin = time.monotonic()
+        job = target.exec(WORK, zone=zone, limits=pyosd.Limits(wall=WAIT_S))
+        assert job.wait(WAIT_S).state is JobState.COMPLETED
+        return ready, time.monotonic() - begin
+
+
+def test_loops_of_a_stranger_delay_scripts_but_do_not_stop_them() -> None:
+    quiet_start, quiet_job = start_and_run()
+    with loops_of_a_stranger(LOOPS):
+        start, job = start_and_run()
+    assert start <= SLOWER_AT_MOST * quiet_start
+    assert job <= SLOWER_AT_MOST * quiet_job
+
+
+def test_a_starved_job_is_given_more_time_and_says_so() -> None:
+    """In an idle group, beside more loops than processors: the share of scripts is next to nothing."""
+    wall = 0.5
+    with Serving("--cpu-share", "0") as serving, serving.connect() as target:
+        zone = ref(target.create_partition())
+        limits = pyosd.Limits(wall=wall)
+        fed = target.exec("while True: pass", zone=zone, limits=limits).wait(WAIT_S)
+        with loops_of_a_stranger(2 * (os.cpu_count() or 1)):
+            starved = target.exec("while True: pass", zone=zone, limits=limits).wait(WAIT_S)
+    assert (fed.state, fed.reason) == (JobState.TIMEOUT, 301)
+    assert (starved.state, starved.reason) == (JobState.TIMEOUT, 301)
+    assert starved.starved_time > wall / 2
+    # ten times the limit at most; a deadline is looked at late on a busy machine
+    assert 2 * wall < starved.run_time < 15 * wall
+    assert starved.cpu_user + starved.cpu_system < wall
+    assert f"it starved for {starved.starved_time:.1f} s" in starved.hint
+    shown = explanation(starved, [])
+    assert any(re.fullmatch(r"starved: waited \S+ ?m?s for a processor", line) for line in shown)
+    assert record_of(starved)["starved_s"] == starved.starved_time
+
+
+def test_sleep_is_no_starvation() -> None:
+    with Serving() as serving, serving.connect() as target:
+        zone = ref(target.create_partition())
+        limits = pyosd.Limits(wall=0.5)
+        job = target.exec("import time; time.sleep(60)", zone=zone, limits=limits).wait(WAIT_S)
+    assert job.reason == 301
+    assert job.starved_time < 0.5
+    assert job.run_time < 2.5
