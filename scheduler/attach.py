@@ -25,11 +25,13 @@ from scheduler.supervise import (
     Refused,
     check_portal,
     format_portal,
+    open_control_folder,
     plain_environment,
     prepare_store,
     with_default,
 )
 from scheduler.tgt import LUN, REFUSED, TgtAdm, TgtError
+from scheduler.users import MANAGER_USER, uid_of
 
 __all__ = ["Places", "attach", "detach"]
 
@@ -121,6 +123,18 @@ def write_pools(config: TargetConfig, path: Path) -> None:
     Path(file.name).replace(path)
 
 
+def prepare_control(folder: Path, uid: int | None, config: TargetConfig) -> int | None:
+    """Let the manager's user reach the control socket; returns its id, None: there is none of its own.
+
+    Packages make that user.  Without it the manager runs as tgtd's.
+    """
+    manager = uid_of(MANAGER_USER)
+    if manager is None or config.manager is None or os.geteuid() != 0 or not folder.is_dir():
+        return None
+    open_control_folder(folder, 0 if uid is None else uid, manager)
+    return manager
+
+
 async def remove(adm: TgtAdm, number: int, wait_s: float) -> None:
     """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
     async with asyncio.timeout(wait_s):
@@ -148,9 +162,12 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
         return "there" if places.pools.read_text() == before else "changed"
     for folder in filter(None, (config.data, config.ssd)):
         prepare_store(folder, uid)
+    manager = prepare_control(places.control.parent, uid, config)
     number = 1 + max(targets.values(), default=0)
     isolation = config.isolation if config.sandboxes else None
-    options = module_options(config, isolation, places.sandboxd, places.pools, places.control)
+    options = module_options(
+        config, isolation, places.sandboxd, places.pools, places.control, manager
+    )
     for user in config.chap_users:  # of an earlier time, perhaps with another secret
         with contextlib.suppress(TgtError):
             await adm.run("delete", "account", "--user", user)

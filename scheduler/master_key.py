@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The file with a store's first master key, moved out of the store as soon as the target has made it.
 
-Whoever has that key can give itself every right.  tgtd needs it once: its store keeps the key encrypted
+The key gives every right.  tgtd needs it once: its store keeps the key encrypted
 from then on.  So the file belongs beside the store, to whoever serves it (root, as a rule), where
 tgtd's user cannot read it.  Stores of earlier releases have it inside until their next start.
 """
@@ -22,7 +22,7 @@ FILE_MOST = 4096
 
 
 def take_out(data: Path, kept: Path) -> None:
-    """Move the file, if it is there, and say so.  Where it cannot be moved it stays, with a warning."""
+    """Move the file, if it is there, and log it.  A file that cannot be moved stays, with a warning."""
     try:
         moved = _move(data, kept)
     except OSError as error:

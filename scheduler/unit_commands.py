@@ -69,13 +69,18 @@ WAIT = click.option(
 )
 
 
-def configured(path: Path | None) -> TargetConfig:
-    """What `osd target serve` would serve with this file and no flag."""
+def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
+    """What `osd target serve` would serve with this file and no flag.
+
+    secrets: also the CHAP accounts, whose file only its owner reads.
+    """
     words = [] if path is None else ["--config", str(path)]
     with serve.make_context("serve", words) as context:
         given = dict(context.params)
     logs.configure(given.pop("log_format"), given.pop("log_level"))
     del given["ready_fd"], given["output"]
+    if not secrets:
+        given |= {"chap_user": None, "chap_secret_file": None, "chap_file": None}
     return target_config(**given)
 
 
@@ -132,7 +137,7 @@ def sandboxd(config: Path | None, socket: Path, reload: bool) -> None:
 
     They are in the file `pools` beside the socket.
     """
-    wanted = configured(config)
+    wanted = configured(config, secrets=False)
     pools = socket.with_name("pools")
     try:
         write_pools(wanted, pools)
@@ -168,7 +173,7 @@ def manager(
     config: Path | None, control: Path, folder: Path, announce: Path, cgroup: Path, wanted: bool
 ) -> None:
     """Run iosd-manager for the target of the configuration."""
-    settings = configured(config)
+    settings = configured(config, secrets=False)
     if settings.manager is None:
         click.echo("osd: the configuration wants no manager: [manager] enabled = false", err=True)
         sys.exit(NOT_WANTED if wanted else EXIT_CONFIG)

@@ -2,7 +2,7 @@
 """The users that the daemons of a target run as, where `osd target serve` was started as root.
 
 Each target has two users of its own: one for tgtd, which owns the store, and one for its resource manager.
-Whoever takes over one process can reach neither the other's files nor those of another target.  The ids
+An attacker in one process can reach neither the other's files nor those of another target.  The ids
 need no entry in /etc/passwd.  They follow from the path of the store; the owner of a folder that is
 there already says which id it has, so a folder that moves keeps its users.
 """
@@ -80,7 +80,7 @@ def manager_uid(data: Path, state: Path, target: int | None) -> int:
 
 
 def _derived(data: Path, role: int, out: Collection[int | None] = ()) -> int:
-    """An id that follows from the path, is nobody's on this host, and that no process has."""
+    """An id that follows from the path, and that no user and no process of this host has."""
     digest = hashlib.sha256(os.fsencode(data.resolve())).digest()
     at = int.from_bytes(digest[:4], "big") * 2 % COUNT + role
     used = _in_use() | set(out)
@@ -106,7 +106,7 @@ def _in_use() -> set[int]:
 def adopt(folder: Path, uid: int, gid: int, before: Collection[int]) -> None:
     """Give a folder and what is in it, if it is there, to a user where it belongs to one of `before`.
 
-    What belongs to anybody else in it stays theirs: a user of `before` may have put a link there.
+    Files of other users keep their owner: a user of `before` may have put a link there.
 
     Raises:
         OSError: it cannot be done.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bytes that somebody else wrote, on their way to a terminal: what it would obey is shown instead.
+"""Bytes that somebody else wrote, shown on a terminal without the control sequences it would obey.
 
 A script's output can hold control sequences that retitle the window, move the cursor over earlier lines, or
 type for the reader.  Control characters are shown as ``cat -v`` shows them, but for line feed and tab.
-What does not go to a terminal is not changed.
+Bytes for a pipe or a file are not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RAW = click.option(
 
 
 class Sink(Protocol):
-    """What output is written to."""
+    """A stream of bytes, ours or one that shows control characters."""
 
     def write(self, data: bytes | memoryview, /) -> int:
         """All of it."""
@@ -81,6 +81,6 @@ class Escaping:
 
 
 def output_to(stream: TextIO, raw: bool = False) -> Sink:
-    """Where to write bytes that somebody else wrote; a stream of ours."""
+    """The sink for bytes that somebody else wrote, in front of a stream of ours."""
     buffer = stream.buffer
     return buffer if raw or not stream.isatty() else Escaping(buffer)

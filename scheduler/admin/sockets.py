@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who has a TCP socket of this host: the user that the kernel names in /proc/net/tcp, and the process where
-we may see it."""
+"""The owner of a TCP socket of this host: its user, from /proc/net/tcp, and its process if we see it."""
 
 from __future__ import annotations
 

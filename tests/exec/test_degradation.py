@@ -242,6 +242,8 @@ def minimal() -> Iterator[Path]:
 def test_less_isolation_than_demanded(minimal: Path) -> None:
     """No job is accepted, and the answer says why; all else is served."""
     options = [f"--module-option={each}" for each in (f"sandboxd={minimal}", "isolation=full")]
+    if os.geteuid() == 0:  # whom the daemon lets in
+        options += ["--uid", str(TARGET_UID)]
     with Serving("--no-sandboxes", *options) as served, served.connect() as target:
         zone = ref(target.create_partition())
         until(lambda: "isolation full is demanded, this host gives minimal" in served.text())

@@ -257,7 +257,7 @@ def within(managed: Managed, least: int, most: int) -> bool:
 def another(managed: Managed, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Manager]]:
     """A manager with a state of its own for the same target."""
     name = managed.ask("status")["targets"][0]["name"]
-    control = Path(managed.event["control"]).with_name("control")
+    control = Path(managed.event["control"]).parents[1] / "control" / "socket"
     process = launch(folder, "--target", f"{name}={control}")
     try:
         with client_of(folder) as client:

@@ -26,6 +26,7 @@ TGT = Path("/lib/systemd/system/tgt.service")
 USER = "iosd"
 UID = 64999
 GID = 64998  # another number than the uid, as useradd may choose
+MANAGER, MANAGER_UID, MANAGER_GID = "iosd-manager", 64997, 64996
 SCRIPT = "import osd\nprint('hello from', osd.zone.data.read().decode())\n"
 
 
@@ -136,13 +137,14 @@ def running(unit: Unit, **more: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def isolate() -> None:
-    """A /run, /var/lib and network of our own, and the user that sysusers.d makes."""
+    """A /run, /var/lib and network of our own, and the users that sysusers.d makes."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for folder in ("/run", "/var/lib"):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder], check=True)
     lines = {
-        "/etc/passwd": f"{USER}:x:{UID}:{GID}::/var/lib/iosd:/usr/sbin/nologin\n",
-        "/etc/group": f"{USER}:x:{GID}:\n",
+        "/etc/passwd": f"{USER}:x:{UID}:{GID}::/var/lib/iosd:/usr/sbin/nologin\n"
+        f"{MANAGER}:x:{MANAGER_UID}:{MANAGER_GID}::/var/lib/iosd-manager:/usr/sbin/nologin\n",
+        "/etc/group": f"{USER}:x:{GID}:\n{MANAGER}:x:{MANAGER_GID}:\n",
     }
     for name, line in lines.items():
         copy = Path("/run", Path(name).name)
@@ -188,7 +190,9 @@ def serve(prefix: Path) -> None:
     tgt = Unit(TGT, units / "tgt.service.d")
     attach = Unit(units / "iosd-attach.service")
     manager = Unit(units / "iosd-manager.service")
-    with running(Unit(units / "iosd-sandboxd.service")), running(manager):
+    with running(Unit(units / "iosd-sandboxd.service")), running(manager) as managing:
+        status = Path(f"/proc/{managing.pid}/status").read_text()
+        assert f"Uid:\t{MANAGER_UID}\t" in status and "Seccomp:\t2" in status
         for life in ("first", "second"):
             with running(tgt, LD_PRELOAD=str(module)) as tgtd:
                 assert Path(f"/proc/{tgtd.pid}").stat().st_uid == UID

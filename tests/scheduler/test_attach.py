@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyosd
-from scheduler import paths, unit_commands
+from scheduler import attach, paths, unit_commands
 from tests.conftest import unavailable
 from tests.serving import missing
 from tests.waiting import until
@@ -22,6 +23,23 @@ from tests.waiting import until
 START_S = 20.0
 
 pytestmark = pytest.mark.tgtd
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+def test_the_managers_user_reaches_the_control_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where packages have made it; else the manager runs as tgtd's user."""
+    config = unit_commands.configured(None)
+    control = tmp_path / "iosd-target"
+    control.mkdir(mode=0o755)
+    monkeypatch.setattr(attach, "uid_of", lambda name: None)
+    assert attach.prepare_control(control, 12345, config) is None
+    assert stat.S_IMODE(control.stat().st_mode) == 0o755
+    monkeypatch.setattr(attach, "uid_of", lambda name: 23456 if name == "iosd-manager" else None)
+    assert attach.prepare_control(control, 12345, config) == 23456
+    found = control.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 23456, 0o2710)
 
 
 @pytest.fixture

@@ -65,3 +65,16 @@ def test_pressure_of_the_sandboxes(run: Run, started: list[list[str]], tmp_path:
     at = with_it.index("--cgroup")
     assert with_it[at + 1] == str(tmp_path / "group")
     assert with_it[:at] + with_it[at + 2 :] == without
+
+
+def test_the_manager_needs_no_secret_of_tgtds(
+    run: Run, started: list[list[str]], tmp_path: Path
+) -> None:
+    """The file of CHAP accounts is its owner's alone, and the manager is another user."""
+    accounts = tmp_path / "chap.toml"
+    accounts.write_text("no accounts at all")
+    config = tmp_path / "other.toml"
+    config.write_text(f'[target]\nchap_file = "{accounts}"\n')
+    found = CliRunner().invoke(unit_commands.manager, ["--config", str(config)])
+    assert found.exit_code == 0, found.output
+    assert len(started) == 1

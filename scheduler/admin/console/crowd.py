@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How many connections the console takes, and of whom: a factory of protocols for asyncio's server.
 
-A connection that waits for its peer is idle.  When there are too many, of one address or of all, the one
-that is idle for longest is closed to make room, so that whoever opens thousands keeps nobody out.  One
-that is idle for too long is closed, too.
+A connection that waits for its peer is idle.  When one address, or all together, have too many, the one
+that is idle for longest is closed to make room: a program that opens thousands keeps nobody out.  A
+connection that is idle for too long is closed, too.
 """
 
 from __future__ import annotations
