@@ -33,7 +33,7 @@ static int set_capabilities(uint64_t wanted)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* Takes CAP_SETPCAP.  Root in a container may lack that; what it has is bounded all the same. */
+/* This takes CAP_SETPCAP, which root in a container may lack.  Its permitted set is cut in any case. */
 static void bound(uint64_t wanted)
 {
 	for (int i = 0; i < 64 && prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++) {

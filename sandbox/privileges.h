@@ -14,14 +14,14 @@
  * those of `bounding`, which must be among them.  Also no_new_privs.  0 or -errno. */
 int osd_privileges_keep(uint64_t capabilities, uint64_t bounding);
 
-/* What the daemon needs at these layers (enum osd_layer), once its socket is made.  Tries, in a child,
- * whether this host lets root without CAP_SYS_ADMIN make user namespaces. */
+/* The capabilities that the daemon needs at these layers (enum osd_layer) once its socket is made.  Tries,
+ * in a child, whether this host lets root without CAP_SYS_ADMIN make user namespaces. */
 uint64_t osd_daemon_capabilities(unsigned layers);
-/* What a zygote needs to fork sandboxes. */
+/* The capabilities that a zygote needs to fork sandboxes. */
 uint64_t osd_zygote_capabilities(unsigned layers);
 
-/* Denies what none of the daemon, the zygotes and the sandboxes needs, and a daemon in the wrong hands
- * would: zygotes and sandboxes inherit this filter, below their own.  0 or -errno. */
+/* Denies system calls that a daemon in the wrong hands would use and that no part of ours needs.  Zygotes
+ * and sandboxes inherit this filter, below their own.  0 or -errno. */
 int osd_daemon_filter(void);
 /* Allows what removing control groups takes, and nothing else. */
 int osd_janitor_filter(void);
