@@ -332,6 +332,20 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 	}
 }
 
+bool osd_cgroups_need_override(const struct osd_cgroups *groups)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		char parent[PATH_MAX + 3];
+		struct stat status;
+
+		snprintf(parent, sizeof(parent), "%s/..", groups->hierarchies[i].path);
+		if (stat(parent, &status) < 0 || status.st_uid != geteuid() ||
+		    !(status.st_mode & S_IWUSR))
+			return true;
+	}
+	return false;
+}
+
 void osd_cgroups_remove(const struct osd_cgroups *groups)
 {
 	for (size_t i = 0; i < groups->count; i++)

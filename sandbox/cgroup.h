@@ -70,6 +70,10 @@ int osd_cgroups_adopt(const struct osd_cgroups *groups, pid_t pid);
  * it. */
 void osd_cgroups_usage(struct osd_cgroups *groups, unsigned slot, struct osd_sandbox_exit *status);
 
+/* Whether removing them takes CAP_DAC_OVERRIDE: their parent, often the root of a v1 hierarchy, is not
+ * writable by its mode. */
+bool osd_cgroups_need_override(const struct osd_cgroups *groups);
+
 /* Remove the groups; whatever still runs in them is killed first.  Waits for that, up to 10 s. */
 void osd_cgroups_remove(const struct osd_cgroups *groups);
 /* The same, and lets go of the descriptors. */

@@ -105,6 +105,8 @@ struct osd_daemon {
 	 * raised, last at share_raised_usec */
 	uint64_t share_until_usec, share_raised_usec;
 	unsigned share_raises;
+	pid_t janitor; /* 0: none */
+	int alive_fd;  /* the janitor begins when nobody has this end of its pipe any more */
 	bool stop;
 };
 
@@ -204,5 +206,7 @@ bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX]);
 
 /* Before anything else is started; false when it cannot be had. */
 bool osd_janitor_start(struct osd_daemon *daemon);
+/* Has it do its work, and waits for it: nothing runs in the groups any more. */
+void osd_janitor_finish(struct osd_daemon *daemon);
 
 #endif

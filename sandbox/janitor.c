@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* janitor.c -- a child of iosd-sandboxd that outlives it by a moment: when the daemon is gone,
- * however it died, the control groups are removed.  Processes need no janitor: the kernel ends a
+ * however it died, the janitor removes the control groups.  The daemon itself lacks the capability
+ * that this may take, and waits for the janitor when it ends in order.  Processes need no janitor: the kernel ends a
  * process namespace with its first process, and zygotes leave when the daemon's socket closes.
  * A janitor that is killed, too, leaves its work to the next daemon (cgroup.c). */
 #include <errno.h>
@@ -8,21 +9,30 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon.h"
+#include "privileges.h"
 
 #define ALIVE_FD 3 /* read end of a pipe whose write end only the daemon has */
 
 static void clean_up_after(struct osd_daemon *daemon)
 {
+	uint64_t kept;
 	char nothing;
 
 	prctl(PR_SET_NAME, "iosd-janitor", 0, 0, 0);
+	/* root owns the groups, and the user namespace of what runs in them, without a capability */
+	kept = osd_cgroups_need_override(&daemon->cgroups) ? OSD_CAPABILITY(DAC_OVERRIDE) : 0;
+	if (osd_privileges_keep(kept, kept) < 0)
+		_exit(1);
 	/* the whole service is being stopped: that is when we are needed */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	syscall(SYS_close_range, ALIVE_FD + 1, ~0u, 0);
+	if (osd_janitor_filter() < 0)
+		_exit(1);
 	while (read(ALIVE_FD, &nothing, 1) < 0 && errno == EINTR)
 		;
 	osd_cgroups_remove(&daemon->cgroups);
@@ -45,5 +55,16 @@ bool osd_janitor_start(struct osd_daemon *daemon)
 		clean_up_after(daemon);
 	}
 	close(alive[0]);
-	return pid > 0; /* the write end stays open until we are gone */
+	daemon->janitor = pid;
+	daemon->alive_fd = alive[1]; /* stays open until we are gone */
+	return pid > 0;
+}
+
+void osd_janitor_finish(struct osd_daemon *daemon)
+{
+	if (daemon->janitor <= 0)
+		return;
+	close(daemon->alive_fd);
+	while (waitpid(daemon->janitor, NULL, 0) < 0 && errno == EINTR)
+		;
 }

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
+#include "privileges.h"
 #include "uid_range.h"
 
 #define MAX_DEFAULT     320u /* what a target with as many slots as it can have keeps */
@@ -445,13 +446,31 @@ static bool start_pools(struct osd_daemon *daemon)
 	return true;
 }
 
+static bool given_up(int error)
+{
+	if (error)
+		osd_error("cannot give up privileges: %s", strerror(-error));
+	return !error;
+}
+
+/* Before anything that others have sent is read.  To give the socket to the target's user takes one
+ * capability more. */
+static bool start_without_privileges(struct osd_daemon *daemon)
+{
+	uint64_t kept = osd_daemon_capabilities(daemon->layers);
+
+	return given_up(osd_privileges_keep(kept | OSD_CAPABILITY(CHOWN), kept)) &&
+	       given_up(osd_daemon_filter()) && start_pools(daemon) && listen_on(daemon) &&
+	       given_up(osd_privileges_keep(kept, kept));
+}
+
 static int run(struct osd_daemon *daemon)
 {
 	int signal_fd = signal_descriptor();
 	int result = 1;
 
 	if (signal_fd >= 0 && osd_janitor_start(daemon) && osd_slots_init(daemon) &&
-	    start_pools(daemon) && listen_on(daemon)) {
+	    start_without_privileges(daemon)) {
 		announce(daemon);
 		while (!daemon->stop)
 			serve_once(daemon, signal_fd);
@@ -460,6 +479,7 @@ static int run(struct osd_daemon *daemon)
 	}
 	osd_target_drop(daemon);
 	osd_zygotes_stop(daemon);
+	osd_janitor_finish(daemon);
 	osd_cgroups_close(&daemon->cgroups);
 	osd_pools_release(daemon);
 	free(daemon->sandboxes);

@@ -29,6 +29,7 @@
 #include "fd_message.h"
 #include "layers.h"
 #include "main.h"
+#include "privileges.h"
 #include "py_host.h"
 #include "root.h"
 #include "seccomp_rules.h"
@@ -379,6 +380,12 @@ int main(int argc, char **argv)
 	if (!start_interpreter(&z, text)) {
 		tell(ZYGOTE_FAILED, NULL, text, -1);
 		return 1;
+	}
+	error = osd_privileges_keep(osd_zygote_capabilities(z.confinement.layers),
+				    osd_zygote_capabilities(z.confinement.layers));
+	if (error) {
+		snprintf(step.what, sizeof(step.what), "give up capabilities");
+		return refuse_to_start(&step, error);
 	}
 	tell_ready(&z);
 	serve(&z);

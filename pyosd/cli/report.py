@@ -79,7 +79,15 @@ def amount(key: str, value: float | None) -> str:
 
 
 SECTIONS = {
-    "Timing": ("submitted_ms", "started_ms", "ended_ms", "expiry_ms", "queue_s", "run_s"),
+    "Timing": (
+        "submitted_ms",
+        "started_ms",
+        "ended_ms",
+        "expiry_ms",
+        "queue_s",
+        "run_s",
+        "starved_s",
+    ),
     "Usage": (
         *("cpu_user_s", "cpu_system_s", "peak_memory_bytes", "read_bytes", "written_bytes"),
         *("calls", "stdout_bytes", "stderr_bytes", "result_bytes", "attempt"),

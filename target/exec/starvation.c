@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* starvation.c -- see starvation.h.  The kernel counts in /proc/PID/schedstat for how long the first
- * thread of a process was ready to run and did not; where it counts nothing (no CONFIG_SCHED_INFO) or
+/* starvation.c -- see starvation.h.  The kernel counts in /proc/PID/schedstat how long the first
+ * thread of a process was ready to run and did not.  Where it counts nothing (no CONFIG_SCHED_INFO) or
  * hides it (hidepid), nobody is starved. */
 #include "exec/starvation.h"
 
@@ -62,7 +62,7 @@ struct sample {
 	uint64_t waited, used;
 };
 
-/* What the process has waited and computed since the last sample.  Waits that began before the job do
+/* How long the process has waited and computed since the last sample.  Waits that began before the job do
  * not count, and waits of one thread while others compute do not: a job starves that gets nothing. */
 static struct sample take_sample(struct osd_sandbox *sandbox, uint64_t now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* starvation.h -- processor time that scripts wanted and did not get: the monitor samples each running
- * sandbox some times a second.  Two things follow.  A job's wall limit is extended by the time in
- * which it could not run (within bounds), and iosd-sandboxd is told when all scripts together get
- * little, so that it gives them their least share.
+ * sandbox some times a second.  Two things follow.  A job's wall limit is extended, within bounds,
+ * by the time in which it could not run.  When all scripts together get little, the target reports that
+ * to iosd-sandboxd, which gives them their least share.
  *
  * exec->lock held in all of these. */
 #ifndef OSD_EXEC_STARVATION_H

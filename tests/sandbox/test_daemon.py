@@ -26,7 +26,8 @@ from proxy import (
     HEADER,
     HELLO,
     JOB,
-    KILL,
+    LIMITS,
+    LIMITS_SET,
     NUDGE,
     REFUSED,
     ROOT,
@@ -38,6 +39,7 @@ from proxy import (
     control_groups,
     gone,
 )
+from proxy import KILL as KILL_SANDBOX
 
 PATIENCE_S = 60.0
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
@@ -93,6 +95,71 @@ def test_every_level_runs_jobs(own, level: str) -> None:
     assert pids
     assert daemon.stop() == 0
     assert gone(pids)
+
+
+DAC_OVERRIDE, DAC_READ_SEARCH, KILL, SETGID, SETUID = 1, 2, 5, 6, 7
+SYS_ADMIN, SYS_RESOURCE = 21, 24
+OF_THE_DAEMON = {DAC_READ_SEARCH, SETGID, SETUID, SYS_RESOURCE}
+# more of the daemon; of the zygote, at full and no-cgroup in its own user namespace
+OF_LEVELS = {
+    "full": (set(), {SETGID, SETUID, SYS_ADMIN}),
+    "no-cgroup": (set(), {SETGID, SETUID, SYS_ADMIN}),
+    "no-userns": ({KILL, SYS_ADMIN}, {SETGID, SETUID, SYS_ADMIN}),
+    "minimal": ({KILL}, {SETGID, SETUID, KILL}),
+}
+
+
+def privileges(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def capabilities(pid: int, which: str) -> set[int]:
+    bits = int(privileges(pid)[which], 16)
+    return {number for number in range(64) if bits >> number & 1}
+
+
+def own_capabilities() -> set[int]:
+    return capabilities(os.getpid(), "CapEff")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_daemon_janitor_and_zygote_keep_of_root(own, level: str) -> None:
+    daemon = own("--isolation", level, "--uid", "65533")
+    more, of_zygote = OF_LEVELS[level]
+    (zygote,) = zygotes(daemon)
+    others = set(children(daemon.process.pid)) - {zygote}
+    of_daemon = (OF_THE_DAEMON | more) & own_capabilities()
+    for which in ("CapEff", "CapPrm", "CapBnd"):
+        # where only CAP_SYS_ADMIN makes user namespaces, the daemon keeps it
+        assert capabilities(daemon.process.pid, which) - {SYS_ADMIN} == of_daemon - {SYS_ADMIN}
+        if which != "CapBnd":
+            assert capabilities(zygote, which) == of_zygote, which
+    # only in a user namespace of its own it may lower this one, too
+    assert capabilities(zygote, "CapBnd") <= of_zygote | of_daemon
+    for which in ("CapInh", "CapAmb"):
+        assert not capabilities(daemon.process.pid, which) | capabilities(zygote, which)
+    janitors = [pid for pid in others if privileges(pid)["Name"] == "iosd-janitor"]
+    assert len(janitors) == (level == "full")
+    for pid in janitors:
+        for which in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb"):
+            # the root of a v1 hierarchy may be writable for nobody
+            assert capabilities(pid, which) <= {DAC_OVERRIDE}
+    for pid in (daemon.process.pid, zygote, *janitors):
+        assert privileges(pid)["Seccomp"] == "2"
+        assert privileges(pid)["NoNewPrivs"] == "1"
+    # limits can still be set (of another user only with CAP_SYS_RESOURCE), and a sandbox killed
+    sandbox = daemon.spawn(Limits(memory_bytes=64 << 20))
+    sandbox.wait_ready()
+    if level in ("full", "no-cgroup") or SYS_RESOURCE in own_capabilities():
+        daemon.send(LIMITS, sandbox.id, Limits(memory_bytes=512 << 20, open_files=900).encode())
+        daemon.wait_for(LIMITS_SET, sandbox.id)
+    sandbox.kill()
+    assert sandbox.wait_exit().code == -signal.SIGKILL
+    sandbox.close()
+    assert daemon.stop() == 0
+    assert gone([zygote, *janitors])
+    assert not control_groups(daemon.process.pid)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -330,7 +397,7 @@ def test_lines_name_the_job_that_the_target_names(own) -> None:
     sandbox = daemon.spawn()
     sandbox.wait_ready()
     daemon.send(JOB, sandbox.id, (0x10000).to_bytes(8, "big") + (0x10007).to_bytes(8, "big"))
-    daemon.send(KILL, sandbox.id)
+    daemon.send(KILL_SANDBOX, sandbox.id)
     sandbox.wait_exit()
     daemon.socket.close()
     daemon.process.terminate()
@@ -467,7 +534,7 @@ def test_refused_peers_do_not_fill_the_log(own) -> None:
 def test_kill_before_it_has_started(own) -> None:
     daemon = own()
     daemon.send(SPAWN, 7, Limits().encode())
-    daemon.send(KILL, 7)
+    daemon.send(KILL_SANDBOX, 7)
     status = struct.unpack(">i", daemon.wait_for(EXITED, 7)[0][:4])[0]
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
     _, fds = daemon.wait_for(18, 7)
