@@ -13,9 +13,15 @@ static bool is_over(const struct osd_session *session)
 	       (session->hooks.is_over && session->hooks.is_over(session->hooks.arg));
 }
 
-void osd_long_call_begin(struct osd_session *session)
+void osd_session_enter(struct osd_session *session, bool long_call)
 {
-	session->step = (struct osd_session_step){.cleans_up = is_to_end(session)};
+	struct osd_session_step *step = &session->step;
+
+	*step = (struct osd_session_step){.cleans_up = long_call && is_to_end(session)};
+	if (long_call || !session->gate)
+		return;
+	osd_call_gate_enter(session->gate);
+	step->inside = true;
 }
 
 void osd_long_call_rest(struct osd_session *session)
@@ -26,7 +32,7 @@ void osd_long_call_rest(struct osd_session *session)
 	osd_call_gate_leave(session->gate);
 }
 
-void osd_long_call_end(struct osd_session *session)
+void osd_session_leave(struct osd_session *session)
 {
 	osd_long_call_rest(session);
 }

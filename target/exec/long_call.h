@@ -11,9 +11,9 @@
 
 #include "exec/proxy_ops.h"
 
-/* Around a call of such a row. */
-void osd_long_call_begin(struct osd_session *session);
-void osd_long_call_end(struct osd_session *session);
+/* Around any call: one that is not long has a place in the gate all the time. */
+void osd_session_enter(struct osd_session *session, bool long_call);
+void osd_session_leave(struct osd_session *session);
 
 /* Before a step, which moves so many bytes: waits for a place, and holds it until the next rest, or the
  * end.  False: the call must stop. */
