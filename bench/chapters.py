@@ -14,7 +14,6 @@ CHAPTERS = (
     ("Does offloading pay?", ("near-data", "offload")),
     ("Does it scale?", ("scale", "curves")),
     ("What do scripts cost others?", ("sandboxes",)),
-    ("What do long commands cost others?", ("neighbours",)),
     ("What does security cost?", ("security",)),
     ("Two tiers?", ("tiers",)),
     ("The resource manager", ("manager",)),

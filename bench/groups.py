@@ -62,8 +62,7 @@ GROUPS = (
     Group("calls", "Calls of scripts", calls.rows),
     Group("scripts", "Data in scripts", scripts.rows),
     Group("iosd", "The iOSD paper", _all(iosd_calls.rows, iosd_io.rows, iosd_log.rows)),
-    Group("sandboxes", "What sandboxes cost others", sandboxes.rows),
-    Group("neighbours", "What long commands cost others", neighbours.rows),
+    Group("sandboxes", "What sandboxes cost others", _all(sandboxes.rows, neighbours.rows)),
     Group("security", "Security methods", security.rows),
     Group(
         "peers", "What others use for the same", _all(peers.rows, peer_redis.rows, peer_http.rows)

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,6 +33,23 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
 		return false;
 	pthread_setname_np(*thread, name);
 	return true;
+}
+
+static _Thread_local struct {
+	void (*fn)(void *arg);
+	void *arg;
+} on_wait;
+
+void osd_thread_on_wait(void (*fn)(void *arg), void *arg)
+{
+	on_wait.fn = fn;
+	on_wait.arg = arg;
+}
+
+void osd_thread_waits(void)
+{
+	if (on_wait.fn)
+		on_wait.fn(on_wait.arg);
 }
 
 static void take_turns(uint64_t nsec)

@@ -20,4 +20,10 @@ void osd_thread_take_long_turns(void);
 /* As before that. */
 void osd_thread_take_usual_turns(void);
 
+/* The calling thread holds a place that others wait for, too: fn(arg) gives it back when the thread has to
+ * wait for another one, for as long as that takes.  NULL: it holds none any more. */
+void osd_thread_on_wait(void (*fn)(void *arg), void *arg);
+/* Before such a wait; fn takes a leaf lock at most. */
+void osd_thread_waits(void);
+
 #endif

@@ -103,7 +103,7 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 						       : OSD_PERM_READ);
 	if (status != OSD_OK)
 		return status;
-	osd_copies_begin(ctx->copies, &copying, from);
+	osd_copies_begin(ctx->copies, &copying, from, false);
 	do /* somebody asked for the very id that was picked */
 		status = copy(ctx, &source, method);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);

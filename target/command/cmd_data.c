@@ -8,6 +8,7 @@
 #include "command/attributes.h"
 #include "command/authorise.h"
 #include "command/commands.h"
+#include "command/copies.h"
 #include "command/phase.h"
 #include "command/transact.h"
 #include "command/validate.h"
@@ -279,8 +280,13 @@ enum osd_status osd_cmd_punch(struct osd_command_context *ctx)
 				    .offset = cdb->starting_byte_address,
 				    .length = cdb->length,
 				    .steps = &steps};
+	struct osd_copying copying;
+	enum osd_status status;
 
-	return change_object(ctx, &change);
+	osd_copies_begin(ctx->copies, &copying, ctx->addressed, true);
+	status = change_object(ctx, &change);
+	osd_copies_end(ctx->copies, &copying);
+	return status;
 }
 
 /* ---- FLUSH family: everything in what is named, whatever the scope says (osd2-wire 9-2) ------ */

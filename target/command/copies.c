@@ -19,9 +19,9 @@ void osd_copies_release(struct osd_copies *copies)
 }
 
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
-		      struct osd_object_id source)
+		      struct osd_object_id source, bool excludes_readers)
 {
-	*copying = (struct osd_copying){.source = source};
+	*copying = (struct osd_copying){.source = source, .excludes_readers = excludes_readers};
 	copying->last = &copying->waiting;
 	pthread_mutex_lock(&copies->lock);
 	copying->next = copies->list;
@@ -58,20 +58,42 @@ static bool sets_length(const struct osd_command_context *ctx)
 	return osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH);
 }
 
-/* Under lock: the copy that the command must not begin before. */
+enum use { USES_NOTHING, READS, COPIES, CHANGES };
+
+/* Of the data of a user object. */
+static enum use use_of(const struct osd_command_context *ctx)
+{
+	switch (ctx->def->service_action) {
+	case OSD_SA_COPY_USER_OBJECTS:
+		return COPIES;
+	case OSD_SA_READ:
+	case OSD_SA_READ_MAP:
+	case OSD_SA_FLUSH:
+		return READS;
+	}
+	return ctx->def->flags & OSD_CMD_CHANGES_DATA || sets_length(ctx) ? CHANGES : USES_NOTHING;
+}
+
+static bool excludes(const struct osd_copying *copying, struct osd_object_id object, enum use use)
+{
+	if (copying->source.partition_id != object.partition_id ||
+	    copying->source.object_id != object.object_id)
+		return false;
+	if (copying->excludes_readers || use == CHANGES)
+		return true;
+	return use == COPIES && copying->waiting;
+}
+
+/* Under lock: what is under way that the command must not begin before. */
 static struct osd_copying *find(struct osd_copies *copies, const struct osd_command_context *ctx)
 {
-	bool copies_too = ctx->def->service_action == OSD_SA_COPY_USER_OBJECTS;
 	struct osd_object_id object = ctx->addressed;
 	struct osd_copying *copying = copies->list;
+	enum use use = use_of(ctx);
 
-	if (copies_too && !osd_command_copy_source(ctx, &object))
+	if (use == USES_NOTHING || (use == COPIES && !osd_command_copy_source(ctx, &object)))
 		return NULL;
-	if (!copies_too && !(ctx->def->flags & OSD_CMD_CHANGES_DATA) && !sets_length(ctx))
-		return NULL;
-	while (copying &&
-	       (copying->source.partition_id != object.partition_id ||
-		copying->source.object_id != object.object_id || (copies_too && !copying->waiting)))
+	while (copying && !excludes(copying, object, use))
 		copying = copying->next;
 	return copying;
 }

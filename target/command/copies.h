@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* copies.h -- who waits for a COPY USER OBJECTS.  Its source cannot change until it has been
- * copied, which without common blocks takes as long as its bytes take.  Commands that would change
- * it are put aside meanwhile and dispatched again afterwards, from the start, so that they keep no worker
- * from others.  A second copy of a source that somebody waits for is put aside behind them, or
+/* copies.h -- commands that wait for a COPY USER OBJECTS or a PUNCH of the same object.  The source of a
+ * copy cannot change until it has been copied, which without common blocks takes as long as its bytes
+ * take; of an object being punched nobody sees the data until its rest has been moved.  Commands that
+ * would wait for that are put aside and dispatched again afterwards, from the start, so that they keep no
+ * worker from others.  A second copy of a source that somebody waits for is put aside behind them, or
  * copies without end would keep them out.
  *
  * A command that was on its way when the copy began may still wait for it on its worker. */
@@ -15,10 +16,11 @@
 #include "base/status.h"
 #include "command/context.h"
 
-/* A copy under way; its command's. */
+/* A copy or PUNCH under way; its command's. */
 struct osd_copying {
 	struct osd_copying *next;
 	struct osd_object_id source;
+	bool excludes_readers; /* a PUNCH */
 	struct osd_request *waiting, **last; /* under lock */
 };
 
@@ -34,7 +36,7 @@ void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_reque
 void osd_copies_release(struct osd_copies *copies);
 /* Before the source is locked, and after it has been let go.  begin: fills in *copying. */
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
-		      struct osd_object_id source);
+		      struct osd_object_id source, bool excludes_readers);
 void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying);
 /* Of a command just about to run: OSD_PENDING: it waits, and what is in its request is somebody
  * else's from here on; OSD_E_TASK_ABORTED: it would, but need not any more. */

@@ -24,8 +24,7 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE, OSD_CMD_TXN | OSD_CMD_REQUESTED_ID,
 	 osd_cmd_create},
 	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | NO_OBJECT_ID,
-	 osd_cmd_list},
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | NO_OBJECT_ID, osd_cmd_list},
 	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE,
 	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_punch},
 	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
@@ -69,7 +68,7 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE,
 	 OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_remove_collection},
 	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_list_collection},
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS, osd_cmd_list_collection},
 	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG,
 	 osd_cmd_flush_collection},
 	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT,
@@ -140,9 +139,9 @@ const struct osd_command_def *osd_command_find(uint16_t service_action)
 									 : NULL;
 }
 
-/* Data of more than LONG_BYTES, or more objects than LONG_COUNT, make any command a long one. */
-#define LONG_BYTES (4u << 20)
-#define LONG_COUNT 256u
+#define LONG_BYTES	(4u << 20)   /* of data, in any command */
+#define LONG_LIST_BYTES (256u << 10) /* of a list of ids */
+#define LONG_COUNT	256u	     /* objects of one CREATE */
 
 bool osd_command_is_long(const struct osd_request *request)
 {
@@ -155,9 +154,14 @@ bool osd_command_is_long(const struct osd_request *request)
 	def = osd_command_find((uint16_t)osd_get_be(request->cdb + AT_SERVICE_ACTION, 2));
 	if (!def)
 		return false;
-	return def->flags & OSD_CMD_LONG ||
-	       (def->service_action == OSD_SA_CREATE &&
-		osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT);
+	switch (def->service_action) {
+	case OSD_SA_CREATE:
+		return osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT;
+	case OSD_SA_LIST:
+	case OSD_SA_LIST_COLLECTION:
+		return request->data_in_capacity > LONG_LIST_BYTES;
+	}
+	return def->flags & OSD_CMD_LONG;
 }
 
 static void print_types(FILE *out, uint8_t types)

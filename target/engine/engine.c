@@ -40,8 +40,7 @@ static bool may_run_long(const struct osd_engine *engine)
 {
 	unsigned others = engine->wanted > 1 ? engine->wanted - 1 : 1;
 
-	return engine->running < engine->wanted &&
-	       engine->running_long < OSD_MIN(others, engine->long_most);
+	return engine->running < engine->wanted && engine->running_long < others;
 }
 
 /* Under lock. */
@@ -54,12 +53,13 @@ static bool may_run_short(const struct osd_engine *engine)
  * those that may run.  False: there is none. */
 static bool choose(const struct osd_engine *engine, enum osd_queue_class *ret_class)
 {
-	const struct osd_request *longs = NULL, *shorts = NULL;
+	const struct osd_request *longs = osd_queue_peek(&engine->queue, OSD_QUEUE_LONG);
+	const struct osd_request *shorts = osd_queue_peek(&engine->queue, OSD_QUEUE_SHORT);
 
-	if (may_run_short(engine))
-		shorts = osd_queue_peek(&engine->queue, OSD_QUEUE_SHORT);
-	if (may_run_long(engine))
-		longs = osd_queue_peek(&engine->queue, OSD_QUEUE_LONG);
+	if (longs && !may_run_long(engine))
+		longs = NULL;
+	if (shorts && !may_run_short(engine))
+		shorts = NULL;
 	*ret_class = OSD_QUEUE_SHORT;
 	if (longs && (!shorts || longs->submitted_ns < shorts->submitted_ns))
 		*ret_class = OSD_QUEUE_LONG;

@@ -2,8 +2,6 @@
 /* queue.c -- see queue.h. */
 #include "engine/queue.h"
 
-#include <stddef.h>
-
 #include "base/util.h"
 
 static struct osd_lane *lane_of(struct osd_queue_row *row, const struct osd_request *request)
@@ -42,13 +40,6 @@ void osd_queue_add(struct osd_queue *queue, enum osd_queue_class which, struct o
 	*lane->tail = request;
 	lane->tail = &request->next;
 	row->count++;
-}
-
-struct osd_request *osd_queue_peek(const struct osd_queue *queue, enum osd_queue_class which)
-{
-	const struct osd_lane *lane = queue->rows[which].first;
-
-	return lane ? lane->head : NULL;
 }
 
 struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_queue_class which)

@@ -10,6 +10,8 @@
 #ifndef OSD_ENGINE_QUEUE_H
 #define OSD_ENGINE_QUEUE_H
 
+#include <stddef.h>
+
 #include "command/request.h"
 
 #define OSD_QUEUE_LANES 64u /* a power of two */
@@ -33,7 +35,13 @@ void osd_queue_init(struct osd_queue *queue);
 void osd_queue_add(struct osd_queue *queue, enum osd_queue_class which,
 		   struct osd_request *request);
 /* The next of a class; NULL: there is none. */
-struct osd_request *osd_queue_peek(const struct osd_queue *queue, enum osd_queue_class which);
+static inline struct osd_request *osd_queue_peek(const struct osd_queue *queue,
+						 enum osd_queue_class which)
+{
+	const struct osd_lane *lane = queue->rows[which].first;
+
+	return lane ? lane->head : NULL;
+}
 /* Takes out what osd_queue_peek shows; its lane goes behind the others. */
 struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_queue_class which);
 /* When the request came that has waited longest; UINT64_MAX: none waits. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_engine.c -- many requests from several threads over a store in memory, while the pool
  * grows and shrinks: each is answered once, writes and reads of one object do not mix, FORMAT
- * OSD waits for what runs and refuses what comes, close waits for everything.  Runs under the
+ * OSD waits for what runs and refuses what comes, close waits for everything, long commands leave a
+ * worker to short ones.  Runs under the
  * thread sanitizer. */
 #include "engine/engine.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/test.h"
 #include "wire/cursor.h"
@@ -181,19 +184,66 @@ static void test_close(void)
 	}
 }
 
-int main(void)
+static void open_engine(const char *options)
 {
 	struct osd_config config;
 	char message[256];
 
-	CHECK_EQ(osd_config_parse("memory=1;workers=3", message, &config), OSD_OK);
+	CHECK_EQ(osd_config_parse(options, message, &config), OSD_OK);
 	if (osd_engine_open(&config, message, &engine) != OSD_OK) {
 		fprintf(stderr, "%s\n", message);
-		return 1;
+		exit(1);
 	}
 	osd_config_release(&config);
+}
+
+/* More PUNCHes than workers, none of which ends while the file exists; of some the object is the same. */
+static void test_long_commands(unsigned workers)
+{
+	static struct call punches[8];
+	char hold[] = "/tmp/iosd-test-hold-XXXXXX", options[128];
+	struct osd_cdb cdb = {.service_action = OSD_SA_PUNCH,
+			      .partition_id = PID,
+			      .starting_byte_address = 10,
+			      .length = 20,
+			      .attributes.format = OSD_CDBFMT_LIST};
+	int fd = mkstemp(hold);
+	struct call call;
+
+	CHECK(fd >= 0);
+	close(fd);
+	snprintf(options, sizeof(options), "memory=1;workers=%u;hold=%s", workers, hold);
+	open_engine(options);
+	call_init(&call);
+	CHECK_EQ(run(&call, OSD_SA_CREATE_PARTITION, 0, 0), OSD_SAM_GOOD);
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK_EQ(run(&call, OSD_SA_CREATE, PID + i, 0), OSD_SAM_GOOD);
+		CHECK_EQ(run(&call, OSD_SA_WRITE, PID + i, BLOCK), OSD_SAM_GOOD);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		call_init(&punches[i]);
+		cdb.object_id = PID + i % 4;
+		submit(&punches[i], &cdb);
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		CHECK_EQ(run(&call, OSD_SA_WRITE, PID + 4, BLOCK), OSD_SAM_GOOD);
+		CHECK_EQ(run(&call, OSD_SA_READ, PID + 4, BLOCK), OSD_SAM_GOOD);
+	}
+	for (unsigned i = 0; i < 8; i++)
+		CHECK_EQ(punches[i].done, 0);
+	CHECK_EQ(unlink(hold), 0);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK_EQ(wait_done(&punches[i]), OSD_SAM_GOOD);
+	osd_engine_close(engine);
+}
+
+int main(void)
+{
+	open_engine("memory=1;workers=3");
 	test_load();
 	test_format();
 	test_close();
+	for (unsigned workers = 1; workers <= 3; workers++)
+		test_long_commands(workers);
 	return 0;
 }

@@ -23,12 +23,12 @@ void osd_call_gate_release(struct osd_call_gate *gate)
 }
 
 /* Under lock. */
-static void wait_for_place(struct osd_call_gate *gate, bool step)
+static void wait_for_place(struct osd_call_gate *gate)
 {
-	gate->waiting += !step;
+	gate->waiting++;
 	while (gate->inside >= gate->most)
 		pthread_cond_wait(&gate->free, &gate->lock);
-	gate->waiting -= !step;
+	gate->waiting--;
 }
 
 static bool commands_wait(const struct osd_call_gate *gate)
@@ -36,40 +36,49 @@ static bool commands_wait(const struct osd_call_gate *gate)
 	return gate->commands_queued && gate->commands_queued(gate->context) > 0;
 }
 
-/* Under lock. */
-static bool others_wait(const struct osd_call_gate *gate, bool step)
-{
-	return commands_wait(gate) || (step && gate->waiting > 0);
-}
-
-static void enter(struct osd_call_gate *gate, bool step_of_long)
+/* Under lock, which is released meanwhile. */
+static void give_way(struct osd_call_gate *gate)
 {
 	const struct timespec step = {.tv_nsec = STEP_NSEC};
+
+	pthread_cond_signal(&gate->free); /* the word may have been for somebody else */
+	pthread_mutex_unlock(&gate->lock);
+	nanosleep(&step, NULL);
+	pthread_mutex_lock(&gate->lock);
+}
+
+void osd_call_gate_enter(struct osd_call_gate *gate)
+{
 	unsigned steps = 0;
 
 	pthread_mutex_lock(&gate->lock);
-	wait_for_place(gate, step_of_long);
-	while (steps < OSD_GATE_STEPS && others_wait(gate, step_of_long)) {
+	wait_for_place(gate);
+	while (steps < OSD_GATE_STEPS && commands_wait(gate)) {
 		steps++;
-		pthread_cond_signal(&gate->free); /* the word may have been for somebody else */
-		pthread_mutex_unlock(&gate->lock);
-		nanosleep(&step, NULL);
-		pthread_mutex_lock(&gate->lock);
-		wait_for_place(gate, step_of_long);
+		give_way(gate);
+		wait_for_place(gate);
 	}
 	gate->inside++;
 	gate->given += steps > 0;
 	pthread_mutex_unlock(&gate->lock);
 }
 
-void osd_call_gate_enter(struct osd_call_gate *gate)
+bool osd_call_gate_enter_step(struct osd_call_gate *gate)
 {
-	enter(gate, false);
-}
+	unsigned steps = 0;
+	bool entered;
 
-void osd_call_gate_enter_step(struct osd_call_gate *gate)
-{
-	enter(gate, true);
+	pthread_mutex_lock(&gate->lock);
+	while (steps < OSD_GATE_STEPS &&
+	       (gate->inside >= gate->most || gate->waiting > 0 || commands_wait(gate))) {
+		steps++;
+		give_way(gate);
+	}
+	entered = gate->inside < gate->most;
+	gate->inside += entered;
+	gate->given += steps > 0;
+	pthread_mutex_unlock(&gate->lock);
+	return entered;
 }
 
 void osd_call_gate_leave(struct osd_call_gate *gate)

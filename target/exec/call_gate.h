@@ -8,6 +8,7 @@
 #define OSD_EXEC_CALL_GATE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define OSD_GATE_STEPS 20
@@ -26,8 +27,10 @@ void osd_call_gate_init(struct osd_call_gate *gate, unsigned most,
 			unsigned (*commands_queued)(void *context), void *context);
 void osd_call_gate_release(struct osd_call_gate *gate);
 void osd_call_gate_enter(struct osd_call_gate *gate);
-/* For a step of a long call: calls that wait for a place go first, as commands do. */
-void osd_call_gate_enter_step(struct osd_call_gate *gate);
+/* For a step of a long call: calls that wait for a place go first, as commands do.  False: there was no
+ * place in time.  Then the step is done without one, for the call may hold an object that those inside wait
+ * for. */
+bool osd_call_gate_enter_step(struct osd_call_gate *gate);
 void osd_call_gate_leave(struct osd_call_gate *gate);
 
 #endif

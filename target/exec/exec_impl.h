@@ -39,6 +39,7 @@ struct osd_exec_wait {
 	uint64_t deadline_usec;
 	bool end_on_abort;
 	bool was_aborted; /* why it is among exec->late */
+	char principal[]; /* whose it is */
 };
 
 struct osd_job {
@@ -115,7 +116,8 @@ struct osd_exec {
 	struct osd_job *delayed;
 	struct osd_after_work after;
 	uint64_t next_sequence;
-	struct osd_exec_wait *waits; /* at most 64 */
+	struct osd_exec_wait *waits;
+	struct osd_exec_wait *reserved; /* not started yet */
 	struct osd_exec_wait *late;  /* over by the clock or an abort; the output thread delivers */
 	uint64_t handed_usec;	     /* when the last job was handed over */
 	uint64_t sampled_usec;	     /* when starvation.h sampled the sandboxes last */
@@ -196,13 +198,14 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
 /* Those that are over before their job; may wait for the store. */
 void osd_exec_deliver_late(struct osd_exec *exec, struct osd_exec_wait *waits);
-/* A place among the waits, exec->lock held: OSD_E_BUSY when there is none.  Started once the job
- * has an id, or dropped. */
+/* A place among the waits, exec->lock held: OSD_E_BUSY when there is none, or the principal has as many as
+ * are free.  Started once the job has an id, or taken out when that has ended by then, or dropped. */
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait);
 void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 			 struct osd_object_id job);
+void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait);
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait);
 
 /* ---- ends (job_end.c); no lock held ---------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * by the job, the clock, an abort or shutdown, whichever detaches the wait first under
  * exec->lock. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -17,15 +18,35 @@ static uint64_t wait_usec(const struct osd_exec_params *params)
 		       : limit->standard;
 }
 
+static size_t count_of(const struct osd_exec_wait *list, const char *principal)
+{
+	size_t count = 0;
+
+	for (; list; list = list->next)
+		count += strcmp(list->principal, principal) == 0;
+	return count;
+}
+
+/* A principal may have as many places as are free: half of them when nobody else waits, and whoever comes
+ * later finds some, however many have come before. */
+static bool has_place(const struct osd_exec *exec, const char *principal)
+{
+	size_t most = osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum;
+	size_t own = count_of(exec->waits, principal) + count_of(exec->reserved, principal);
+
+	return exec->wait_count < most && own < most - exec->wait_count;
+}
+
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_submission *submission,
 				      struct osd_exec_wait **ret_wait)
 {
+	size_t length = strlen(submission->principal) + 1;
 	struct osd_exec_wait *wait;
 
-	if (exec->quiescing || exec->wait_count >= osd_exec_limits[OSD_LIMIT_SYNC_WAITS].maximum)
+	if (exec->quiescing || !has_place(exec, submission->principal))
 		return OSD_E_BUSY;
-	wait = calloc(1, sizeof(*wait));
+	wait = malloc(sizeof(*wait) + length);
 	if (!wait)
 		return OSD_E_NO_MEMORY;
 	*wait = (struct osd_exec_wait){
@@ -34,7 +55,10 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 		.aborted = submission->aborted,
 		.deadline_usec = osd_monotonic_usec() + wait_usec(submission->params),
 		.end_on_abort = submission->params->flags & OSD_EXEC_END_ON_ABORT,
+		.next = exec->reserved,
 	};
+	memcpy(wait->principal, submission->principal, length);
+	exec->reserved = wait;
 	exec->wait_count++;
 	*ret_wait = wait;
 	return OSD_OK;
@@ -45,9 +69,19 @@ static bool is_aborted(const struct osd_exec_wait *wait)
 	return wait->aborted && __atomic_load_n(wait->aborted, __ATOMIC_ACQUIRE);
 }
 
+static void unreserve(struct osd_exec *exec, const struct osd_exec_wait *wait)
+{
+	struct osd_exec_wait **link = &exec->reserved;
+
+	while (*link != wait)
+		link = &(*link)->next;
+	*link = wait->next;
+}
+
 void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 			 struct osd_object_id job)
 {
+	unreserve(exec, wait);
 	wait->job = job;
 	if (exec->quiescing)
 		wait->deadline_usec = 0;
@@ -56,11 +90,18 @@ void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 	osd_monitor_by(exec, is_aborted(wait) ? 0 : wait->deadline_usec);
 }
 
+void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
+{
+	unreserve(exec, wait);
+	exec->wait_count--;
+	wait->next = NULL;
+}
+
 void osd_exec_wait_drop(struct osd_exec *exec, struct osd_exec_wait *wait)
 {
 	if (!wait)
 		return;
-	exec->wait_count--;
+	osd_exec_wait_take(exec, wait);
 	free(wait);
 }
 

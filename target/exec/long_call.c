@@ -2,6 +2,8 @@
 /* long_call.c -- see long_call.h. */
 #include "exec/long_call.h"
 
+#include "base/thread.h"
+
 static bool is_to_end(const struct osd_session *session)
 {
 	return session->hooks.is_to_end && session->hooks.is_to_end(session->hooks.arg);
@@ -13,21 +15,36 @@ static bool is_over(const struct osd_session *session)
 	       (session->hooks.is_over && session->hooks.is_over(session->hooks.arg));
 }
 
-void osd_long_call_begin(struct osd_session *session)
-{
-	session->step = (struct osd_session_step){.cleans_up = is_to_end(session)};
-}
-
 void osd_long_call_rest(struct osd_session *session)
 {
 	if (!session->step.inside)
 		return;
 	session->step.inside = false;
+	session->step.pieces = 0;
 	osd_call_gate_leave(session->gate);
 }
 
-void osd_long_call_end(struct osd_session *session)
+/* It waits for an object that another call, or a command, has locked. */
+static void give_back(void *arg)
 {
+	osd_long_call_rest(arg);
+}
+
+void osd_session_enter(struct osd_session *session, bool long_call)
+{
+	struct osd_session_step *step = &session->step;
+
+	*step = (struct osd_session_step){.cleans_up = long_call && is_to_end(session)};
+	if (long_call || !session->gate)
+		return;
+	osd_call_gate_enter(session->gate);
+	step->inside = true;
+	osd_thread_on_wait(give_back, session);
+}
+
+void osd_session_leave(struct osd_session *session)
+{
+	osd_thread_on_wait(NULL, NULL);
 	osd_long_call_rest(session);
 }
 
@@ -35,13 +52,12 @@ void osd_long_call_end(struct osd_session *session)
 static void take_place(struct osd_session *session, uint64_t bytes)
 {
 	struct osd_session_step *step = &session->step;
+	bool fresh = step->pieces == 0 || step->pieces >= OSD_LONG_STEP_PIECES ||
+		     step->bytes + bytes > OSD_LONG_STEP_BYTES;
 
-	if (step->inside && (step->pieces >= OSD_LONG_STEP_PIECES ||
-			     step->bytes + bytes > OSD_LONG_STEP_BYTES))
+	if (fresh && session->gate) {
 		osd_long_call_rest(session);
-	if (!step->inside && session->gate) {
-		osd_call_gate_enter_step(session->gate);
-		step->inside = true;
+		step->inside = osd_call_gate_enter_step(session->gate);
 		step->pieces = 0;
 		step->bytes = 0;
 	}

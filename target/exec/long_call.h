@@ -11,12 +11,13 @@
 
 #include "exec/proxy_ops.h"
 
-/* Around a call of such a row. */
-void osd_long_call_begin(struct osd_session *session);
-void osd_long_call_end(struct osd_session *session);
+/* Around any call: one that is not long has a place in the gate all the time, unless it waits for an object
+ * that somebody else has locked. */
+void osd_session_enter(struct osd_session *session, bool long_call);
+void osd_session_leave(struct osd_session *session);
 
-/* Before a step, which moves so many bytes: waits for a place, and holds it until the next rest, or the
- * end.  False: the call must stop. */
+/* Before a step, which moves so many bytes: waits a moment for a place, and holds it until the next rest, or
+ * the end.  False: the call must stop. */
 bool osd_long_call_step(struct osd_session *session, uint64_t bytes);
 /* Gives the place back: the call waits for something next. */
 void osd_long_call_rest(struct osd_session *session);

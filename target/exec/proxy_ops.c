@@ -530,23 +530,15 @@ static bool is_long(const struct op_row *row, const struct osd_call *call)
 
 static enum osd_status run_row(struct osd_op *op, const struct op_row *row)
 {
-	struct osd_session *session = op->session;
-	bool takes_long = is_long(row, &op->call);
 	enum osd_status status;
 
-	if (takes_long)
-		osd_long_call_begin(session);
-	else if (session->gate)
-		osd_call_gate_enter(session->gate);
+	osd_session_enter(op->session, is_long(row, &op->call));
 	status = check(op, row);
 	if (status == OSD_OK && row->flags & OP_CHANGES)
-		status = note_write(session);
+		status = note_write(op->session);
 	if (status == OSD_OK)
 		status = row->run(op);
-	if (takes_long)
-		osd_long_call_end(session);
-	else if (session->gate)
-		osd_call_gate_leave(session->gate);
+	osd_session_leave(op->session);
 	return status;
 }
 

@@ -297,7 +297,7 @@ static void admit(struct osd_exec *exec, struct osd_acceptance *acceptance, stru
 		osd_exec_wait_start(exec, wait, acceptance->record.id);
 	} else if (wait) {
 		ended = wait;
-		exec->wait_count--;
+		osd_exec_wait_take(exec, wait);
 	}
 	osd_job_unref(job);
 	pthread_mutex_unlock(&exec->lock);

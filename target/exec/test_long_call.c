@@ -3,6 +3,7 @@
  * what they move, and stop when the job is to end, leaving the object as it was. */
 #include "exec/long_call.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,6 +169,58 @@ static void test_places(void)
 	osd_session_release(&session);
 }
 
+static _Atomic bool object_held;
+
+/* Holds the object while another call waits for it, and wants a place in the gate meanwhile. */
+static bool hold_object(void *arg, uint64_t bytes)
+{
+	struct osd_session *waiter = arg;
+
+	(void)bytes;
+	object_held = true;
+	while (atomic_load(&waiter->calls) == 0)
+		sched_yield();
+	osd_call_gate_enter(&gate);
+	osd_call_gate_leave(&gate);
+	return true;
+}
+
+static void *punch_object(void *arg)
+{
+	const struct osd_change_steps steps = {.go_on = hold_object, .arg = arg};
+	struct osd_object *open;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_punch(open, 1000, 10, &steps, 0), OSD_OK);
+	osd_object_put(open);
+	return NULL;
+}
+
+/* A call that waits for an object gives its place to others: else none of them went on before the object
+ * is free, which may be long. */
+static void test_waits_for_object(void)
+{
+	struct osd_session session;
+	struct osd_answer answer;
+	pthread_t thread;
+
+	start(&session, UINT64_MAX);
+	object_held = false;
+	CHECK(pthread_create(&thread, NULL, punch_object, &session) == 0);
+	while (!object_held)
+		sched_yield();
+	CHECK_EQ(serve(&session,
+		       (struct osd_call){.op = OSD_CALL_READ,
+					 .partition_id = pid,
+					 .object_id = object,
+					 .b = 100},
+		       &answer),
+		 OSD_SERVED);
+	CHECK_EQ(answer.code, OSD_ANSWER_OK);
+	CHECK(pthread_join(thread, NULL) == 0);
+	osd_session_release(&session);
+}
+
 static uint64_t member_count(void)
 {
 	struct osd_list_request request = {OSD_LIST_MEMBERS, {pid, collection}, 0};
@@ -242,6 +295,8 @@ int main(void)
 	test_cleans_up();
 	test_limit();
 	test_places();
+	for (int i = 0; i < 50; i++)
+		test_waits_for_object();
 	test_collection();
 	osd_call_gate_release(&gate);
 	osd_objects_close(objects);

@@ -287,8 +287,9 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	struct osd_effect *effect;
 	uint8_t bytes[8];
 
-	if (txn->id.object_id < atomic_load(&partition->id_mark) ||
-	    txn->id.object_id >= OSD_IDS_COUNTED)
+	if (txn->id.object_id < atomic_load(&partition->id_mark))
+		return OSD_OK;
+	if (txn->id.object_id >= OSD_IDS_COUNTED)
 		return OSD_OK;
 	next = OSD_MAX(next, txn->id.object_id + 1);
 	effect = osd_txn_effect(txn, run_marked);

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "base/thread.h"
+
 void osd_range_lock_init(struct osd_range_lock *lock, pthread_mutex_t *mutex)
 {
 	*lock = (struct osd_range_lock){.mutex = mutex, .last = &lock->first};
@@ -43,6 +45,7 @@ static void wait_for_turn(struct osd_range_lock *lock, struct osd_range *range)
 {
 	pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
 
+	osd_thread_waits();
 	range->turn = &turn;
 	do
 		pthread_cond_wait(&turn, lock->mutex);

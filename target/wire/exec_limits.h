@@ -41,8 +41,8 @@
 	X(IO, "io", "bytes", UINT64_MAX, UINT64_MAX, "bytes a job may read and write")          \
 	X(SYNC_WAIT, "sync_wait", "us", 20 * OSD_SECOND, 60 * OSD_SECOND,                       \
 	  "wait of a synchronous EXEC")                                                         \
-	X(SYNC_WAITS, "sync_waits", "commands", 64, 64,                                         \
-	  "synchronous EXECs waiting at once on one target")                                    \
+	X(SYNC_WAITS, "sync_waits", "commands", 128, 128,                                       \
+	  "synchronous EXECs waiting at once on one target; of one principal half of them")     \
 	X(EXPIRY, "expiry", "us", 7 * OSD_DAY, 365 * OSD_DAY,                                   \
 	  "record of a finished job")                                                           \
 	X(GRACE, "grace", "us", 20000, 5 * OSD_SECOND,                                          \
