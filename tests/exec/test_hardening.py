@@ -266,7 +266,7 @@ MANY = """
         _sandbox.core.share(part.partition_id, objects[5].object_id)
         _sandbox.core.call(Call.UNSHARE, part.partition_id, objects[5].object_id)
     try: _sandbox.core.share(part.partition_id, objects[-1].object_id)
-    except OSError as error: print("no more" if "as many objects as it may" in str(error) else error)
+    except osd.OSDError as error: print("no more" if "as many objects as it may" in str(error) else error)
 """
 
 
