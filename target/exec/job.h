@@ -121,8 +121,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "free space or raise the quota, then submit again")                                      \
 	X(502, STORAGE, FAILED, "output or result could not be stored",                            \
 	  "see the log of the target")                                                             \
-	X(601, REVOKED, FAILED, "the capability was revoked while the job ran",                    \
-	  "ask for a new capability and submit again")                                             \
+	X(601, REVOKED, FAILED, "the job's rights were revoked",                                   \
+	  "ask for a new capability and submit again; a partition may demand one by now")          \
 	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed",                                 \
 	  "submit it again for another zone")                                                      \
 	X(901, INTERNAL, FAILED, "internal failure of the target",                                 \
@@ -187,7 +187,8 @@ struct osd_job_limits {
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
-#define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
+#define OSD_JOB_SHARES_MAX    256   /* descriptors one job may hold (design D19) */
+#define OSD_JOB_SHARED_MAX    4096  /* objects whose descriptors it may be passed in all */
 #define OSD_JOB_ATTEMPTS      3 /* the first one and two after faults, if nothing else was asked */
 
 /* ---- the record ------------------------------------------------------------------------------ */
