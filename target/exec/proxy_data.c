@@ -275,8 +275,10 @@ enum osd_status osd_op_share(struct osd_op *op)
 		op->why = "its descriptors have been passed already";
 		return OSD_E_PARAM_FIELD;
 	}
-	/* A descriptor is good for all of the object: what may read a range asks for each piece. */
-	if (osd_rights_have_range(session, id))
+	/* A descriptor is good for all of the object, and nobody sees what is read through it.  A job
+	 * that may read a range only, or so many bytes only, asks for each piece. */
+	if (osd_rights_have_range(session, id) ||
+	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_BUSY;
 	status = check_zone_once(session, id);
 	if (status == OSD_OK)
@@ -302,7 +304,8 @@ enum osd_status osd_op_share(struct osd_op *op)
 	session->shares = entry;
 	pthread_mutex_unlock(&session->shares_lock);
 	session->share_fds += entry->fd_count;
-	return OSD_OK;
+	/* Its length now counts as read: what the job reads of it is not seen. */
+	return count_io(session, &session->bytes_read, share.length);
 }
 
 enum osd_status osd_op_unshare(struct osd_op *op)
