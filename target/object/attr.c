@@ -175,8 +175,10 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	struct osd_bytes bytes = {value, length};
-	enum osd_status status = OSD_OK;
+	enum osd_status status = osd_attr_charge_set(txn, page, number, length);
 
+	if (status != OSD_OK)
+		return status;
 	txn->weight += length + OSD_RECORD_WEIGHT;
 	if (osd_index_keeps(txn, page, number))
 		status = osd_index_note(txn, page, number, value, length);

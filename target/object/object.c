@@ -288,8 +288,10 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 {
 	struct osd_key key = osd_key_object(&txn->place);
 	struct osd_effect *effect;
-	enum osd_status status = remove_attributes(txn);
+	enum osd_status status = osd_attr_uncharge_all(txn);
 
+	if (status == OSD_OK)
+		status = remove_attributes(txn);
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
 	if (status == OSD_OK && (txn->record.flags & OSD_REC_HAS_FILES))

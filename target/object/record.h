@@ -44,7 +44,11 @@ struct osd_record {
 	uint64_t max_length;	   /* quota */
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
 	uint32_t policy_tag;	   /* policy access tag; 0: look among the attributes */
+	uint32_t attribute_units;  /* charged for them, or OSD_UNITS_UNKNOWN (attr_charge.c) */
 };
+
+#define OSD_UNITS_UNKNOWN UINT32_MAX /* the record was last written by a release that did not count */
+#define OSD_UNIT_BYTES	  16u
 
 struct osd_quotas {
 	uint64_t max_length;	  /* #1 */

@@ -31,8 +31,23 @@ class Books:
     """What the target should say: objects' lengths and collections by partition."""
 
     lengths: dict[ObjectRef, int] = field(default_factory=dict)
+    attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)
+    """Lengths by number, of objects on one page."""
     collections: set[ObjectRef] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
+
+    def attribute_bytes(self, pid: int) -> int:
+        """Each is its value and 64 bytes, in units of 16."""
+        return sum(
+            (length + 64 + 15) // 16 * 16
+            for obj, found in self.attributes.items()
+            if obj.partition_id == pid and obj in self.lengths
+            for length in found.values()
+            if length
+        )
+
+    def charged(self, pid: int) -> int:
+        return self.used(pid) + self.attribute_bytes(pid)
 
     def used(self, pid: int) -> int:
         return sum(length for obj, length in self.lengths.items() if obj.partition_id == pid)
@@ -52,6 +67,8 @@ def audit(osd: Commands, books: Books, why: str) -> None:
     for pid in books.partitions:
         used, count = figures(osd, ref(pid), Page.PARTITION_INFORMATION, 0x81, 0xC1)
         assert (used, count) == (books.used(pid), books.count(pid)), f"{pid:#x} after {why}"
+        found = figures(osd, ref(pid), Page.CHARGED, 1, 2)
+        assert found == [books.charged(pid), books.attribute_bytes(pid)], f"{pid:#x} after {why}"
         total += used
     used, partitions = figures(osd, ROOT, Page.ROOT_INFORMATION, 0x81, 0xC0)
     assert (used, partitions) == (total, len(books.partitions)), f"the root after {why}"
@@ -93,7 +110,7 @@ class Accountant:
 
     def grow(self, request: Request, pid: int, more: int) -> bool:
         """Send what may pass the quota; whether it went through."""
-        fits = self.books.used(pid) + more <= QUOTA_BYTES
+        fits = self.books.charged(pid) + more <= QUOTA_BYTES
         check(self.osd.reply(request), OK if fits or more <= 0 else QUOTA)
         return fits or more <= 0
 
@@ -112,6 +129,7 @@ class Accountant:
         free = self.free_id()
         if self.grow(rq.create_and_write(pid, free, 7, b"x" * size), pid, size + 7):
             self.books.lengths[ref(pid, free)] = size + 7
+            self.books.attributes.pop(ref(pid, free), None)
 
     def write(self) -> None:
         obj = self.any_object()
@@ -156,8 +174,28 @@ class Accountant:
         obj, pid = self.any_object(), self.any_partition()
         length = self.books.lengths[obj]
         free = self.free_id()
-        if self.grow(rq.copy_user_object(obj, pid, free), pid, length):
+        attributes = dict(self.books.attributes.get(obj, {}))
+        before = self.books.attribute_bytes(pid)
+        self.books.attributes[ref(pid, free)] = attributes
+        self.books.lengths[ref(pid, free)] = 0
+        more = self.books.attribute_bytes(pid) - before
+        del self.books.lengths[ref(pid, free)], self.books.attributes[ref(pid, free)]
+        if self.grow(rq.copy_user_object(obj, pid, free), pid, length + more):
             self.books.lengths[ref(pid, free)] = length
+            self.books.attributes[ref(pid, free)] = attributes
+
+    def annotate(self) -> None:
+        obj, number = self.any_object(), self.rng.randint(1, 9)
+        length = self.rng.choice([0, 1, 17, self.rng.randrange(65_535)])
+        before = self.books.attribute_bytes(obj.partition_id)
+        had = self.books.attributes.setdefault(obj, {}).get(number, 0)
+        self.books.attributes[obj][number] = length
+        more = self.books.attribute_bytes(obj.partition_id) - before
+        value = AttributeValue(Page.APPLICATION, number, b"a" * length)
+        request = rq.set_attributes(obj, attributes=AttributeLists((), (value,)))
+        self.books.attributes[obj][number] = had
+        if self.grow(request, obj.partition_id, more):
+            self.books.attributes[obj][number] = length
 
     def remove(self) -> None:
         obj = self.any_object()
@@ -203,6 +241,7 @@ class Accountant:
             (self.punch, 6),
             (self.truncate, 8),
             (self.copy, 4),
+            (self.annotate, 10),
             (self.refused, 3),
             (self.remove, 3),
             (self.collect, 2),
