@@ -7,11 +7,18 @@ from collections.abc import Iterator
 
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import ALL_OBJECTS, FormatError, Place, RecordFlag, RecordType
-from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
+from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Progress, Store
 
-__all__ = ["arrays_under_way", "check_commands", "check_jobs", "job_record", "surrogate_of"]
+__all__ = [
+    "arrays_under_way",
+    "check_commands",
+    "check_jobs",
+    "job_record",
+    "payload_bytes",
+    "surrogate_of",
+]
 
 TELL_EVERY = 1024
 COMMAND_KEY_BYTES = Place.BYTES + 1
@@ -100,6 +107,9 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
     assert surrogate is not None
     if not record.has_ended and not surrogate.flags & RecordFlag.UNFINISHED:
         yield Problem(Kind.SURROGATE_UNMARKED, where, "", Table.OBJECTS, place.encode(), place)
+    if record.charged not in (None, right := record.charge(payload_bytes(store, job))):
+        detail = f"the record says {record.charged}, it is {right}"
+        yield Problem(Kind.JOB_CHARGE, where, detail, Table.JOBS, key, job)
     if record.has_ended and record.expiry_ms:
         expiry = JobKey(JobKeyKind.EXPIRY, job, record.expiry_ms).encode()
         if store.db.get(Table.JOBS, expiry) is None:
@@ -107,6 +117,12 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
     if record.key and store.db.get(Table.JOB_KEYS, record.idempotency_key) is None:
         table = Table.JOB_KEYS
         yield Problem(Kind.JOB_KEY_MISSING, where, "", table, record.idempotency_key, job)
+
+
+def payload_bytes(store: Store, job: JobId) -> int:
+    """All records of kind PAYLOAD together."""
+    keys = (JobKey(JobKeyKind.PAYLOAD, job, kind).encode() for kind in JobPayload)
+    return sum(len(store.db.get(Table.JOBS, key) or b"") for key in keys)
 
 
 def check_keys(store: Store) -> Iterator[Problem]:

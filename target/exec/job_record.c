@@ -7,12 +7,12 @@
 #include "base/sha256.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "exec/job_charge.h"
 #include "wire/cursor.h"
 #include "wire/exec_param.h"
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
-#define AFTER_BYTES 32u /* of one job to wait for */
 
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
 
@@ -161,6 +161,7 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	NUMBERS_3(X)
 #undef X
 	write_rights(&w, &record->rights);
+	osd_wr_be(&w, record->charged, 8);
 	return osd_wr_used(&w);
 }
 
@@ -199,6 +200,7 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	}
 	if (version >= 4)
 		read_rights(&r, &record.rights);
+	record.charged = version >= 5 ? osd_rd_be(&r, 8) : OSD_JOB_UNCOUNTED;
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;
@@ -459,7 +461,7 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
 				  const struct osd_job_predecessor *list, size_t count)
 {
-	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
 	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
 
 	for (size_t i = 0; i < count; i++) {
@@ -475,7 +477,7 @@ enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
 enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 				  struct osd_job_predecessor list[], size_t *ret_count)
 {
-	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
 	size_t length = 0;
 	enum osd_status status =
 		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
@@ -483,9 +485,9 @@ enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 
 	if (status != OSD_OK)
 		return status;
-	if (length > sizeof(bytes) || length % AFTER_BYTES != 0)
+	if (length > sizeof(bytes) || length % OSD_JOB_AFTER_BYTES != 0)
 		return OSD_E_INTERNAL;
-	*ret_count = length / AFTER_BYTES;
+	*ret_count = length / OSD_JOB_AFTER_BYTES;
 	for (size_t i = 0; i < *ret_count; i++) {
 		list[i].id.partition_id = osd_rd_be(&r, 8);
 		list[i].id.object_id = osd_rd_be(&r, 8);

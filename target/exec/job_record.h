@@ -16,8 +16,8 @@
 
 #include "exec/job.h"
 
-/* 1: without pools, 2: without arrays, 3: without rights; are read, too */
-#define OSD_JOB_RECORD_VERSION 4
+/* 1: without pools, 2: without arrays, 3: without rights, 4: without charged bytes; are read, too */
+#define OSD_JOB_RECORD_VERSION 5
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
 enum osd_job_payload {
@@ -27,7 +27,10 @@ enum osd_job_payload {
 	OSD_PAYLOAD_TAGS = 4,	/* key=value lines, from acceptance on */
 	OSD_PAYLOAD_AFTER = 5,	/* of jobs with OSD_JOB_AFTER, from acceptance on */
 	OSD_PAYLOAD_STATES = 6, /* of an array that has ended: a byte a member, its state */
+	OSD_PAYLOAD_LAST = OSD_PAYLOAD_STATES,
 };
+
+#define OSD_JOB_AFTER_BYTES 32u /* of one job to wait for */
 
 /* A job that another waits for. */
 struct osd_job_predecessor {

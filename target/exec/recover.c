@@ -20,8 +20,28 @@ struct found {
 	size_t count, capacity;
 	struct osd_array *arrays; /* those that have not ended, by next_found, the last first */
 	uint64_t last_sequence;
+	struct charge {
+		uint64_t partition_id, bytes;
+	} *charges; /* owned: of the partitions with jobs, by id */
+	size_t charge_count, charge_capacity;
+	struct osd_object_id *uncounted; /* owned: jobs whose records do not say what they are charged */
+	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };
+
+/* The list, with room for one more element; NULL: no memory, and it is as it was. */
+static void *grown(void *list, size_t count, size_t *capacity, size_t size)
+{
+	size_t wanted = OSD_MAX((size_t)64, *capacity * 2);
+	void *more;
+
+	if (count < *capacity)
+		return list;
+	more = realloc(list, wanted * size);
+	if (more)
+		*capacity = wanted;
+	return more;
+}
 
 /* Beyond every change that earlier runs have shown and not written down. */
 static void leap(const struct osd_exec *exec, struct osd_job_record *record)
@@ -66,10 +86,50 @@ static void note_ended(struct found *found, const struct osd_job_record *record)
 		osd_array_note_ended(head->array, record);
 }
 
+static bool note_bytes(struct found *found, const struct osd_job_record *record, uint64_t bytes)
+{
+	struct charge *charge = NULL;
+
+	for (size_t i = found->charge_count; i > 0 && !charge; i--)
+		if (found->charges[i - 1].partition_id == record->id.partition_id)
+			charge = &found->charges[i - 1];
+	if (!charge) {
+		charge = grown(found->charges, found->charge_count, &found->charge_capacity,
+			       sizeof(*charge));
+		if (!charge)
+			return false;
+		found->charges = charge;
+		charge += found->charge_count++;
+		*charge = (struct charge){.partition_id = record->id.partition_id};
+	}
+	charge->bytes += bytes;
+	return osd_stored_found(&found->exec->stored, record, bytes);
+}
+
+static bool note_charge(struct found *found, const struct osd_job_record *record)
+{
+	struct osd_object_id *list;
+
+	if (record->charged != OSD_JOB_UNCOUNTED)
+		return note_bytes(found, record, record->charged);
+	list = grown(found->uncounted, found->uncounted_count, &found->uncounted_capacity,
+		     sizeof(*list));
+	if (!list)
+		return false;
+	found->uncounted = list;
+	found->uncounted[found->uncounted_count++] = record->id;
+	return true;
+}
+
 static bool note_job(void *arg, const struct osd_job_record *record)
 {
 	struct found *found = arg;
+	struct osd_job_record *records;
 
+	if (!note_charge(found, record)) {
+		found->no_memory = true;
+		return false;
+	}
 	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence + record->array.count);
 	if (osd_job_state_terminal(record->state)) {
 		note_ended(found, record);
@@ -79,18 +139,12 @@ static bool note_job(void *arg, const struct osd_job_record *record)
 		found->no_memory = true;
 		return false;
 	}
-	if (found->count == found->capacity) {
-		size_t capacity = found->capacity ? found->capacity * 2 : 64;
-		struct osd_job_record *records =
-			realloc(found->records, capacity * sizeof(*records));
-
-		if (!records) {
-			found->no_memory = true;
-			return false;
-		}
-		found->records = records;
-		found->capacity = capacity;
+	records = grown(found->records, found->count, &found->capacity, sizeof(*records));
+	if (!records) {
+		found->no_memory = true;
+		return false;
 	}
+	found->records = records;
 	found->records[found->count++] = *record;
 	return true;
 }
@@ -174,9 +228,16 @@ enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id
 	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
-static enum osd_status write_lost(struct osd_txn *txn, void *record)
+struct lost {
+	struct osd_exec *exec;
+	const struct osd_job_record *record;
+};
+
+static enum osd_status write_lost(struct osd_txn *txn, void *arg)
 {
-	return osd_job_write_end(txn, record);
+	const struct lost *lost = arg;
+
+	return osd_job_write_end(lost->exec, txn, lost->record);
 }
 
 /* Takes back a result the last attempt had begun. */
@@ -222,7 +283,8 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 		exec->lost += !killed;
 		status = measure_output(exec, record);
 		if (status == OSD_OK)
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost,
+						   &(struct lost){exec, record});
 		if (status == OSD_OK)
 			osd_story_lost(record);
 		if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
@@ -238,15 +300,49 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	return status == OSD_OK ? readmit(exec, record) : status;
 }
 
+/* Those written by a release that did not charge for jobs. */
+static enum osd_status count_uncounted(struct osd_txn *txn, struct found *found)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < found->uncounted_count && status == OSD_OK; i++) {
+		struct osd_job_record record;
+		uint64_t bytes;
+
+		status = osd_job_record_get(txn, found->uncounted[i], &record);
+		if (status == OSD_OK)
+			status = osd_job_charge_count(txn, &record, &bytes);
+		if (status == OSD_OK && !note_bytes(found, &record, bytes))
+			status = OSD_E_NO_MEMORY;
+	}
+	for (size_t i = 0; i < found->count && status == OSD_OK; i++)
+		status = osd_job_charge_count(txn, &found->records[i], &found->records[i].charged);
+	for (struct osd_array *array = found->arrays; array && status == OSD_OK;
+	     array = array->next_found)
+		status = osd_job_charge_count(txn, &array->head->record,
+					      &array->head->record.charged);
+	return status;
+}
+
 static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 {
 	struct found *found = arg;
 	enum osd_status status;
 
-	found->count = 0;
+	found->count = found->charge_count = found->uncounted_count = 0;
+	osd_stored_release(&found->exec->stored);
 	drop_arrays(found);
 	status = osd_job_record_each(txn, note_job, found);
-	return status == OSD_OK && found->no_memory ? OSD_E_NO_MEMORY : status;
+	if (status == OSD_OK && found->no_memory)
+		status = OSD_E_NO_MEMORY;
+	return status == OSD_OK ? count_uncounted(txn, found) : status;
+}
+
+static void charge_found(struct osd_exec *exec, const struct found *found)
+{
+	for (size_t i = 0; i < found->charge_count; i++)
+		osd_objects_charge_records(exec->objects, found->charges[i].partition_id,
+					   found->charges[i].bytes);
 }
 
 /* All heads are in the table before their members are. */
@@ -290,6 +386,8 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 		qsort(found.records, found.count, sizeof(*found.records), by_sequence);
 	exec->next_sequence = found.last_sequence + 1;
 	if (status == OSD_OK)
+		charge_found(exec, &found);
+	if (status == OSD_OK)
 		status = recover_heads(exec, &found);
 	for (size_t i = 0; i < found.count && status == OSD_OK; i++) {
 		struct osd_job_record *record = &found.records[i];
@@ -310,6 +408,8 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count, queued,
 			 found.count - queued);
 	free(found.records);
+	free(found.charges);
+	free(found.uncounted);
 	return status;
 }
 
@@ -358,7 +458,7 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	removal->in_steps = status == OSD_OK && at < record.array.count;
 	if (removal->in_steps)
 		return OSD_E_BUSY;
-	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
+	return status == OSD_OK ? osd_job_forget(removal->exec, txn, &record) : status;
 }
 
 static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
@@ -371,12 +471,70 @@ static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
 	return awaited;
 }
 
+/* A job that has not started and need not start by itself: a client holds it, or other jobs that are
+ * perhaps held do.  Members that wait for the jobs their array waits for go with it. */
+static bool is_idle(const struct osd_job *job)
+{
+	if (job->record.state == OSD_STATE_HELD)
+		return !job->array;
+	return job->record.state == OSD_STATE_QUEUED && job->record.attempt == 0 && job->after &&
+	       job->after->left > 0;
+}
+
+static uint64_t expiry_of(const struct osd_job *job)
+{
+	const struct osd_job_record *record = job->head ? &job->head->record : &job->record;
+
+	return record->expiry_msec ? record->expiry_msec
+				   : record->submitted_msec + record->keep_msec;
+}
+
+void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job)
+{
+	uint64_t expiry = expiry_of(job);
+
+	if (!is_idle(job) || expiry >= exec->idle_msec)
+		return;
+	exec->idle_msec = expiry;
+	osd_exec_sweep_by(exec, expiry);
+}
+
+static bool note_idle(void *arg, struct osd_job_node *node)
+{
+	osd_exec_note_idle(arg, osd_container_of(node, struct osd_job, node));
+	return true;
+}
+
+static bool has_idled(const struct osd_job *job, const void *now_msec)
+{
+	return is_idle(job) && expiry_of(job) < *(const uint64_t *)now_msec;
+}
+
+/* Ends the jobs that have not started in time.  One that is being changed at this moment is looked at
+ * again soon. */
+static void end_idle(struct osd_exec *exec, uint64_t now_msec)
+{
+	bool due;
+
+	pthread_mutex_lock(&exec->lock);
+	due = exec->idle_msec < now_msec;
+	pthread_mutex_unlock(&exec->lock);
+	if (!due)
+		return;
+	osd_exec_end_matching(exec, has_idled, &now_msec, OSD_REASON_EXPIRED);
+	pthread_mutex_lock(&exec->lock);
+	exec->idle_msec = UINT64_MAX;
+	osd_job_table_each(&exec->table, note_idle, exec);
+	pthread_mutex_unlock(&exec->lock);
+}
+
 void osd_exec_sweep(struct osd_exec *exec)
 {
 	struct sweep sweep = {.now_msec = osd_wall_msec()};
 	enum osd_status status = OSD_OK;
 	bool stays;
 
+	end_idle(exec, sweep.now_msec);
 	do {
 		sweep.count = 0;
 		stays = false;

@@ -184,6 +184,14 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 					       const uint8_t *value, size_t length),
 				    void *arg);
 
+/* What these records take is charged to a partition, beside its objects' data and attributes: in txn,
+ * before to after bytes.  More is taken at once, less is given back with the commit.  limited:
+ * OSD_E_QUOTA, OSD_E_NO_SPACE.  A partition that has gone needs nothing given back. */
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
+				       uint64_t after, bool limited);
+/* The same for what is found when the higher layer is opened. */
+void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes);
+
 /* ---- existence and life cycle ------------------------------------------------------------ */
 
 /* Type of the object named; OSD_E_NO_PARTITION or OSD_E_NO_OBJECT. */

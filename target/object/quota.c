@@ -206,6 +206,30 @@ enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partiti
 	return OSD_OK;
 }
 
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
+				       uint64_t after, bool limited)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	enum osd_status status;
+
+	if (before == after)
+		return OSD_OK;
+	status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	if (status == OSD_E_NO_PARTITION && after < before)
+		return OSD_OK;
+	if (status != OSD_OK)
+		return status;
+	return osd_charge_in(txn, partition, OSD_CHARGE_RECORDS, before, after, limited);
+}
+
+void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+
+	if (osd_partition_get(objects, NULL, partition_id, &partition) == OSD_OK)
+		osd_charge_found(objects, partition, OSD_CHARGE_RECORDS, bytes);
+}
+
 /* ---- counts ---------------------------------------------------------------------------------- */
 
 static enum osd_status add_count(struct osd_objects *objects, struct osd_partition *partition,

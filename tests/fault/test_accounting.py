@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pyosd import errors, jobs
 from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
+from pyosd.job import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
@@ -33,8 +35,11 @@ class Books:
     lengths: dict[ObjectRef, int] = field(default_factory=dict)
     attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)
     """Lengths by number, of objects on one page."""
+    jobs: dict[ObjectRef, int] = field(default_factory=dict)
+    """Bytes of code of those that are held; those that have ended have none."""
     collections: set[ObjectRef] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
+    had_jobs: set[int] = field(default_factory=set)
 
     def attribute_bytes(self, pid: int) -> int:
         """Each is its value and 64 bytes, in units of 16."""
@@ -46,14 +51,20 @@ class Books:
             if length
         )
 
+    def job_bytes(self, pid: int) -> int:
+        """Each is its code and 1 KiB."""
+        return sum(1024 + code for job, code in self.jobs.items() if job.partition_id == pid)
+
     def charged(self, pid: int) -> int:
-        return self.used(pid) + self.attribute_bytes(pid)
+        return self.used(pid) + self.attribute_bytes(pid) + self.job_bytes(pid)
 
     def used(self, pid: int) -> int:
         return sum(length for obj, length in self.lengths.items() if obj.partition_id == pid)
 
     def count(self, pid: int) -> int:
-        return sum(each.partition_id == pid for each in [*self.lengths, *self.collections])
+        """The first job makes a collection of its own."""
+        every = [*self.lengths, *self.collections, *self.jobs]
+        return sum(each.partition_id == pid for each in every) + (pid in self.had_jobs)
 
 
 def figures(osd: Commands, where: ObjectRef, page: int, *numbers: int) -> list[int]:
@@ -67,8 +78,9 @@ def audit(osd: Commands, books: Books, why: str) -> None:
     for pid in books.partitions:
         used, count = figures(osd, ref(pid), Page.PARTITION_INFORMATION, 0x81, 0xC1)
         assert (used, count) == (books.used(pid), books.count(pid)), f"{pid:#x} after {why}"
-        found = figures(osd, ref(pid), Page.CHARGED, 1, 2)
-        assert found == [books.charged(pid), books.attribute_bytes(pid)], f"{pid:#x} after {why}"
+        found = figures(osd, ref(pid), Page.CHARGED, 1, 2, 3)
+        wanted = [books.charged(pid), books.attribute_bytes(pid), books.job_bytes(pid)]
+        assert found == wanted, f"{pid:#x} after {why}"
         total += used
     used, partitions = figures(osd, ROOT, Page.ROOT_INFORMATION, 0x81, 0xC0)
     assert (used, partitions) == (total, len(books.partitions)), f"the root after {why}"
@@ -105,7 +117,8 @@ class Accountant:
 
     def free_id(self) -> int:
         """Of no object and no collection of any partition."""
-        taken = [each.object_id for each in (*self.books.lengths, *self.books.collections)]
+        books = self.books
+        taken = [each.object_id for each in (*books.lengths, *books.collections, *books.jobs)]
         return max(taken, default=0x10000) + 1_000
 
     def grow(self, request: Request, pid: int, more: int) -> bool:
@@ -197,6 +210,33 @@ class Accountant:
         if self.grow(request, obj.partition_id, more):
             self.books.attributes[obj][number] = length
 
+    def submit(self) -> None:
+        """A job that is held: nobody runs it here."""
+        pid, size = self.any_partition(), self.rng.randrange(10, 2 << 20)
+        fits = self.books.charged(pid) + 1024 + size <= QUOTA_BYTES
+        try:
+            code = "#".ljust(size, "x")
+            job = jobs.submit(self.osd, code, zone=ref(pid), hold=True, compress=False)
+        except errors.QuotaExceeded:
+            assert not fits
+            return
+        assert fits
+        self.books.jobs[job.id] = size
+        self.books.had_jobs.add(pid)
+
+    def end_job(self) -> None:
+        if self.books.jobs:
+            job = self.rng.choice(list(self.books.jobs))
+            Job(self.osd, job).cancel()
+            self.books.jobs[job] = 0
+
+    def remove_job(self) -> None:
+        ended = [job for job, code in self.books.jobs.items() if not code]
+        if ended:
+            job = self.rng.choice(ended)
+            Job(self.osd, job).remove()
+            del self.books.jobs[job]
+
     def remove(self) -> None:
         obj = self.any_object()
         self.osd.remove(obj)
@@ -221,7 +261,13 @@ class Accountant:
 
     def partition_goes(self) -> None:
         pid = self.any_partition()
+        for job, code in self.books.jobs.items():
+            if job.partition_id == pid and code:
+                Job(self.osd, job).cancel()
         self.osd.remove_partition(pid, contents=True)
+        self.books.jobs = {
+            job: code for job, code in self.books.jobs.items() if job.partition_id != pid
+        }
         self.books.partitions.discard(pid)
         self.books.lengths = {
             obj: length for obj, length in self.books.lengths.items() if obj.partition_id != pid
@@ -242,6 +288,9 @@ class Accountant:
             (self.truncate, 8),
             (self.copy, 4),
             (self.annotate, 10),
+            (self.submit, 6),
+            (self.end_job, 4),
+            (self.remove_job, 2),
             (self.refused, 3),
             (self.remove, 3),
             (self.collect, 2),

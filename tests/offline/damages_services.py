@@ -36,6 +36,12 @@ def job_record_removed(store: Store) -> None:
     store.remove(Table.JOBS, job_key(store.names.queued, JobKeyKind.RECORD))
 
 
+@damage("job-charge")
+def job_charged_too_much(store: Store) -> None:
+    record = replace(job(store, store.names.queued), charged=1 << 40)
+    store.put(Table.JOBS, job_key(store.names.queued, JobKeyKind.RECORD), record.encode())
+
+
 @damage("job-part-orphan")
 def payload_of_no_job(store: Store) -> None:
     key = JobKey(JobKeyKind.PAYLOAD, JobId(FIRST, 0x55555), 1).encode()
