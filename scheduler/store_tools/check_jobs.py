@@ -23,6 +23,7 @@ __all__ = [
 TELL_EVERY = 1024
 COMMAND_KEY_BYTES = Place.BYTES + 1
 COMMAND_BYTES = 40
+COMPANION_BYTES = 8
 
 
 def job_record(store: Store, job: JobId) -> JobRecord | None:
@@ -80,6 +81,9 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     if parsed.kind is JobKeyKind.RECORD:
         yield from check_job(store, parsed.job, key, value)
         return
+    if parsed.kind is JobKeyKind.COMPANION:
+        yield from check_companion(store, parsed.job, key, value)
+        return
     record = job_record(store, parsed.job)
     if parsed.kind is JobKeyKind.EXPIRY:
         if record is None or not record.has_ended or record.expiry_ms != parsed.number:
@@ -87,6 +91,14 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     elif record is None:
         detail = f"{parsed.kind.name.lower()} {parsed.number}"
         yield Problem(Kind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
+
+
+def check_companion(store: Store, companion: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
+    """Whose result an object holds."""
+    job = JobId(companion.partition_id, int.from_bytes(value, "big"))
+    record = job_record(store, job) if len(value) == COMPANION_BYTES else None
+    if record is None or record.numbers["result_object"] != companion.object_id:
+        yield Problem(Kind.JOB_COMPANION_STALE, f"object {companion}", "", Table.JOBS, key)
 
 
 def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
@@ -110,6 +122,12 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
     if record.charged not in (None, right := record.charge(payload_bytes(store, job))):
         detail = f"the record says {record.charged}, it is {right}"
         yield Problem(Kind.JOB_CHARGE, where, detail, Table.JOBS, key, job)
+    companion = JobId(job.partition_id, record.numbers["result_object"])
+    if companion.object_id and record.charged is not None and surrogate_of(store, companion):
+        entry = JobKey(JobKeyKind.COMPANION, companion).encode()
+        if store.db.get(Table.JOBS, entry) is None:
+            kind = Kind.JOB_COMPANION_MISSING
+            yield Problem(kind, where, f"object {companion}", Table.JOBS, entry, job)
     if record.has_ended and record.expiry_ms:
         expiry = JobKey(JobKeyKind.EXPIRY, job, record.expiry_ms).encode()
         if store.db.get(Table.JOBS, expiry) is None:

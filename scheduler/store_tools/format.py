@@ -244,6 +244,7 @@ class ObjectRecord:
             data[: cls.BYTES]
         )
         units = (high << 16 | low) - 1
+        numbers.append(units if units >= 0 else None)
         if kind not in (RecordType.COLLECTION, RecordType.USER_OBJECT):
             raise FormatError(f"an object record of type {kind:#04x}")
         if flags & ~KNOWN_FLAGS:
@@ -255,7 +256,6 @@ class ObjectRecord:
             RecordFlag(flags),
             _unpack_times(times),
             *numbers,
-            attribute_units=units if units >= 0 else None,
         )
 
     def encode(self) -> bytes:

@@ -56,6 +56,7 @@ class JobKeyKind(IntEnum):
     RECORD = 1
     CODE = 2
     PAYLOAD = 3
+    COMPANION = 4
 
 
 # name, bytes: the numbers of a record in stored order, behind the version
@@ -169,13 +170,17 @@ _LENGTHS = {
     JobKeyKind.RECORD: 17,
     JobKeyKind.CODE: 21,
     JobKeyKind.PAYLOAD: 18,
+    JobKeyKind.COMPANION: 17,
 }
 """Bytes of a whole key."""
 
 
 @dataclass(frozen=True)
 class JobKey:
-    """A key of jobs.db.  number: expiry in ms, piece of the code, or kind of payload."""
+    """A key of jobs.db.  number: expiry in ms, piece of the code, or kind of payload.
+
+    Of kind COMPANION, job is the object that holds a result; the value says whose.
+    """
 
     kind: JobKeyKind
     job: JobId

@@ -473,6 +473,13 @@ def job_charge(mending: Mending, problem: Problem) -> str | None:
     return f"set to {right}"
 
 
+def job_companion(mending: Mending, problem: Problem) -> str | None:
+    """Entered, so that only those read the result who may."""
+    job: JobId = problem.subject
+    mending.put(Table.JOBS, problem.key, job.object_id.to_bytes(8, "big"))
+    return "entered"
+
+
 def job_key(mending: Mending, problem: Problem) -> str | None:
     """Entered, so that the same submission finds the job."""
     job: JobId = problem.subject
@@ -545,6 +552,8 @@ MENDERS: dict[Kind, Mender] = {
     Kind.JOB_WITHOUT_SURROGATE: keep_job,
     Kind.JOB_PART_ORPHAN: keep_job,
     Kind.JOB_CHARGE: job_charge,
+    Kind.JOB_COMPANION_STALE: remove_record,
+    Kind.JOB_COMPANION_MISSING: job_companion,
     Kind.JOB_EXPIRY_MISSING: job_expiry,
     Kind.JOB_EXPIRY_STALE: remove_record,
     Kind.JOB_KEY_MISSING: job_key,

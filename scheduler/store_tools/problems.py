@@ -81,6 +81,8 @@ class Kind(Enum):
     JOB_WITHOUT_SURROGATE = ("a job without its surrogate", "moved to lost+found")
     JOB_PART_ORPHAN = ("code or payload of no job", "moved to lost+found")
     JOB_CHARGE = ("wrong number of charged bytes in a job record", "counted again")
+    JOB_COMPANION_STALE = ("an object said to hold the result of no job", "forgotten")
+    JOB_COMPANION_MISSING = ("an object with a result that is not said to be a job's", "entered")
     JOB_EXPIRY_MISSING = ("an ended job that never expires", "its expiry is entered")
     JOB_EXPIRY_STALE = ("an expiry of no job", "removed")
     JOB_KEY_MISSING = ("a job whose idempotency key is not known", "the key is entered")

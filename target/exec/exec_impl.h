@@ -304,11 +304,12 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id);
 /* recover.c: removes a user object; one that is gone is fine. */
 enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id);
-/* recover.c: jobs of the last run, before any thread starts; expired records, now and then. */
+/* recover.c: jobs of the last run, before any thread starts. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
+/* expiry.c: what has expired goes; now and then. */
 void osd_exec_sweep(struct osd_exec *exec);
 /* exec->lock held.  The job is held, or waits for other jobs, which it does not do for ever: the sweep
- * ends it when it expires (recover.c). */
+ * ends it when it expires (expiry.c). */
 void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job);
 /* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);

@@ -333,8 +333,8 @@ void osd_session_release_data(struct osd_session *session)
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	enum osd_status status = osd_user_object_create(txn, session->job.partition_id, 0, 1,
-							&session->result_object);
+	enum osd_status status = osd_companion_create(txn, session->job.partition_id,
+						      &session->result_object);
 
 	if (status == OSD_OK)
 		status = session->hooks.spilled(session->hooks.arg, txn, session->result_object);

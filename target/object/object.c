@@ -202,6 +202,11 @@ enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id
 		      OSD_REC_UNFINISHED | OSD_REC_SURROGATE, ret_first);
 }
 
+enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id)
+{
+	return create(txn, partition_id, 0, 1, OSD_REC_SURROGATE, ret_id);
+}
+
 /* ---- remove ------------------------------------------------------------------------------ */
 
 /* effect: value the record's length, for an object that is not in memory. */
@@ -357,6 +362,19 @@ enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id,
 	effect->value = unfinished;
 	txn->record.flags = (uint16_t)(unfinished ? txn->record.flags | OSD_REC_UNFINISHED
 						  : txn->record.flags & ~OSD_REC_UNFINISHED);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
+		status = OSD_E_NO_OBJECT;
+	if (status != OSD_OK)
+		return status;
+	txn->record.flags |= OSD_REC_SURROGATE;
 	txn->dirty = true;
 	return OSD_OK;
 }

@@ -540,6 +540,10 @@ void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_pro
  * the lowest. */
 enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
 				      uint64_t requested_id, uint32_t count, uint64_t *ret_first);
+/* An object for a result that is too long for its job's record, or one made before these had a mark: only
+ * those may read it who may read the surrogate. */
+enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id);
+enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id);
 /* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
  * refused by the dispatcher with OSD_E_JOB_IN_WAY. */
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished);

@@ -24,7 +24,7 @@ enum osd_record_flags {
 	OSD_REC_LENGTH_RULES = 1, /* length counts, the files may be longer or shorter */
 	OSD_REC_HAS_FILES = 2,	  /* a file may exist */
 	OSD_REC_UNFINISHED = 4,	  /* surrogate of an unfinished job */
-	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate */
+	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate, or for its result */
 	OSD_REC_KNOWN = 15,
 };
 

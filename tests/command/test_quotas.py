@@ -71,7 +71,9 @@ def an_attribute(size: int, number: int = 1, page: int = Page.APPLICATION) -> At
     return AttributeValue(page, number, b"a" * size)
 
 
-def attribute(where: ObjectRef, size: int, number: int = 1, page: int = Page.APPLICATION) -> Request:
+def attribute(
+    where: ObjectRef, size: int, number: int = 1, page: int = Page.APPLICATION
+) -> Request:
     lists = AttributeLists((), (an_attribute(size, number, page),))
     return rq.set_attributes(where, attributes=lists)
 

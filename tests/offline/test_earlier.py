@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from pyosd.job import KILL
 from pyosd.types import AttributeId, AttributeValue, ref
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import ALL_OBJECTS, AttributeKey, attribute_units
-from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
+from scheduler.store_tools.format import ALL_OBJECTS, AttributeKey, RecordFlag, attribute_units
+from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord, JobState
 from tests.harness import StartFailed
 from tests.offline.earlier import ARCHIVES, unpack
 from tests.offline.stores import APPLICATION, FIRST, SECOND, Store, index, look, started
@@ -51,12 +52,27 @@ def test_an_earlier_store_opens_whole(archive: Path, folder: Path) -> None:
         assert look(osd) == seen
 
 
+def test_results_of_an_earlier_store_become_private(store: Store) -> None:
+    """Objects that hold results were like others then; the records of their jobs name them."""
+    names = store.names
+    key = JobKey(JobKeyKind.RECORD, JobId(FIRST, names.ended.object_id)).encode()
+    record = JobRecord.decode(dict(store.records(Table.JOBS))[key])
+    numbers = record.numbers | {"result_object": int(names.plain.object_id)}
+    store.put(Table.JOBS, key, replace(record, numbers=numbers, version=4).encode())
+    for _ in range(2):
+        with store.serve() as osd:
+            assert osd.get_attribute(names.plain, 1, 0x82)
+        assert RecordFlag.SURROGATE in store.record(names.plain).flags
+        assert store.check() == []
+    companion = JobKey(JobKeyKind.COMPANION, JobId(FIRST, names.plain.object_id)).encode()
+    wanted = int(names.ended.object_id).to_bytes(8, "big")
+    assert dict(store.records(Table.JOBS))[companion] == wanted
+
+
 def charged(osd: Commands) -> list[list[int]]:
     """All charged bytes of two partitions, those for attributes, those for jobs."""
     wanted = [AttributeId(Page.CHARGED, number) for number in (1, 2, 3)]
-    return [
-        [each.uint for each in osd.get_attributes(ref(pid), wanted)] for pid in (FIRST, SECOND)
-    ]
+    return [[each.uint for each in osd.get_attributes(ref(pid), wanted)] for pid in (FIRST, SECOND)]
 
 
 def charges(store: Store) -> list[list[int]]:
