@@ -62,6 +62,7 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t nu
 				 uint32_t *ret_units)
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
+	uint8_t most[256]; /* a value that does not fit costs the store a second look */
 	enum osd_status status;
 	size_t length;
 
@@ -69,29 +70,33 @@ static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t nu
 	if (txn->place.object_id && txn->record.attribute_count == 0)
 		return OSD_OK;
 	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
-			    OSD_KV_RMW, NULL, 0, &length);
+			    OSD_KV_RMW, most, sizeof(most), &length);
 	if (status == OSD_OK)
 		*ret_units = osd_attr_units(page, length);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
 enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
-				    size_t length)
+				    size_t length, bool *ret_there)
 {
 	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
 	uint32_t before, after = osd_attr_units(page, length);
 	enum osd_status status;
 
+	*ret_there = false;
 	if (!is_charged(page) || osd_is_objects_collection(txn->id))
 		return OSD_OK;
 	status = units_now(txn, page, number, &before);
+	*ret_there = before != 0;
+	if (status == OSD_OK && before == after)
+		return OSD_OK;
 	if (status == OSD_OK && txn->place.object_id)
 		status = know_units(txn);
 	if (status == OSD_OK)
 		status = osd_charge_in(txn, txn->partition, OSD_CHARGE_ATTRIBUTES,
 				       (uint64_t)before * OSD_UNIT_BYTES,
 				       (uint64_t)after * OSD_UNIT_BYTES, limited);
-	if (status != OSD_OK || before == after || txn->place.object_id == 0)
+	if (status != OSD_OK || txn->place.object_id == 0)
 		return status;
 	txn->record.attribute_units += after - before;
 	txn->dirty = true;
