@@ -60,7 +60,9 @@ class Submission(TypedDict, total=False):
         retry_oom: when out of memory, too; retry_exit: when it exits with this code (1-255).  Only
         where the script has written nothing, or is idempotent.
     after: jobs to wait for, at most 64 of the submitter's own; each must end COMPLETED, unless an
-        After says otherwise.  expire: how long the record is kept.
+        After says otherwise.
+    expire: how long the record is kept; a job that is held or waits for others is cancelled that
+        long after its submission.
     surrogate: partition, and id if wanted, of the job's object.
     grace: how long the script may clean up when it is ended, at most 5 s; 20 ms if not said.
     wait: let the command itself wait for the end, at most so long (the target allows 60 s); saves

@@ -186,6 +186,15 @@ REASONS: dict[int, Reason] = {
             ITSELF,
         ),
         (
+            116,
+            "CANCELLED",
+            "not started before it expired",
+            "release held jobs in time, or submit with a longer expiry",
+            "It was held, or waited for other jobs, for as long as its expiry says, counted from its "
+            "submission: 7 days unless --expire said otherwise. Its record is then kept as long again.",
+            "yes, with a longer --expire.",
+        ),
+        (
             201,
             "FAILED",
             "the script raised an exception",

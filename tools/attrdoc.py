@@ -56,6 +56,7 @@ the two. Numbers are hexadecimal, lengths are bytes, values are big-endian.
 Enforced before anything changes: by CREATE, CREATE PARTITION, WRITE, APPEND, CREATE AND WRITE,
 CLEAR, COPY USER OBJECTS, the logical length and the Collections page; 55/07 with key 7. All ones:
 no limit. A quota below what is in use refuses growth and nothing else.
+A capacity quota limits attributes and jobs beside the data ([limits.md](limits.md), Space).
 
 ## Timestamps
 
@@ -73,6 +74,9 @@ the vendor's, are 24/00 at 12. Times of access may be lost by a crash, up to a s
 ## Pages of this target
 
 2000_0001h to 2000_0003h are a job's (jobs.md), 5000_0001h says which pages the value index covers,
+5000_0002h of a partition has the bytes its capacity quota is compared with, be64 each: 1 all
+charged bytes, 2 those charged for attributes, 3 those charged for jobs ([limits.md](limits.md)); the
+rest of 1 is the used capacity.
 B000_0001h describes EXEC. User object page 7h holds the counters of the atomic commands.
 B000_0002h of the root has figures of the database, be64 each: 1 commits, 2 aborts, 3 deadlocks,
 4 checkpoints since the target started; 5 lockers, 6 locks, 7 locked things, 8 open transactions now; and

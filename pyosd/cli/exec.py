@@ -105,7 +105,11 @@ def bare_wait(args: list[str]) -> list[str]:
 )
 @click.option("--retry-on", type=RETRY_ON, help="Also when it ends so.")
 @click.option("--idempotent", is_flag=True, help="May run again after a fault though it wrote.")
-@click.option("--expire", type=DURATION, help="How long the record is kept.")
+@click.option(
+    "--expire",
+    type=DURATION,
+    help="How long the record is kept; a job held or waiting for others as long is cancelled.  [7 days]",
+)
 @click.option("--grace", type=DURATION, help="Time to clean up when it is ended.  [20 ms]")
 @click.option("--pool", metavar="NAME", default="", help="Which pool of sandboxes.  [default]")
 @click.option(
@@ -121,7 +125,9 @@ def bare_wait(args: list[str]) -> list[str]:
     "--limit-procs", type=click.IntRange(1), metavar="N", help="Threads, the first included."
 )
 @click.option("--limit-output", type=SIZE, help="What it may print.")
-@click.option("--limit-io", type=SIZE, help="What it may read and write.")
+@click.option(
+    "--limit-io", type=SIZE, help="Bytes of objects it may read and write; its maps are copies."
+)
 @click.option("--compress/--no-compress", default=None, help="Send it packed.  [where that pays]")
 @click.option(WAIT, metavar="[=DURATION]", type=DURATION, help="Wait for the end.")
 @click.option("--no-wait", is_flag=True, help="Print the id and go.  [unless on a terminal]")

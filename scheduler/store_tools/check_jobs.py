@@ -7,15 +7,23 @@ from collections.abc import Iterator
 
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.format import ALL_OBJECTS, FormatError, Place, RecordFlag, RecordType
-from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord
+from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobPayload, JobRecord
 from scheduler.store_tools.problems import Kind, Problem
 from scheduler.store_tools.store import Life, Progress, Store
 
-__all__ = ["arrays_under_way", "check_commands", "check_jobs", "job_record", "surrogate_of"]
+__all__ = [
+    "arrays_under_way",
+    "check_commands",
+    "check_jobs",
+    "job_record",
+    "payload_bytes",
+    "surrogate_of",
+]
 
 TELL_EVERY = 1024
 COMMAND_KEY_BYTES = Place.BYTES + 1
 COMMAND_BYTES = 40
+COMPANION_BYTES = 8
 
 
 def job_record(store: Store, job: JobId) -> JobRecord | None:
@@ -73,6 +81,9 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     if parsed.kind is JobKeyKind.RECORD:
         yield from check_job(store, parsed.job, key, value)
         return
+    if parsed.kind is JobKeyKind.COMPANION:
+        yield from check_companion(store, parsed.job, key, value)
+        return
     record = job_record(store, parsed.job)
     if parsed.kind is JobKeyKind.EXPIRY:
         if record is None or not record.has_ended or record.expiry_ms != parsed.number:
@@ -80,6 +91,14 @@ def check_record(store: Store, parsed: JobKey, key: bytes, value: bytes) -> Iter
     elif record is None:
         detail = f"{parsed.kind.name.lower()} {parsed.number}"
         yield Problem(Kind.JOB_PART_ORPHAN, where, detail, Table.JOBS, key, value)
+
+
+def check_companion(store: Store, companion: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
+    """Whose result an object holds."""
+    job = JobId(companion.partition_id, int.from_bytes(value, "big"))
+    record = job_record(store, job) if len(value) == COMPANION_BYTES else None
+    if record is None or record.numbers["result_object"] != companion.object_id:
+        yield Problem(Kind.JOB_COMPANION_STALE, f"object {companion}", "", Table.JOBS, key)
 
 
 def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Problem]:
@@ -100,6 +119,15 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
     assert surrogate is not None
     if not record.has_ended and not surrogate.flags & RecordFlag.UNFINISHED:
         yield Problem(Kind.SURROGATE_UNMARKED, where, "", Table.OBJECTS, place.encode(), place)
+    if record.charged not in (None, right := record.charge(payload_bytes(store, job))):
+        detail = f"the record says {record.charged}, it is {right}"
+        yield Problem(Kind.JOB_CHARGE, where, detail, Table.JOBS, key, job)
+    companion = JobId(job.partition_id, record.numbers["result_object"])
+    if companion.object_id and record.charged is not None and surrogate_of(store, companion):
+        entry = JobKey(JobKeyKind.COMPANION, companion).encode()
+        if store.db.get(Table.JOBS, entry) is None:
+            kind = Kind.JOB_COMPANION_MISSING
+            yield Problem(kind, where, f"object {companion}", Table.JOBS, entry, job)
     if record.has_ended and record.expiry_ms:
         expiry = JobKey(JobKeyKind.EXPIRY, job, record.expiry_ms).encode()
         if store.db.get(Table.JOBS, expiry) is None:
@@ -107,6 +135,12 @@ def check_job(store: Store, job: JobId, key: bytes, value: bytes) -> Iterator[Pr
     if record.key and store.db.get(Table.JOB_KEYS, record.idempotency_key) is None:
         table = Table.JOB_KEYS
         yield Problem(Kind.JOB_KEY_MISSING, where, "", table, record.idempotency_key, job)
+
+
+def payload_bytes(store: Store, job: JobId) -> int:
+    """All records of kind PAYLOAD together."""
+    keys = (JobKey(JobKeyKind.PAYLOAD, job, kind).encode() for kind in JobPayload)
+    return sum(len(store.db.get(Table.JOBS, key) or b"") for key in keys)
 
 
 def check_keys(store: Store) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
+    attribute_units,
 )
 from scheduler.store_tools.pages import Owner, owner_of, owners
 from scheduler.store_tools.problems import Kind, Problem
@@ -67,6 +68,7 @@ class Attributes:
 
     prefix: bytes
     count: int = 0
+    units: int = 0
     owners: Owner = Owner.ANY
 
 
@@ -98,6 +100,7 @@ class AttributeGroups:
                 return
             key = AttributeKey.decode(record[0])
             self.now.count += 1
+            self.now.units += attribute_units(key.page, len(record[1]))
             self.now.owners &= owners(key.page, key.number)
 
 
@@ -202,6 +205,9 @@ def check_object(
     yield from strange_attributes(store, attributes, owner_of(place, record.type))
     if record.attribute_count != attributes.count:
         detail = f"the record says {record.attribute_count}, there are {attributes.count}"
+        yield Problem(Kind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
+    elif record.attribute_units not in (None, attributes.units):
+        detail = f"the record says {record.attribute_units} units, there are {attributes.units}"
         yield Problem(Kind.ATTRIBUTE_COUNT, where, detail, Table.OBJECTS, key, place)
     if record.type is RecordType.COLLECTION:
         mark = key + bytes(8)

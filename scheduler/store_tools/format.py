@@ -39,6 +39,7 @@ __all__ = [
     "RootRecord",
     "Superblock",
     "Unknown",
+    "attribute_units",
     "dead_epoch_key",
     "dead_files_key",
     "dead_partition_key",
@@ -227,9 +228,11 @@ class ObjectRecord:
     max_length: int = U64_MAX
     attribute_count: int = 0
     policy_tag: int = 0
+    attribute_units: int | None = None
+    """Charged for the attributes; None: not counted, the target does that when it opens the store."""
 
     BYTES = 96
-    _LAYOUT = struct.Struct(">BBBBH2x30s2xQQQQQQII")
+    _LAYOUT = struct.Struct(">BBBBHH30sHQQQQQQII")
 
     @property
     def head_in(self) -> int:
@@ -240,26 +243,36 @@ class ObjectRecord:
     def decode(cls, data: bytes) -> ObjectRecord:
         """Read it.  Raises: FormatError."""
         _check(data, cls.BYTES, "an object record")
-        (_, kind, collection, head_on, flags, times, *numbers) = cls._LAYOUT.unpack(
+        (_, kind, collection, head_on, flags, high, times, low, *numbers) = cls._LAYOUT.unpack(
             data[: cls.BYTES]
         )
+        units = (high << 16 | low) - 1
+        numbers.append(units if units >= 0 else None)
         if kind not in (RecordType.COLLECTION, RecordType.USER_OBJECT):
             raise FormatError(f"an object record of type {kind:#04x}")
         if flags & ~KNOWN_FLAGS:
             raise FormatError(f"an object record with flags {flags:#06x}")
         return cls(
-            RecordType(kind), collection, head_on, RecordFlag(flags), _unpack_times(times), *numbers
+            RecordType(kind),
+            collection,
+            head_on,
+            RecordFlag(flags),
+            _unpack_times(times),
+            *numbers,
         )
 
     def encode(self) -> bytes:
         """Write it."""
+        units = 0 if self.attribute_units is None else self.attribute_units + 1
         return self._LAYOUT.pack(
             VERSION,
             self.type,
             self.collection_type,
             self.head_on,
             self.flags,
+            units >> 16,
             _pack_times(self.times),
+            units & 0xFFFF,
             self.length,
             self.reserved_bytes,
             self.head_bytes,
@@ -278,6 +291,20 @@ class ObjectRecord:
             and not self.flags & RecordFlag.LENGTH_RULES
             and not self.spare_generation
         )
+
+
+_UNIT_BYTES = 16
+_OVERHEAD = 64
+_FREE_PAGES = 7
+_RANGE = 0x3000_0000
+_ANY = 0xF000_0000
+
+
+def attribute_units(page: int, length: int) -> int:
+    """What an attribute is charged: its value and 64 bytes, in units; the standard's pages are free."""
+    if length == 0 or (page < _ANY and page % _RANGE < _FREE_PAGES):
+        return 0
+    return (length + _OVERHEAD + _UNIT_BYTES - 1) // _UNIT_BYTES
 
 
 @dataclass(frozen=True)

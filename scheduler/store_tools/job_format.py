@@ -15,7 +15,7 @@ from scheduler.store_tools.format import FormatError, Place
 
 __all__ = ["CODE_PIECE", "JobId", "JobKey", "JobKeyKind", "JobPayload", "JobRecord", "JobState"]
 
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 """What is read; the last is what the target writes."""
 CODE_PIECE = 60 << 10
 """Bytes of arguments and code in one record."""
@@ -56,6 +56,7 @@ class JobKeyKind(IntEnum):
     RECORD = 1
     CODE = 2
     PAYLOAD = 3
+    COMPANION = 4
 
 
 # name, bytes: the numbers of a record in stored order, behind the version
@@ -124,11 +125,18 @@ WITH_ARRAYS = 3
 # behind these, since version 4: the rights it acts with, behind their length
 WITH_RIGHTS = 4
 _RIGHTS = 121
+# behind these, since version 5: microseconds starved, bytes charged
+WITH_CHARGE = 5
+_CHARGE = struct.Struct(">QQ")
+BASE_BYTES = 1024
+"""Charged for a job's record, and for each member of an array."""
+_MEMBER = 0x200
+_UNCOUNTED = (1 << 64) - 1
 _DIGEST = 32
 _KEY_MAX = 64
 # bytes of a text at most; the last two are in records of version 2 and later
 _TEXTS = (("name", 128), ("message", 256), ("principal", 511), ("pool", 64), ("set", 64))
-_TEXTS_OF = {1: 3, 2: 5, 3: 5, 4: 5}
+_TEXTS_OF = {1: 3, 2: 5, 3: 5, 4: 5, 5: 5}
 
 
 @dataclass(frozen=True, order=True)
@@ -162,13 +170,17 @@ _LENGTHS = {
     JobKeyKind.RECORD: 17,
     JobKeyKind.CODE: 21,
     JobKeyKind.PAYLOAD: 18,
+    JobKeyKind.COMPANION: 17,
 }
 """Bytes of a whole key."""
 
 
 @dataclass(frozen=True)
 class JobKey:
-    """A key of jobs.db.  number: expiry in ms, piece of the code, or kind of payload."""
+    """A key of jobs.db.  number: expiry in ms, piece of the code, or kind of payload.
+
+    Of kind COMPANION, job is the object that holds a result; the value says whose.
+    """
 
     kind: JobKeyKind
     job: JobId
@@ -209,6 +221,8 @@ class JobRecord:
     set: bytes = b""
     rights: bytes = b""
     version: int = VERSIONS[-1]
+    charged: int | None = None
+    """Bytes; None: not counted, the target does that when it opens the store."""
 
     @classmethod
     def decode(cls, data: bytes) -> JobRecord:
@@ -240,19 +254,36 @@ class JobRecord:
         if len(array) == _ARRAY.size:
             names = (name for name, _ in _ARRAY_NUMBERS)
             numbers.update(zip(names, _ARRAY.unpack(array), strict=True))
-        rights = data[at + 2 :] if version >= WITH_RIGHTS else b""
+        rights = b""
         if version >= WITH_RIGHTS:
-            at += 2 + int.from_bytes(data[at : at + 2], "big")
+            length = int.from_bytes(data[at : at + 2], "big")
+            rights = data[at + 2 : at + 2 + length]
+            at += 2 + length
+        charged = None
+        tail = data[at : at + _CHARGE.size] if version >= WITH_CHARGE else b""
+        if len(tail) == _CHARGE.size:
+            numbers["starved_usec"], number = _CHARGE.unpack(tail)
+            charged = number if number != _UNCOUNTED else None
+        at += _CHARGE.size if version >= WITH_CHARGE else 0
         if at != len(data) or len(rights) not in (0, _RIGHTS):
             raise FormatError("a job record with bytes behind its end")
         return cls(
-            numbers, code_sha256, content_sha256, key, **texts, rights=rights, version=version
+            numbers,
+            code_sha256,
+            content_sha256,
+            key,
+            **texts,
+            rights=rights,
+            version=version,
+            charged=charged,
         )
 
     def encode(self) -> bytes:
         """Write it."""
         head = _LAYOUT.pack(self.version, *(self.numbers[name] for name, _ in _NUMBERS))
         array = _ARRAY.pack(*(self.numbers[name] for name, _ in _ARRAY_NUMBERS))
+        charged = _UNCOUNTED if self.charged is None else self.charged
+        starved = self.numbers.get("starved_usec", 0)
         texts = [self.name, self.message, self.principal, self.pool, self.set]
         return b"".join(
             [
@@ -264,6 +295,7 @@ class JobRecord:
                 array if self.version >= WITH_ARRAYS else b"",
                 len(self.rights).to_bytes(2, "big") if self.version >= WITH_RIGHTS else b"",
                 self.rights,
+                _CHARGE.pack(starved, charged) if self.version >= WITH_CHARGE else b"",
             ]
         )
 
@@ -307,6 +339,14 @@ class JobRecord:
         if self.array is not None:
             return 0
         return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
+
+    def charge(self, payload_bytes: int) -> int:
+        """What it is charged, given how many bytes its records of kind PAYLOAD hold."""
+        numbers = self.numbers
+        if numbers["flags"] & _MEMBER:
+            return payload_bytes
+        content = 0 if self.has_ended else numbers["args_length"] + numbers["code_length"]
+        return payload_bytes + content + (1 + numbers["array_count"]) * BASE_BYTES
 
     @property
     def idempotency_key(self) -> bytes:

@@ -283,7 +283,7 @@ class LostAndFound:
         record = self.store.object(place)
         assert record is not None
         count = sum(1 for _ in self.store.db.walk(Table.ATTRIBUTES, place.encode()))
-        record = replace(record, attribute_count=count)
+        record = replace(record, attribute_count=count, attribute_units=None)
         transaction.put(Table.OBJECTS, place.encode(), record.encode())
 
     # ---- files

@@ -16,7 +16,12 @@ from itertools import islice
 
 from scheduler.store_tools.bdb import Table
 from scheduler.store_tools.check import next_numbers
-from scheduler.store_tools.check_jobs import arrays_under_way, job_record, surrogate_of
+from scheduler.store_tools.check_jobs import (
+    arrays_under_way,
+    job_record,
+    payload_bytes,
+    surrogate_of,
+)
 from scheduler.store_tools.folders import Root, write_superblock
 from scheduler.store_tools.format import (
     ALL,
@@ -457,6 +462,24 @@ def job_expiry(mending: Mending, problem: Problem) -> str | None:
     return "entered"
 
 
+def job_charge(mending: Mending, problem: Problem) -> str | None:
+    """Counted again, from what is there."""
+    job: JobId = problem.subject
+    record = job_record(mending.store, job)
+    if record is None:
+        return None
+    right = record.charge(payload_bytes(mending.store, job))
+    mending.put(Table.JOBS, problem.key, replace(record, charged=right).encode())
+    return f"set to {right}"
+
+
+def job_companion(mending: Mending, problem: Problem) -> str | None:
+    """Entered, so that only those read the result who may."""
+    job: JobId = problem.subject
+    mending.put(Table.JOBS, problem.key, job.object_id.to_bytes(8, "big"))
+    return "entered"
+
+
 def job_key(mending: Mending, problem: Problem) -> str | None:
     """Entered, so that the same submission finds the job."""
     job: JobId = problem.subject
@@ -528,6 +551,9 @@ MENDERS: dict[Kind, Mender] = {
     Kind.JOB_DAMAGED: keep_job,
     Kind.JOB_WITHOUT_SURROGATE: keep_job,
     Kind.JOB_PART_ORPHAN: keep_job,
+    Kind.JOB_CHARGE: job_charge,
+    Kind.JOB_COMPANION_STALE: remove_record,
+    Kind.JOB_COMPANION_MISSING: job_companion,
     Kind.JOB_EXPIRY_MISSING: job_expiry,
     Kind.JOB_EXPIRY_STALE: remove_record,
     Kind.JOB_KEY_MISSING: job_key,

@@ -26,6 +26,7 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
+    attribute_units,
     id_mark_key,
 )
 from scheduler.store_tools.mend import Mender, Mending, collection_record
@@ -153,14 +154,15 @@ def attribute_count(mending: Mending, problem: Problem) -> str | None:
     record = current(store, place)
     if record is None:
         return None
-    count = sum(
-        1
-        for key, _ in store.db.walk(Table.ATTRIBUTES, place.encode())
+    found = [
+        attribute_units(AttributeKey.decode(key).page, len(value))
+        for key, value in store.db.walk(Table.ATTRIBUTES, place.encode())
         if len(key) == AttributeKey.BYTES
-    )
-    if count == record.attribute_count:
+    ]
+    count, units = len(found), sum(found) if found else None
+    if (count, units) == (record.attribute_count, record.attribute_units):
         return None
-    put(mending, place, replace(record, attribute_count=count))
+    put(mending, place, replace(record, attribute_count=count, attribute_units=units))
     return f"set to {count}"
 
 

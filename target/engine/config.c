@@ -65,6 +65,8 @@ static const struct option options[] = {
 	 "us a script keeps a processor from who is ready, while commands come; 0: as the kernel likes"},
 	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
+	{"stored_principal", OPTION_SIZE, AT(stored_principal), 0, INT64_MAX, "0",
+	 "code, arguments and results of one principal in the jobs partition, 0: 256 MiB"},
 	{"security", OPTION_METHOD, AT(security), 0, 0, "nosec",
 	 "least security method of a store made or formatted now: nosec, capkey, cmdrsp, alldata"},
 	{"secure", OPTION_BOOL, AT(secure), 0, 1, "0",

@@ -34,6 +34,7 @@ struct osd_config {
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */
 	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
+	uint64_t stored_principal; /* stored_principal=, bytes in the jobs partition; 0: default */
 	uint64_t script_turn; /* script_turn=, us; 0: as the kernel likes */
 	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
 	uint64_t capacity_bytes; /* capacity=, 0: the file system's */

@@ -104,6 +104,7 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.allow_bytecode = config->allow_bytecode,
 		.turn_usec = (unsigned)config->script_turn,
 		.queue_principal = config->queue_principal,
+		.stored_principal = config->stored_principal,
 		.slots = (unsigned)config->slots,
 		.commands_queued = commands_queued,
 		.commands_come = commands_come,

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "security/decide.h"
+#include "wire/cursor.h"
 
 #define STEP_EDGES 64	 /* looked at without letting go of the lock */
 #define PAUSE_NSEC 20000 /* between two steps: else the lock would be ours again at once */
@@ -47,6 +48,50 @@ void osd_after_release(struct osd_after_work *work)
 	}
 	osd_job_table_release(&work->awaited);
 }
+
+/* ---- in the store ---------------------------------------------------------------------------- */
+
+static enum osd_status put_list(struct osd_txn *txn, struct osd_object_id id,
+				const struct osd_job_predecessor *list, size_t count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+
+	for (size_t i = 0; i < count; i++) {
+		osd_wr_be(&w, list[i].id.partition_id, 8);
+		osd_wr_be(&w, list[i].id.object_id, 8);
+		osd_wr_be(&w, list[i].condition, 4);
+		osd_wr_zero(&w, 4);
+		osd_wr_be(&w, list[i].sequence, 8);
+	}
+	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
+}
+
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count)
+{
+	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
+	size_t length = 0;
+	enum osd_status status =
+		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
+	struct osd_rd r = osd_rd_init(bytes, OSD_MIN(length, sizeof(bytes)));
+
+	if (status != OSD_OK)
+		return status;
+	if (length > sizeof(bytes) || length % OSD_JOB_AFTER_BYTES != 0)
+		return OSD_E_INTERNAL;
+	*ret_count = length / OSD_JOB_AFTER_BYTES;
+	for (size_t i = 0; i < *ret_count; i++) {
+		list[i].id.partition_id = osd_rd_be(&r, 8);
+		list[i].id.object_id = osd_rd_be(&r, 8);
+		list[i].condition = (uint32_t)osd_rd_be(&r, 4);
+		osd_rd_bytes(&r, 4);
+		list[i].sequence = osd_rd_be(&r, 8);
+	}
+	return OSD_OK;
+}
+
+/* ---- in memory ------------------------------------------------------------------------------- */
 
 static struct osd_after *allocate(size_t count)
 {
@@ -452,7 +497,7 @@ enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 
 	for (size_t i = 0; i < after->count; i++)
 		list[i] = after->edges[i].on;
-	return osd_job_after_put(txn, id, list, after->count);
+	return put_list(txn, id, list, after->count);
 }
 
 struct look {

@@ -64,6 +64,9 @@ void osd_after_release(struct osd_after_work *work);
 /* What the parameters name; *ret_after NULL: nothing.  OSD_E_NO_MEMORY. */
 enum osd_status osd_after_create(const struct osd_exec_params *params,
 				 struct osd_after **ret_after);
+/* The jobs that one waits for, as stored: at most OSD_EXEC_AFTER_MAX. */
+enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
+				  struct osd_job_predecessor list[], size_t *ret_count);
 /* What the store says of a job that named others, in *ret_after. */
 enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 			       struct osd_after **ret_after);

@@ -24,6 +24,7 @@ void osd_array_member_record(const struct osd_job_record *head, uint32_t at,
 	ret_record->flags = (head->flags & ~(unsigned)(OSD_JOB_ARRAY | OSD_JOB_AFTER)) |
 			    OSD_JOB_MEMBER;
 	ret_record->key_length = 0;
+	ret_record->charged = 0; /* but for what it leaves at its end it is charged with its array */
 	ret_record->predecessor = (struct osd_object_id){0};
 	ret_record->reason =
 		head->state == OSD_STATE_HELD ? OSD_REASON_HELD : OSD_REASON_WAITS_FOR_SLOT;
@@ -457,14 +458,15 @@ bool osd_array_keeps(struct osd_exec *exec, const struct osd_job_record *record)
 	return keeps;
 }
 
-static enum osd_status remove_member(struct osd_txn *txn, const struct osd_job_record *record)
+static enum osd_status remove_member(struct osd_exec *exec, struct osd_txn *txn,
+				     const struct osd_job_record *record)
 {
 	struct osd_object_id companion = {record->id.partition_id, record->result_object};
 	enum osd_status status = osd_remove_if_there(txn, record->id);
 
 	if (status == OSD_OK && companion.object_id)
 		status = osd_remove_if_there(txn, companion);
-	return status == OSD_OK ? osd_job_record_delete(txn, record) : status;
+	return status == OSD_OK ? osd_job_forget(exec, txn, record) : status;
 }
 
 enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *txn,
@@ -485,7 +487,7 @@ enum osd_status osd_array_remove_members(struct osd_exec *exec, struct osd_txn *
 			status = OSD_E_RETRY;
 		if (status == OSD_OK) {
 			osd_exec_forget_ended(exec, record.id);
-			status = remove_member(txn, &record);
+			status = remove_member(exec, txn, &record);
 			most--;
 		}
 	}

@@ -63,6 +63,8 @@ static enum osd_status copy_config(struct osd_exec *exec, const struct osd_exec_
 			   config->context);
 	if (!exec->config.queue_principal)
 		exec->config.queue_principal = osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
+	if (!exec->config.stored_principal)
+		exec->config.stored_principal = osd_exec_limits[OSD_LIMIT_STORED].standard;
 	exec->config.isolation = strdup(config->isolation ? config->isolation : "full");
 	exec->config.sandboxd = config->sandboxd ? strdup(config->sandboxd) : NULL;
 	exec->config.pools = config->pools ? strdup(config->pools) : NULL;
@@ -145,6 +147,7 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 	if (!exec)
 		return OSD_E_NO_MEMORY;
 	exec->monitor_usec = OSD_NEVER;
+	exec->idle_msec = UINT64_MAX;
 	exec->opened_usec = osd_monotonic_usec();
 	exec->pool.fd = exec->monitor_epoll = exec->monitor_wake = exec->output_epoll =
 		exec->output_wake = -1;
@@ -221,6 +224,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_job_table_release(&exec->table);
 	osd_pools_close(exec);
 	osd_principals_release(&exec->principals);
+	osd_stored_release(&exec->stored);
 	osd_closep(&exec->monitor_epoll);
 	osd_closep(&exec->monitor_wake);
 	osd_closep(&exec->output_epoll);
@@ -312,7 +316,7 @@ enum osd_status osd_exec_object_removed(struct osd_exec *exec, struct osd_txn *t
 		*ret_in_steps = true;
 		return OSD_E_BUSY;
 	}
-	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
+	return status == OSD_OK ? osd_job_forget(exec, txn, &record) : status;
 }
 
 struct gathered {

@@ -36,6 +36,7 @@ struct osd_exec_config {
 	bool allow_bytecode;  /* code may be a .pyc file, as trusted as native code */
 	unsigned
 		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: script_turns.h is not used */
+	uint64_t stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands waiting for a worker now; proxies let them go first (design D22).  May

@@ -20,6 +20,7 @@
 #include "exec/call_gate.h"
 #include "exec/exec.h"
 #include "exec/fair_queue.h"
+#include "exec/job_charge.h"
 #include "exec/job_record.h"
 #include "exec/job_table.h"
 #include "exec/pool.h"
@@ -106,6 +107,7 @@ struct osd_exec {
 	struct osd_pool *pools;	       /* the first is `default` (pool.h) */
 	uint64_t budget_bytes;	       /* memory of all jobs together; 0: not declared */
 	struct osd_principals principals;
+	struct osd_stored stored;
 	uint64_t opened_usec; /* monotonic, constant */
 	bool shedding;	      /* new jobs are refused (admin.h) */
 	uint64_t refused[OSD_REFUSAL_COUNT];
@@ -131,6 +133,7 @@ struct osd_exec {
 	_Atomic bool ends_fail; /* the last job's end could not be stored (job_end.c) */
 	/* When the output thread looks for expired records again, and when it did. */
 	uint64_t sweep_usec, swept_usec;
+	uint64_t idle_msec; /* no job that is held or waits for others expires before this */
 	bool quiescing, stopping, formatting;
 
 	struct osd_sandbox_pool pool;
@@ -223,7 +226,8 @@ struct osd_job_remains {
 void osd_job_record_end(struct osd_job_record *record, enum osd_job_state state, uint16_t reason);
 /* Writes that a job which left nothing behind has ended, in the caller's transaction: record, expiry;
  * drops its code and unmarks the surrogate. */
-enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record);
+enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
+				  const struct osd_job_record *record);
 /* The same, and payloads, in a transaction of its own, with retries; then memory, waits, table. */
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains);
@@ -305,9 +309,13 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 bool osd_exec_still_decides(struct osd_exec *exec, struct osd_object_id id);
 /* recover.c: removes a user object; one that is gone is fine. */
 enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id);
-/* recover.c: jobs of the last run, before any thread starts; expired records, now and then. */
+/* recover.c: jobs of the last run, before any thread starts. */
 enum osd_status osd_exec_recover(struct osd_exec *exec);
+/* expiry.c: what has expired goes; now and then. */
 void osd_exec_sweep(struct osd_exec *exec);
+/* exec->lock held.  The job is held, or waits for other jobs, which it does not do for ever: the sweep
+ * ends it when it expires (expiry.c). */
+void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job);
 /* A record will expire at this time of day: it is looked for then (job_output.c); exec->lock held. */
 void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec);
 

@@ -76,6 +76,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "the host is short of processes, memory or descriptors; it then runs by itself")         \
 	X(115, WAITS_FOR_RESUME, 0, "waiting for its pool, which is paused",                       \
 	  "the administrator has paused it; it runs by itself once the pool is resumed")           \
+	X(116, EXPIRED, CANCELLED, "not started before it expired",                                \
+	  "release held jobs in time, or submit with a longer expiry")                             \
 	X(201, EXCEPTION, FAILED, "the script raised an exception",                                \
 	  "the traceback names the line; the same input will most likely fail again")              \
 	X(202, EXIT_CODE, FAILED, "the script exited with a code other than 0",                    \
@@ -264,6 +266,7 @@ struct osd_job_record {
 	struct osd_job_array array;
 	struct osd_job_rights rights;
 	struct osd_object_id predecessor; /* the job this one is run for again; 0/0: none */
+	uint64_t charged; /* bytes, or OSD_JOB_UNCOUNTED (job_charge.h) */
 	uint8_t key[OSD_JOB_KEY_MAX];
 	char name[OSD_JOB_NAME_MAX + 1];
 	char message[OSD_JOB_MESSAGE_MAX + 1];

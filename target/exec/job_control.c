@@ -117,7 +117,7 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn, 
 	pthread_mutex_unlock(&exec->lock);
 	if (osd_job_state_terminal(job->pending.state)) {
 		osd_job_record_end(&record, job->pending.state, job->pending.reason);
-		return osd_job_write_end(txn, &record);
+		return osd_job_write_end(exec, txn, &record);
 	}
 	record.state = job->pending.state;
 	record.reason = job->pending.reason;
@@ -219,6 +219,8 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	if (job && !job->head) {
 		job->record.expiry_msec = expiry_msec;
 		osd_job_touch(job);
+		exec->idle_msec = OSD_MIN(exec->idle_msec, expiry_msec); /* and of its members */
+		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	} else {
 		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	}

@@ -62,11 +62,14 @@ static enum osd_status put_payload(struct osd_txn *txn, const struct osd_job_rec
 }
 
 static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record *record,
-			       const struct osd_job_remains *remains)
+			       const struct osd_job_remains *remains, uint64_t charged)
 {
 	bool member = record->flags & OSD_JOB_MEMBER;
-	enum osd_status status = osd_job_record_put(txn, record);
+	struct osd_job_record stored = *record;
+	enum osd_status status;
 
+	stored.charged = charged;
+	status = osd_job_record_put(txn, &stored);
 	if (status == OSD_OK && !member)
 		status = osd_job_expiry_move(txn, record, 0);
 	if (status == OSD_OK && !member)
@@ -86,12 +89,16 @@ static enum osd_status put_end(struct osd_txn *txn, const struct osd_job_record 
 	return status;
 }
 
-enum osd_status osd_job_write_end(struct osd_txn *txn, const struct osd_job_record *record)
+enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
+				  const struct osd_job_record *record)
 {
 	/* The object's record first: it serialises this with commands on the surrogate. */
 	enum osd_status status = osd_surrogate_mark(txn, record->id, false);
+	uint64_t charged;
 
-	return status == OSD_OK ? put_end(txn, record, NULL) : status;
+	if (status == OSD_OK)
+		status = osd_job_charge_ended(exec, txn, record, NULL, true, &charged);
+	return status == OSD_OK ? put_end(txn, record, NULL, charged) : status;
 }
 
 struct ending {
@@ -99,6 +106,7 @@ struct ending {
 	struct osd_job *job;
 	struct osd_job_record record;
 	const struct osd_job_remains *remains;
+	struct osd_job_remains cut; /* what is left of them where there is no room for all */
 };
 
 /* Output that was being stored may have touched the job since its record was filled in, and its
@@ -115,15 +123,46 @@ static void fix_record(struct ending *ending)
 	pthread_mutex_unlock(&ending->exec->lock);
 }
 
+/* The quota leaves no room for all of it.  Why a job failed is kept, up to OSD_JOB_RESERVE_BYTES,
+ * whatever the quota says; a result is not, and then the job has failed. */
+static void cut_remains(struct ending *ending)
+{
+	struct osd_job_record *record = &ending->record;
+	struct osd_job_remains *cut = &ending->cut;
+
+	*cut = *ending->remains;
+	if (cut->result_length && record->state == OSD_STATE_COMPLETED) {
+		record->state = OSD_STATE_FAILED;
+		record->reason = OSD_REASON_NO_SPACE;
+	}
+	cut->result = NULL;
+	cut->result_length = 0;
+	record->result_length = 0;
+	record->flags &= ~(uint32_t)OSD_JOB_RESULT_JSON;
+	if (cut->stderr_stored + cut->traceback_length > OSD_JOB_RESERVE_BYTES) {
+		cut->stderr_stored = 0;
+		record->flags |= OSD_JOB_STDERR_CUT;
+	}
+	ending->remains = cut;
+}
+
 static enum osd_status write_end(struct osd_txn *txn, void *arg)
 {
 	struct ending *ending = arg;
 	enum osd_status status = osd_surrogate_mark(txn, ending->record.id, false);
+	uint64_t charged;
 
 	if (status != OSD_OK)
 		return status;
 	fix_record(ending);
-	return put_end(txn, &ending->record, ending->remains);
+	status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains, true,
+				      &charged);
+	if (ending->remains && (status == OSD_E_QUOTA || status == OSD_E_NO_SPACE)) {
+		cut_remains(ending);
+		status = osd_job_charge_ended(ending->exec, txn, &ending->record, ending->remains,
+					      false, &charged);
+	}
+	return status == OSD_OK ? put_end(txn, &ending->record, ending->remains, charged) : status;
 }
 
 static void pause_usec(uint64_t usec)
@@ -155,14 +194,14 @@ static enum osd_status store_end(struct osd_exec *exec, struct ending *ending)
 void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		     const struct osd_job_record *record, const struct osd_job_remains *remains)
 {
-	struct ending ending = {exec, job, *record, remains};
-	struct osd_exec_outcome outcome = {
-		.status = osd_job_reason_status(record->reason),
-		.reason = record->reason,
-		.result_object = record->result_object,
-	};
+	struct ending ending = {.exec = exec, .job = job, .record = *record, .remains = remains};
 	struct osd_exec_wait *waits;
 	enum osd_status status = store_end(exec, &ending);
+	struct osd_exec_outcome outcome = {
+		.status = osd_job_reason_status(ending.record.reason),
+		.reason = ending.record.reason,
+		.result_object = ending.record.result_object,
+	};
 
 	if (status != OSD_OK) {
 		osd_error("job %#llx/%#llx: cannot store how it ended (%s); decided again at the "
@@ -172,14 +211,14 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
 		outcome.status = status;
 	}
 	if (remains && !record->result_object) {
-		outcome.result = remains->result;
-		outcome.result_length = remains->result_length;
+		outcome.result = ending.remains->result;
+		outcome.result_length = ending.remains->result_length;
 	}
 	osd_story_ended(job, &ending.record);
 	pthread_mutex_lock(&exec->lock);
 	job->record = ending.record;
 	osd_exec_sweep_by(exec, ending.record.expiry_msec);
-	osd_figures_ended(exec, job, record);
+	osd_figures_ended(exec, job, &ending.record);
 	waits = osd_exec_take_waits(exec, job);
 	if (status == OSD_OK)
 		osd_exec_note_ended(exec, job);

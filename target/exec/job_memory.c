@@ -167,6 +167,7 @@ void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
 		osd_exec_enqueue(exec, job);
 	else if (!job->array)
 		exec->held_count += job->record.state == OSD_STATE_HELD;
+	osd_exec_note_idle(exec, job);
 }
 
 void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
@@ -210,6 +211,8 @@ bool osd_job_apply(struct osd_exec *exec, struct osd_job *job, enum osd_job_even
 	osd_job_touch(job);
 	if (job->head)
 		osd_array_note(exec, job);
+	if (to == OSD_STATE_HELD)
+		osd_exec_note_idle(exec, job);
 	return true;
 }
 

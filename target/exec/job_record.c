@@ -7,14 +7,13 @@
 #include "base/sha256.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "exec/job_charge.h"
 #include "wire/cursor.h"
-#include "wire/exec_param.h"
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
-#define AFTER_BYTES 32u /* of one job to wait for */
 
-enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD };
+enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION };
 
 /* Numbers of the record, in stored order, behind the version: member, bytes. */
 #define NUMBERS(X)                                                                                 \
@@ -161,7 +160,8 @@ size_t osd_job_record_encode(const struct osd_job_record *record, uint8_t bytes[
 	NUMBERS_3(X)
 #undef X
 	write_rights(&w, &record->rights);
-	osd_wr_be(&w, record->starved_usec, 8); /* since version 5 */
+	osd_wr_be(&w, record->starved_usec, 8);
+	osd_wr_be(&w, record->charged, 8);
 	return osd_wr_used(&w);
 }
 
@@ -202,6 +202,7 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 		read_rights(&r, &record.rights);
 	if (version >= 5)
 		record.starved_usec = osd_rd_be(&r, 8);
+	record.charged = version >= 5 ? osd_rd_be(&r, 8) : OSD_JOB_UNCOUNTED;
 	if (r.bad || osd_rd_left(&r) != 0)
 		return OSD_E_INTERNAL;
 	*ret_record = record;
@@ -459,44 +460,42 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 				  ret_length);
 }
 
-enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
-				  const struct osd_job_predecessor *list, size_t count)
-{
-	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
-	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
+/* ---- companions ------------------------------------------------------------------------------ */
 
-	for (size_t i = 0; i < count; i++) {
-		osd_wr_be(&w, list[i].id.partition_id, 8);
-		osd_wr_be(&w, list[i].id.object_id, 8);
-		osd_wr_be(&w, list[i].condition, 4);
-		osd_wr_zero(&w, 4);
-		osd_wr_be(&w, list[i].sequence, 8);
-	}
-	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
+enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
+				      uint64_t companion)
+{
+	struct key key = make_key(KEY_COMPANION,
+				  (struct osd_object_id){job.partition_id, companion});
+	uint8_t value[8];
+
+	osd_put_be(value, job.object_id, sizeof(value));
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, value, sizeof(value));
 }
 
-enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
-				  struct osd_job_predecessor list[], size_t *ret_count)
+enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
+				       struct osd_object_id *ret_job)
 {
-	uint8_t bytes[OSD_EXEC_AFTER_MAX * AFTER_BYTES];
+	struct key key = make_key(KEY_COMPANION, companion);
+	uint8_t value[8];
 	size_t length = 0;
-	enum osd_status status =
-		osd_job_payload_get(txn, id, OSD_PAYLOAD_AFTER, bytes, sizeof(bytes), &length);
-	struct osd_rd r = osd_rd_init(bytes, OSD_MIN(length, sizeof(bytes)));
+	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
+						    value, sizeof(value), &length);
 
 	if (status != OSD_OK)
 		return status;
-	if (length > sizeof(bytes) || length % AFTER_BYTES != 0)
+	if (length != sizeof(value))
 		return OSD_E_INTERNAL;
-	*ret_count = length / AFTER_BYTES;
-	for (size_t i = 0; i < *ret_count; i++) {
-		list[i].id.partition_id = osd_rd_be(&r, 8);
-		list[i].id.object_id = osd_rd_be(&r, 8);
-		list[i].condition = (uint32_t)osd_rd_be(&r, 4);
-		osd_rd_bytes(&r, 4);
-		list[i].sequence = osd_rd_be(&r, 8);
-	}
+	*ret_job = (struct osd_object_id){companion.partition_id,
+					  osd_get_be(value, sizeof(value))};
 	return OSD_OK;
+}
+
+enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion)
+{
+	struct key key = make_key(KEY_COMPANION, companion);
+
+	return delete_if_there(txn, OSD_TABLE_JOBS, &key);
 }
 
 /* ---- idempotency keys ------------------------------------------------------------------------ */
@@ -563,6 +562,9 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &keys[i]);
 	if (status == OSD_OK && record->flags & OSD_JOB_AFTER)
 		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
+	if (status == OSD_OK && record->result_object)
+		status = osd_job_companion_delete(
+			txn, (struct osd_object_id){record->id.partition_id, record->result_object});
 	if (status == OSD_OK && record->key_length)
 		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, &key);
 	return status;

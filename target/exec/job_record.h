@@ -7,6 +7,7 @@
  *   01  be64 partition, be64 object: the record (struct osd_job_record, versioned)
  *   02  be64 partition, be64 object, be32 n: n-th piece of arguments and code, until the job ends
  *   03  be64 partition, be64 object, byte kind: a payload (enum osd_job_payload)
+ *   04  be64 partition, be64 object that holds a result: be64 object, the surrogate of its job
  * OSD_TABLE_JOB_KEYS: SHA-256 over principal, surrogate partition and key -> be64 partition, be64
  * object.
  *
@@ -16,7 +17,8 @@
 
 #include "exec/job.h"
 
-/* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved; are read, too */
+/* 1: without pools, 2: without arrays, 3: without rights, 4: without the time it starved and the bytes it is
+ * charged; are read, too. */
 #define OSD_JOB_RECORD_VERSION 5
 #define OSD_JOB_RECORD_MAX     2048 /* bytes of an encoded record */
 
@@ -27,7 +29,10 @@ enum osd_job_payload {
 	OSD_PAYLOAD_TAGS = 4,	/* key=value lines, from acceptance on */
 	OSD_PAYLOAD_AFTER = 5,	/* of jobs with OSD_JOB_AFTER, from acceptance on */
 	OSD_PAYLOAD_STATES = 6, /* of an array that has ended: a byte a member, its state */
+	OSD_PAYLOAD_LAST = OSD_PAYLOAD_STATES,
 };
+
+#define OSD_JOB_AFTER_BYTES 32u /* of one job to wait for */
 
 /* A job that another waits for. */
 struct osd_job_predecessor {
@@ -76,11 +81,13 @@ enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id
 				    enum osd_job_payload kind, uint8_t *buffer, size_t capacity,
 				    size_t *ret_length);
 
-/* The jobs that one waits for, at most OSD_EXEC_AFTER_MAX. */
-enum osd_status osd_job_after_put(struct osd_txn *txn, struct osd_object_id id,
-				  const struct osd_job_predecessor *list, size_t count);
-enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
-				  struct osd_job_predecessor list[], size_t *ret_count);
+/* Whose result the object holds: companion and surrogate are of one partition.  put: of a job whose record
+ * says so.  find: OSD_E_NO_OBJECT when it holds none. */
+enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
+				      uint64_t companion);
+enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
+				       struct osd_object_id *ret_job);
+enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion);
 
 /* The job that holds this record's key; OSD_E_NO_OBJECT when none does. */
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* owner.c -- who submitted a job, for those who ask whether they may look at its surrogate. */
+/* owner.c -- who submitted a job, for those who ask whether they may look at its surrogate, or at the
+ * object that holds its result. */
 #include <string.h>
 
 #include "exec/exec_impl.h"
@@ -44,6 +45,11 @@ enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 	if (status != OSD_E_RETRY)
 		return status;
 	status = osd_job_record_get(txn, id, &record);
+	if (status == OSD_E_NO_OBJECT) { /* it may hold a job's result */
+		status = osd_job_companion_find(txn, id, &id);
+		if (status == OSD_OK)
+			status = osd_job_record_get(txn, id, &record);
+	}
 	return status == OSD_OK ? owner_of(&record, ret_owner) : status;
 }
 

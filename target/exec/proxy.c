@@ -49,11 +49,15 @@ static enum osd_status hook_wrote(void *arg)
 static enum osd_status hook_spilled(void *arg, struct osd_txn *txn, uint64_t companion)
 {
 	struct osd_run *run = arg;
+	enum osd_status status;
 
 	pthread_mutex_lock(&run->exec->lock);
 	run->job->record.result_object = companion;
 	pthread_mutex_unlock(&run->exec->lock);
-	return osd_job_write_live(run->exec, txn, run->job);
+	status = osd_job_write_live(run->exec, txn, run->job);
+	return status == OSD_OK
+		       ? osd_job_companion_put(txn, run->job->record.id, companion)
+		       : status;
 }
 
 /* Progress may stay, or become unknown, but does not go back. */

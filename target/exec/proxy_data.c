@@ -391,17 +391,21 @@ enum osd_status osd_op_share(struct osd_op *op)
 		op->why = "its descriptors have been passed already";
 		return OSD_E_PARAM_FIELD;
 	}
-	/* A descriptor is good for all of the object: what may read a range asks for each piece. */
-	if (osd_rights_have_range(session, id))
+	/* A descriptor is good for all of the object, and nobody sees what is read through it.  A job
+	 * that may read a range only, or so many bytes only, asks for each piece. */
+	if (osd_rights_have_range(session, id) ||
+	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_BUSY;
 	status = check_zone_once(session, id);
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
 	if (status == OSD_OK)
 		status = share_object(op, id, object, changes);
-	if (status == OSD_OK)
-		(void)OSD_STEAL(object); /* the entry's */
-	return status;
+	if (status != OSD_OK)
+		return status;
+	(void)OSD_STEAL(object); /* the entry's */
+	/* Its length now counts as read: what the job reads of it is not seen. */
+	return osd_session_count_io(session, &session->bytes_read, op->answer.b);
 }
 
 enum osd_status osd_op_unshare(struct osd_op *op)
@@ -447,8 +451,8 @@ void osd_session_release_data(struct osd_session *session)
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	enum osd_status status = osd_user_object_create(txn, session->job.partition_id, 0, 1,
-							&session->result_object);
+	enum osd_status status = osd_companion_create(txn, session->job.partition_id,
+						      &session->result_object);
 
 	if (status == OSD_OK)
 		status = session->hooks.spilled(session->hooks.arg, txn, session->result_object);

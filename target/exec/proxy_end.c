@@ -191,9 +191,10 @@ static bool wants_retry(const struct osd_job_record *record, uint16_t reason, ui
 
 static enum osd_status drop_companion(struct osd_txn *txn, void *arg)
 {
-	enum osd_status status = osd_user_object_remove(txn, *(struct osd_object_id *)arg);
+	const struct osd_object_id *companion = arg;
+	enum osd_status status = osd_remove_if_there(txn, *companion);
 
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return status == OSD_OK ? osd_job_companion_delete(txn, *companion) : status;
 }
 
 /* Takes back what the last attempt printed and returned. */

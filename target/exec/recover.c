@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recover.c -- jobs and time: what the last run of the target left behind, and what has expired
- * (design D13, D14).  A queued job goes back to the queue; one that was to be killed is CANCELLED; one
- * that was running gets another attempt if it has written nothing or may run twice, and is
- * SANDBOX_LOST otherwise. */
+/* recover.c -- what the last run of the target left behind (design D13, D14).  A queued job goes back to
+ * the queue; one that was to be killed is CANCELLED; one that was running gets another attempt if it
+ * has written nothing or may run twice, and is SANDBOX_LOST otherwise. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -11,17 +10,34 @@
 #include "exec/exec_impl.h"
 #include "exec/story.h"
 
-#define SWEEP_AT_ONCE 64
-#define STAYS_MSEC    500 /* until one that could not be removed yet is looked at again */
-
 struct found {
 	struct osd_exec *exec;
 	struct osd_job_record *records;
 	size_t count, capacity;
 	struct osd_array *arrays; /* those that have not ended, by next_found, the last first */
 	uint64_t last_sequence;
+	struct charge {
+		uint64_t partition_id, bytes;
+	} *charges; /* owned: of the partitions with jobs, by id */
+	size_t charge_count, charge_capacity;
+	struct osd_object_id *uncounted; /* owned: jobs whose records do not say what they are charged */
+	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };
+
+/* The list, with room for one more element; NULL: no memory, and it is as it was. */
+static void *grown(void *list, size_t count, size_t *capacity, size_t size)
+{
+	size_t wanted = OSD_MAX((size_t)64, *capacity * 2);
+	void *more;
+
+	if (count < *capacity)
+		return list;
+	more = realloc(list, wanted * size);
+	if (more)
+		*capacity = wanted;
+	return more;
+}
 
 /* Beyond every change that earlier runs have shown and not written down. */
 static void leap(const struct osd_exec *exec, struct osd_job_record *record)
@@ -66,10 +82,50 @@ static void note_ended(struct found *found, const struct osd_job_record *record)
 		osd_array_note_ended(head->array, record);
 }
 
+static bool note_bytes(struct found *found, const struct osd_job_record *record, uint64_t bytes)
+{
+	struct charge *charge = NULL;
+
+	for (size_t i = found->charge_count; i > 0 && !charge; i--)
+		if (found->charges[i - 1].partition_id == record->id.partition_id)
+			charge = &found->charges[i - 1];
+	if (!charge) {
+		charge = grown(found->charges, found->charge_count, &found->charge_capacity,
+			       sizeof(*charge));
+		if (!charge)
+			return false;
+		found->charges = charge;
+		charge += found->charge_count++;
+		*charge = (struct charge){.partition_id = record->id.partition_id};
+	}
+	charge->bytes += bytes;
+	return osd_stored_found(&found->exec->stored, record, bytes);
+}
+
+static bool note_charge(struct found *found, const struct osd_job_record *record)
+{
+	struct osd_object_id *list;
+
+	if (record->charged != OSD_JOB_UNCOUNTED)
+		return note_bytes(found, record, record->charged);
+	list = grown(found->uncounted, found->uncounted_count, &found->uncounted_capacity,
+		     sizeof(*list));
+	if (!list)
+		return false;
+	found->uncounted = list;
+	found->uncounted[found->uncounted_count++] = record->id;
+	return true;
+}
+
 static bool note_job(void *arg, const struct osd_job_record *record)
 {
 	struct found *found = arg;
+	struct osd_job_record *records;
 
+	if (!note_charge(found, record)) {
+		found->no_memory = true;
+		return false;
+	}
 	found->last_sequence = OSD_MAX(found->last_sequence, record->sequence + record->array.count);
 	if (osd_job_state_terminal(record->state)) {
 		note_ended(found, record);
@@ -79,18 +135,12 @@ static bool note_job(void *arg, const struct osd_job_record *record)
 		found->no_memory = true;
 		return false;
 	}
-	if (found->count == found->capacity) {
-		size_t capacity = found->capacity ? found->capacity * 2 : 64;
-		struct osd_job_record *records =
-			realloc(found->records, capacity * sizeof(*records));
-
-		if (!records) {
-			found->no_memory = true;
-			return false;
-		}
-		found->records = records;
-		found->capacity = capacity;
+	records = grown(found->records, found->count, &found->capacity, sizeof(*records));
+	if (!records) {
+		found->no_memory = true;
+		return false;
 	}
+	found->records = records;
 	found->records[found->count++] = *record;
 	return true;
 }
@@ -174,20 +224,29 @@ enum osd_status osd_remove_if_there(struct osd_txn *txn, struct osd_object_id id
 	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
-static enum osd_status write_lost(struct osd_txn *txn, void *record)
+struct lost {
+	struct osd_exec *exec;
+	const struct osd_job_record *record;
+};
+
+static enum osd_status write_lost(struct osd_txn *txn, void *arg)
 {
-	return osd_job_write_end(txn, record);
+	const struct lost *lost = arg;
+
+	return osd_job_write_end(lost->exec, txn, lost->record);
 }
 
 /* Takes back a result the last attempt had begun. */
 static enum osd_status start_over(struct osd_txn *txn, void *arg)
 {
 	struct osd_job_record record = *(const struct osd_job_record *)arg;
+	struct osd_object_id companion = {record.id.partition_id, record.result_object};
 	enum osd_status status = OSD_OK;
 
 	if (record.result_object)
-		status = osd_remove_if_there(
-			txn, (struct osd_object_id){record.id.partition_id, record.result_object});
+		status = osd_remove_if_there(txn, companion);
+	if (status == OSD_OK && record.result_object)
+		status = osd_job_companion_delete(txn, companion);
 	record.result_object = 0;
 	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
 }
@@ -222,7 +281,8 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 		exec->lost += !killed;
 		status = measure_output(exec, record);
 		if (status == OSD_OK)
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost, record);
+			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, write_lost,
+						   &(struct lost){exec, record});
 		if (status == OSD_OK)
 			osd_story_lost(record);
 		if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
@@ -238,15 +298,80 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	return status == OSD_OK ? readmit(exec, record) : status;
 }
 
+/* Those written by a release that did not charge for jobs. */
+static enum osd_status count_uncounted(struct osd_txn *txn, struct found *found)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < found->uncounted_count && status == OSD_OK; i++) {
+		struct osd_job_record record;
+		uint64_t bytes;
+
+		status = osd_job_record_get(txn, found->uncounted[i], &record);
+		if (status == OSD_OK)
+			status = osd_job_charge_count(txn, &record, &bytes);
+		if (status == OSD_OK && !note_bytes(found, &record, bytes))
+			status = OSD_E_NO_MEMORY;
+	}
+	for (size_t i = 0; i < found->count && status == OSD_OK; i++)
+		status = osd_job_charge_count(txn, &found->records[i], &found->records[i].charged);
+	for (struct osd_array *array = found->arrays; array && status == OSD_OK;
+	     array = array->next_found)
+		status = osd_job_charge_count(txn, &array->head->record,
+					      &array->head->record.charged);
+	return status;
+}
+
 static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 {
 	struct found *found = arg;
 	enum osd_status status;
 
-	found->count = 0;
+	found->count = found->charge_count = found->uncounted_count = 0;
+	osd_stored_release(&found->exec->stored);
 	drop_arrays(found);
 	status = osd_job_record_each(txn, note_job, found);
-	return status == OSD_OK && found->no_memory ? OSD_E_NO_MEMORY : status;
+	if (status == OSD_OK && found->no_memory)
+		status = OSD_E_NO_MEMORY;
+	return status == OSD_OK ? count_uncounted(txn, found) : status;
+}
+
+/* An earlier release did not mark an object that holds a result, nor say whose it is. */
+static enum osd_status adopt_companion(struct osd_txn *txn, void *arg)
+{
+	const struct osd_object_id *id = arg;
+	struct osd_job_record record;
+	enum osd_status status = osd_job_record_get(txn, *id, &record);
+	struct osd_object_id companion;
+
+	if (status != OSD_OK || !record.result_object)
+		return status;
+	companion = (struct osd_object_id){id->partition_id, record.result_object};
+	status = osd_companion_mark(txn, companion);
+	if (status == OSD_E_NO_OBJECT)
+		return OSD_OK; /* a client has removed it */
+	if (status == OSD_OK)
+		status = osd_job_companion_put(txn, *id, companion.object_id);
+	if (status == OSD_OK)
+		status = osd_job_charge_count(txn, &record, &record.charged);
+	return status == OSD_OK ? osd_job_record_put(txn, &record) : status;
+}
+
+static enum osd_status adopt_companions(struct osd_exec *exec, const struct found *found)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; i < found->uncounted_count && status == OSD_OK; i++)
+		status = osd_exec_transact(exec, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS,
+					   adopt_companion, &found->uncounted[i]);
+	return status;
+}
+
+static void charge_found(struct osd_exec *exec, const struct found *found)
+{
+	for (size_t i = 0; i < found->charge_count; i++)
+		osd_objects_charge_records(exec->objects, found->charges[i].partition_id,
+					   found->charges[i].bytes);
 }
 
 /* All heads are in the table before their members are. */
@@ -290,6 +415,10 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 		qsort(found.records, found.count, sizeof(*found.records), by_sequence);
 	exec->next_sequence = found.last_sequence + 1;
 	if (status == OSD_OK)
+		charge_found(exec, &found);
+	if (status == OSD_OK)
+		status = adopt_companions(exec, &found);
+	if (status == OSD_OK)
 		status = recover_heads(exec, &found);
 	for (size_t i = 0; i < found.count && status == OSD_OK; i++) {
 		struct osd_job_record *record = &found.records[i];
@@ -310,103 +439,7 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 		osd_info("%zu jobs of the last run: %zu wait again, %zu ended", found.count, queued,
 			 found.count - queued);
 	free(found.records);
+	free(found.charges);
+	free(found.uncounted);
 	return status;
-}
-
-/* ---- expiry ---------------------------------------------------------------------------------- */
-
-struct sweep {
-	uint64_t now_msec;
-	struct osd_object_id ids[SWEEP_AT_ONCE];
-	size_t count;
-	uint64_t next_msec;
-};
-
-static enum osd_status find_expired(struct osd_txn *txn, void *arg)
-{
-	struct sweep *sweep = arg;
-
-	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE,
-				      &sweep->count, &sweep->next_msec);
-}
-
-struct removal {
-	struct osd_exec *exec;
-	struct osd_object_id id;
-	bool in_steps; /* see osd_exec_object_removed */
-};
-
-/* The record, the surrogate it describes, and a result that had an object of its own; of an array
- * those of its members, too. */
-static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
-{
-	struct removal *removal = arg;
-	struct osd_object_id id = removal->id;
-	struct osd_job_record record;
-	enum osd_status status = osd_job_record_get(txn, id, &record);
-	uint32_t at = 0;
-
-	if (status != OSD_OK)
-		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	status = osd_remove_if_there(txn, id);
-	if (status == OSD_OK && record.result_object)
-		status = osd_remove_if_there(
-			txn, (struct osd_object_id){id.partition_id, record.result_object});
-	if (status == OSD_OK && record.array.count)
-		status = osd_array_remove_members(removal->exec, txn, &record, OSD_REMOVED_AT_ONCE,
-						  &at);
-	removal->in_steps = status == OSD_OK && at < record.array.count;
-	if (removal->in_steps)
-		return OSD_E_BUSY;
-	return status == OSD_OK ? osd_job_record_delete(txn, &record) : status;
-}
-
-static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
-{
-	bool awaited;
-
-	pthread_mutex_lock(&exec->lock);
-	awaited = osd_after_awaited(exec, id);
-	pthread_mutex_unlock(&exec->lock);
-	return awaited;
-}
-
-void osd_exec_sweep(struct osd_exec *exec)
-{
-	struct sweep sweep = {.now_msec = osd_wall_msec()};
-	enum osd_status status = OSD_OK;
-	bool stays;
-
-	do {
-		sweep.count = 0;
-		stays = false;
-		status = osd_exec_transact(exec, OSD_TXN_READ_ONLY, find_expired, &sweep);
-		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
-			struct removal removal = {exec, sweep.ids[i], false};
-
-			if (is_awaited(exec, sweep.ids[i])) {
-				stays = true;
-				continue;
-			}
-			osd_exec_forget_ended(exec, sweep.ids[i]);
-			status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-						   &removal);
-			if (removal.in_steps)
-				status = osd_exec_remove_members(exec, removal.id);
-			if (removal.in_steps && status == OSD_OK)
-				status = osd_exec_transact(exec, OSD_TXN_INTERNAL, remove_expired,
-							   &removal);
-			if (status != OSD_E_RETRY)
-				continue;
-			stays = true; /* one of an array's members is awaited, or it is busy there */
-			status = OSD_OK;
-		}
-	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
-	if (status != OSD_OK) {
-		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
-		return;
-	}
-	pthread_mutex_lock(&exec->lock);
-	osd_exec_sweep_by(exec, stays ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
-	pthread_mutex_unlock(&exec->lock);
 }

@@ -15,17 +15,28 @@ static void put_text(struct osd_wr *w, const char *text)
 	osd_wr_bytes(w, text, strlen(text));
 }
 
+static uint64_t standard_of(const struct osd_exec *exec, size_t limit)
+{
+	switch (limit) {
+	case OSD_LIMIT_QUEUE_PRINCIPAL:
+		return exec->config.queue_principal;
+	case OSD_LIMIT_STORED:
+		return exec->config.stored_principal;
+	default:
+		return osd_exec_limits[limit].standard;
+	}
+}
+
 static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
 {
 	char line[160];
 
 	for (size_t i = 0; i < OSD_LIMIT_COUNT; i++) {
 		const struct osd_exec_limit_info *limit = &osd_exec_limits[i];
-		uint64_t standard = i == OSD_LIMIT_QUEUE_PRINCIPAL ? exec->config.queue_principal
-								   : limit->standard;
 
 		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
-			 (unsigned long long)standard, (unsigned long long)limit->maximum);
+			 (unsigned long long)standard_of(exec, i),
+			 (unsigned long long)limit->maximum);
 		put_text(w, line);
 	}
 }

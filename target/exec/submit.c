@@ -73,6 +73,14 @@ static void start_later(struct osd_acceptance *acceptance)
 	pthread_mutex_unlock(&exec->lock);
 }
 
+/* Of what is stored beside record, code and arguments. */
+static size_t payload_bytes(const struct osd_acceptance *acceptance)
+{
+	size_t waits_for = acceptance->after ? acceptance->after->count : 0;
+
+	return acceptance->tags_length + waits_for * OSD_JOB_AFTER_BYTES;
+}
+
 static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_acceptance *acceptance = arg;
@@ -96,7 +104,10 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
 				      submission->params->surrogate_id, record);
 	made = status == OSD_OK;
-	if (made && acceptance->run)
+	if (status == OSD_OK)
+		status = osd_job_charge_accepted(acceptance->exec, txn, record,
+						 payload_bytes(acceptance));
+	if (status == OSD_OK && acceptance->run)
 		osd_start_send_ahead(acceptance->run, acceptance->job, record);
 	if (status == OSD_OK)
 		status = osd_job_record_put(txn, record);

@@ -95,7 +95,7 @@ static void cancel_stored(struct osd_objects *objects, struct osd_object_id id, 
 	osd_array_member_record(&head, at, &member);
 	member.state = OSD_STATE_QUEUED;
 	osd_job_record_end(&member, OSD_STATE_CANCELLED, OSD_REASON_CANCELLED);
-	CHECK_EQ(osd_job_write_end(txn, &member), OSD_OK);
+	CHECK_EQ(osd_job_write_end(NULL, txn, &member), OSD_OK);
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
 }
 

@@ -7,9 +7,10 @@
 
 #include "base/test.h"
 #include "base/util.h"
+#include "exec/job_charge.h"
 
-/* Bytes that version 3 added at the end of a record. */
-enum { ARRAY_NUMBERS = 38, RIGHTS = 2 + 104 + 1 + 8 + 8 /* and version 4 */, STARVED = 8 /* 5 */ };
+/* Bytes that versions 3, 4 and 5 added at the end of a record. */
+enum { ARRAY_NUMBERS = 38, RIGHTS = 2 + 104 + 1 + 8 + 8, STARVED = 8, CHARGED = 8 };
 
 static struct osd_job_record sample(void)
 {
@@ -42,6 +43,8 @@ static struct osd_job_record sample(void)
 			   .key_stamp = "stamped"},
 		.pool = "numpy",
 		.set = "numpy-0123456789abcdef",
+		.charged = 201029,
+		.result_object = 0x10009,
 	};
 
 	return record;
@@ -56,6 +59,7 @@ static void test_encoding(void)
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(decoded.priority == -100 && decoded.generation == UINT64_MAX - 1);
 	CHECK(decoded.zone.type == OSD_COLLECTION && decoded.limits.result_bytes == 8);
+	CHECK(decoded.charged == 201029);
 	CHECK(decoded.array.object_id == 0x10005 && decoded.array.at_once == 4);
 	CHECK(decoded.array.ending == OSD_REASON_KILLED &&
 	      decoded.predecessor.object_id == 0x10001 && decoded.starved_usec == 4100000);
@@ -71,11 +75,12 @@ static void test_encoding(void)
 		CHECK(osd_job_record_decode(bytes, cut, &decoded) != OSD_OK);
 	bytes[1]++; /* a later version */
 	CHECK(osd_job_record_decode(bytes, length, &decoded) != OSD_OK);
-	bytes[1] = 4;
-	length -= STARVED;
+	bytes[1] = 4; /* one before ends with the rights */
+	length -= CHARGED + STARVED;
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
-	CHECK(decoded.rights.limited && decoded.starved_usec == 0);
-	bytes[1] = 2; /* one before ends with the package set */
+	CHECK(decoded.charged == OSD_JOB_UNCOUNTED && decoded.rights.limited);
+	CHECK(decoded.starved_usec == 0);
+	bytes[1] = 2; /* the second with the package set */
 	length -= RIGHTS + ARRAY_NUMBERS;
 	CHECK(osd_job_record_decode(bytes, length, &decoded) == OSD_OK);
 	CHECK(decoded.array.object_id == 0 && decoded.predecessor.object_id == 0);
@@ -148,6 +153,17 @@ static void test_key(struct osd_txn *txn, const struct osd_job_record *record)
 	CHECK(osd_job_key_find(txn, &other, &id) == OSD_E_NO_OBJECT);
 }
 
+static void test_companion(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct osd_object_id companion = {record->id.partition_id, record->result_object}, job;
+
+	CHECK(osd_job_companion_find(txn, companion, &job) == OSD_E_NO_OBJECT);
+	CHECK(osd_job_companion_put(txn, record->id, companion.object_id) == OSD_OK);
+	CHECK(osd_job_companion_find(txn, companion, &job) == OSD_OK);
+	CHECK(job.partition_id == record->id.partition_id &&
+	      job.object_id == record->id.object_id);
+}
+
 int main(void)
 {
 	struct osd_objects_config config = {.create = true};
@@ -171,10 +187,13 @@ int main(void)
 	CHECK(length == 2 && payload[1] == '2');
 	test_expiry(txn, &record);
 	test_key(txn, &record);
+	test_companion(txn, &record);
 	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 1);
 	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
 	seen = 0;
 	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 0);
+	CHECK(osd_job_companion_find(txn, (struct osd_object_id){0x10000, record.result_object},
+				     &back.id) == OSD_E_NO_OBJECT);
 	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
 	osd_txn_abort(txn);
 	osd_objects_close(objects);

@@ -175,8 +175,11 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 {
 	struct osd_key key = osd_key_attribute(&txn->place, page, number);
 	struct osd_bytes bytes = {value, length};
-	enum osd_status status = OSD_OK;
+	bool there;
+	enum osd_status status = osd_attr_charge_set(txn, page, number, length, &there);
 
+	if (status != OSD_OK)
+		return status;
 	txn->weight += length + OSD_RECORD_WEIGHT;
 	if (osd_index_keeps(txn, page, number))
 		status = osd_index_note(txn, page, number, value, length);
@@ -186,7 +189,9 @@ enum osd_status osd_attr_stored_set(struct osd_txn *txn, uint32_t page, uint32_t
 		return stored_clear(txn, &key);
 	if (atomic_load(&txn->objects->disk_full) && !(txn->flags & OSD_TXN_INTERNAL))
 		return OSD_E_NO_SPACE;
-	status = osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, OSD_KV_NEW);
+	status = there ? OSD_E_EXISTS
+		       : osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes,
+				    OSD_KV_NEW);
 	if (status == OSD_E_EXISTS)
 		return osd_kv_put(txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), bytes, 0);
 	return status == OSD_OK ? count_added(txn) : status;

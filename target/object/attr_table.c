@@ -89,7 +89,7 @@ static const struct osd_std_row rows[] = {
 	{P | C | U, 1, 0x9, 0x9, 1, LONGEST, CLIENT, OSD_V_STORED, 0, ANY, "username"},
 	{C, 1, 0xa, 0xa, 1, 1, NEVER, OSD_V_COLLECTION_TYPE, 0, ANY, "collection type"},
 	{P | C | U, 1, 0x81, 0x81, 8, 8, NEVER, OSD_V_USED, 0, ANY,
-	 "used capacity: what quotas count, that is the length of the data"},
+	 "used capacity: the length of the data"},
 	{U, 1, 0x82, 0x82, 8, 8, CLIENT, OSD_V_LENGTH, 0, ANY,
 	 "logical length; setting it cuts or extends the object"},
 	{P | C | U, 1, 0x83, 0x83, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "object accessibility"},

@@ -254,6 +254,8 @@ static enum osd_status walk_objects(struct walk *walk)
 struct sums {
 	struct osd_objects *objects;
 	uint64_t partition_id, count, bytes;
+	uint64_t units;	/* of attributes */
+	bool uncounted; /* a record does not say how many units */
 };
 
 static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
@@ -271,9 +273,24 @@ static bool add_up(void *arg, struct osd_bytes key, struct osd_bytes value)
 			sums->partition_id,
 			osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8)});
 	sums->count++;
+	if (record.attribute_units == OSD_UNITS_UNKNOWN)
+		sums->uncounted = true;
+	else
+		sums->units += record.attribute_units;
 	sums->bytes += object ? atomic_load(&object->length) : record.length;
 	osd_object_put(object);
 	return true;
+}
+
+/* The three counters of bytes are as the records say, and the quota is compared with their sum. */
+static bool bytes_are_right(const struct osd_partition *partition, const struct sums *sums)
+{
+	uint64_t attributes = atomic_load(&partition->attribute_bytes);
+
+	return sums->bytes == atomic_load(&partition->used_bytes) &&
+	       (sums->uncounted || sums->units * OSD_UNIT_BYTES == attributes) &&
+	       atomic_load(&partition->charged_bytes) ==
+		       sums->bytes + attributes + atomic_load(&partition->record_bytes);
 }
 
 /* Once; *ret_sure: nothing changed meanwhile. */
@@ -284,14 +301,14 @@ static enum osd_status count(struct walk *walk, bool *ret_sure, bool *ret_wrong)
 	struct osd_key prefix = osd_key_object(&place);
 	struct sums sums = {.objects = walk->objects, .partition_id = partition->id};
 	uint64_t charges = atomic_load(&partition->charges);
-	uint64_t used = atomic_load(&partition->used_bytes);
 	uint64_t objects = atomic_load(&partition->object_count);
-	enum osd_status status;
+	enum osd_status status = osd_attr_count_units(walk->objects, NULL, &place, &sums.units);
 
-	status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&prefix),
-			     OSD_KEY_PARTITION_PART, add_up, &sums);
+	if (status == OSD_OK)
+		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS,
+				     osd_key_bytes(&prefix), OSD_KEY_PARTITION_PART, add_up, &sums);
+	*ret_wrong = sums.count != objects || !bytes_are_right(partition, &sums);
 	*ret_sure = charges == atomic_load(&partition->charges);
-	*ret_wrong = sums.count != objects || sums.bytes != used;
 	return status;
 }
 

@@ -110,7 +110,7 @@ struct indexed {
 struct found {
 	const struct osd_txn *txn;
 	const struct osd_partition *partition;
-	uint32_t attributes;
+	uint32_t attributes, units;
 	uint64_t *collections; /* owned */
 	size_t collection_count, collection_capacity;
 	struct indexed *indexed; /* owned: attributes that must have entries */
@@ -154,6 +154,7 @@ static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes valu
 	found->attributes++;
 	entry.page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
 	entry.number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
+	found->units += osd_attr_units(entry.page, value.length);
 	if (!osd_attr_page_fits(found->txn, entry.page) || entry.number == OSD_NUMBER_ALL)
 		found->malformed = true;
 	if (osd_index_stage(found->partition, entry.page) != OSD_INDEX_DONE ||
@@ -290,6 +291,8 @@ static enum osd_status check_at_hand(struct osd_txn *txn, struct found *found,
 	if (status == OSD_OK)
 		status = check_entries(txn, found, &damaged);
 	damaged |= found->malformed || found->attributes != txn->record.attribute_count;
+	damaged |= txn->record.attribute_units != OSD_UNITS_UNKNOWN &&
+		   found->units != txn->record.attribute_units;
 	if (damaged)
 		checked->damage |= OSD_DAMAGED_ATTRIBUTES;
 	return status;

@@ -89,6 +89,7 @@ struct osd_objects {
 	_Atomic uint64_t root_times[OSD_T_COUNT];
 	_Atomic bool root_times_dirty;
 	_Atomic uint64_t partition_count, object_count, used_bytes, capacity_bytes;
+	_Atomic uint64_t charged_bytes; /* of all partitions, and for attributes of the root */
 	_Atomic uint64_t next_generation;
 	double recovery_seconds;
 

@@ -252,6 +252,11 @@ enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id
 		      OSD_REC_UNFINISHED | OSD_REC_SURROGATE, ret_first);
 }
 
+enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id)
+{
+	return create(txn, partition_id, 0, 1, OSD_REC_SURROGATE, ret_id);
+}
+
 /* ---- remove ------------------------------------------------------------------------------ */
 
 /* effect: value the record's length, for an object that is not in memory. */
@@ -341,8 +346,10 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 {
 	struct osd_key key = osd_key_object(&txn->place);
 	struct osd_effect *effect;
-	enum osd_status status = remove_attributes(txn);
+	enum osd_status status = osd_attr_uncharge_all(txn);
 
+	if (status == OSD_OK)
+		status = remove_attributes(txn);
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key));
 	if (status == OSD_OK && (txn->record.flags & OSD_REC_HAS_FILES))
@@ -408,6 +415,19 @@ enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id,
 	effect->value = unfinished;
 	txn->record.flags = (uint16_t)(unfinished ? txn->record.flags | OSD_REC_UNFINISHED
 						  : txn->record.flags & ~OSD_REC_UNFINISHED);
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = osd_txn_take(txn, id, true);
+
+	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
+		status = OSD_E_NO_OBJECT;
+	if (status != OSD_OK)
+		return status;
+	txn->record.flags |= OSD_REC_SURROGATE;
 	txn->dirty = true;
 	return OSD_OK;
 }

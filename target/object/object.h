@@ -188,6 +188,14 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 					       const uint8_t *value, size_t length),
 				    void *arg);
 
+/* What these records take is charged to a partition, beside its objects' data and attributes: in txn,
+ * before to after bytes.  More is taken at once, less is given back with the commit.  limited:
+ * OSD_E_QUOTA, OSD_E_NO_SPACE.  A partition that has gone needs nothing given back. */
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
+				       uint64_t after, bool limited);
+/* The same for what is found when the higher layer is opened. */
+void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes);
+
 /* ---- existence and life cycle ------------------------------------------------------------ */
 
 /* Type of the object named; OSD_E_NO_PARTITION or OSD_E_NO_OBJECT. */
@@ -546,6 +554,10 @@ void osd_objects_add_page(struct osd_objects *objects, const struct osd_page_pro
  * the lowest. */
 enum osd_status osd_surrogates_create(struct osd_txn *txn, uint64_t partition_id,
 				      uint64_t requested_id, uint32_t count, uint64_t *ret_first);
+/* An object for a result that is too long for its job's record, or one made before these had a mark: only
+ * those may read it who may read the surrogate. */
+enum osd_status osd_companion_create(struct osd_txn *txn, uint64_t partition_id, uint64_t *ret_id);
+enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id);
 /* While marked, the object is an unfinished surrogate: every client change but page 2000_0003h is
  * refused by the dispatcher with OSD_E_JOB_IN_WAY. */
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished);

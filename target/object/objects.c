@@ -263,6 +263,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	init_locks(objects);
 	osd_objects_add_page(objects, &osd_index_page);
 	osd_objects_add_page(objects, &osd_store_page);
+	osd_objects_add_page(objects, &osd_charged_page);
 	osd_objects_add_page(objects, &osd_head_page);
 	osd_objects_add_page(objects, &osd_heads_root_page);
 	apply_config(objects, config);
@@ -398,6 +399,7 @@ enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacit
 	if (status != OSD_OK)
 		return status;
 	osd_partitions_forget(objects);
+	atomic_store(&objects->charged_bytes, 0); /* attributes of the root that was */
 	osd_note_policy_change(objects);
 	atomic_store(&objects->heads.draining, false); /* an attribute of the root that was */
 	osd_heads_changed(objects);

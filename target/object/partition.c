@@ -83,6 +83,7 @@ static void retire(struct osd_objects *objects, struct osd_partition *partition)
 	atomic_store(&partition->removed, true);
 	atomic_fetch_sub(&objects->partition_count, 1);
 	atomic_fetch_sub(&objects->used_bytes, atomic_load(&partition->used_bytes));
+	atomic_fetch_sub(&objects->charged_bytes, atomic_load(&partition->charged_bytes));
 	atomic_fetch_sub(&objects->object_count, atomic_load(&partition->object_count));
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	osd_note_policy_change(objects);

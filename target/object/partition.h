@@ -34,6 +34,9 @@ struct osd_partition {
 	struct osd_partition *next; /* in its bucket; under partitions_lock */
 	_Atomic bool removed;
 	_Atomic uint64_t used_bytes;	/* sum of the objects' lengths */
+	_Atomic uint64_t attribute_bytes; /* charged for attributes (attr_charge.c) */
+	_Atomic uint64_t record_bytes;	  /* charged for records of higher layers: jobs */
+	_Atomic uint64_t charged_bytes;	  /* the sum of these three: what the quota limits */
 	_Atomic uint64_t head_bytes[2]; /* of these in heads, by enum osd_tier_head_on */
 	_Atomic uint64_t object_count;	/* user objects and collections */
 	_Atomic uint64_t next_object_id;
@@ -50,7 +53,7 @@ struct osd_partition {
 	uint64_t tally_clock;		       /* under tally_lock */
 	_Atomic uint64_t members_changing;     /* noted by transactions under way */
 	_Atomic uint64_t member_changes;       /* committed */
-	_Atomic uint64_t charges;	       /* counts changes of used_bytes and object_count */
+	_Atomic uint64_t charges;	       /* counts changes of these bytes and of object_count */
 	/* Indexed pages (value_index.h): NULL until one is declared; freed with the partition. */
 	_Atomic(struct osd_index_slots *) index;
 	_Atomic uint64_t index_serial; /* counts changes of what index says */
@@ -87,6 +90,9 @@ void osd_partitions_forget(struct osd_objects *objects);
 
 /* ---- quota.c ---------------------------------------------------------------------------------- */
 
+/* What is charged for beside the objects' data. */
+enum osd_charge_for { OSD_CHARGE_ATTRIBUTES, OSD_CHARGE_RECORDS };
+
 /* Takes delta bytes for the object, or OSD_E_QUOTA, OSD_E_NO_SPACE.  use_reserve: a job must be
  * able to say how it ended, whatever quotas say. */
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
@@ -96,6 +102,15 @@ void osd_charge_committed(struct osd_objects *objects, struct osd_partition *par
 			  uint64_t delta);
 /* Gives bytes back, as many as were charged for them. */
 void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta);
+/* At open, before there are other threads: what is found to be stored.  NULL: of the root. */
+void osd_charge_found(struct osd_objects *objects, struct osd_partition *partition,
+		      enum osd_charge_for what, uint64_t bytes);
+/* In txn, what is charged changes from before to after bytes: more is taken now, less is given back
+ * when txn has committed.  NULL: of the root.  limited: OSD_E_QUOTA, OSD_E_NO_SPACE where that is
+ * more than there may be. */
+enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
+			      enum osd_charge_for what, uint64_t before, uint64_t after,
+			      bool limited);
 /* The same for user objects and collections: OSD_E_QUOTA beyond the limit of their number. */
 enum osd_status osd_count_add(struct osd_objects *objects, struct osd_partition *partition,
 			      uint64_t count);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths, counted in
- * memory and exact at any time, so a limit is checked before a byte is written and costs no
- * transaction.
+/* quota.c -- who may have how much (design D10).  Used bytes are the objects' lengths.  A quota of
+ * capacity, and the capacity of the store, limit these and what is charged for attributes and jobs:
+ * the charged bytes.  All are counted in memory and exact at any time, so a limit is checked before a
+ * byte is written and costs no transaction.
  *
  * A partition that is removed takes everything charged to it off the totals at once (partition.c),
  * with partitions_lock held for writing: what is charged or given back holds it for reading, and so
  * comes before, or finds the partition removed. */
+#include "base/util.h"
 #include "object/internal.h"
 
 #define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
@@ -22,26 +24,37 @@ static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)
 	return true;
 }
 
+/* partition NULL: the root. */
 static enum osd_status charge(struct osd_objects *objects, struct osd_partition *partition,
 			      uint64_t delta, bool use_reserve)
 {
 	uint64_t capacity = atomic_load(&objects->capacity_bytes);
-	uint64_t quota = use_reserve ? OSD_NO_LIMIT : atomic_load(&partition->capacity);
+	uint64_t quota = use_reserve || !partition ? OSD_NO_LIMIT
+						   : atomic_load(&partition->capacity);
 
-	if (atomic_load(&partition->removed))
+	if (partition && atomic_load(&partition->removed))
 		return OSD_E_NO_PARTITION;
 	if (!use_reserve) {
 		if (atomic_load(&objects->disk_full))
 			return OSD_E_NO_SPACE;
 		capacity -= capacity / 100 * JOB_RESERVE_PERCENT;
 	}
-	atomic_fetch_add(&partition->charges, 1);
-	if (!add_below(&partition->used_bytes, delta, quota))
+	if (partition)
+		atomic_fetch_add(&partition->charges, 1);
+	if (partition && !add_below(&partition->charged_bytes, delta, quota))
 		return OSD_E_QUOTA;
-	if (add_below(&objects->used_bytes, delta, capacity))
+	if (add_below(&objects->charged_bytes, delta, capacity))
 		return OSD_OK;
-	atomic_fetch_sub(&partition->used_bytes, delta);
+	if (partition)
+		atomic_fetch_sub(&partition->charged_bytes, delta);
 	return OSD_E_NO_SPACE;
+}
+
+/* The objects' lengths. */
+static void add_used(struct osd_objects *objects, struct osd_partition *partition, uint64_t delta)
+{
+	atomic_fetch_add(&partition->used_bytes, delta);
+	atomic_fetch_add(&objects->used_bytes, delta);
 }
 
 enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *partition,
@@ -53,6 +66,8 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_partition *pa
 		return OSD_OK;
 	pthread_rwlock_rdlock(&objects->partitions_lock);
 	status = charge(objects, partition, delta, use_reserve);
+	if (status == OSD_OK)
+		add_used(objects, partition, delta);
 	pthread_rwlock_unlock(&objects->partitions_lock);
 	return status;
 }
@@ -63,8 +78,9 @@ static void add_bytes(struct osd_objects *objects, struct osd_partition *partiti
 	pthread_rwlock_rdlock(&objects->partitions_lock);
 	if (!atomic_load(&partition->removed)) {
 		atomic_fetch_add(&partition->charges, 1);
-		atomic_fetch_add(&partition->used_bytes, delta);
-		atomic_fetch_add(&objects->used_bytes, delta);
+		atomic_fetch_add(&partition->charged_bytes, delta);
+		atomic_fetch_add(&objects->charged_bytes, delta);
+		add_used(objects, partition, delta);
 	}
 	pthread_rwlock_unlock(&objects->partitions_lock);
 }
@@ -79,6 +95,142 @@ void osd_uncharge(struct osd_objects *objects, struct osd_partition *partition, 
 {
 	add_bytes(objects, partition, 0 - delta);
 }
+
+/* ---- attributes and records ---------------------------------------------------------------- */
+
+static _Atomic uint64_t *counter_of(struct osd_partition *partition, enum osd_charge_for what)
+{
+	return what == OSD_CHARGE_ATTRIBUTES ? &partition->attribute_bytes
+					     : &partition->record_bytes;
+}
+
+/* delta modulo 2^64, with partitions_lock held. */
+static void add_other(struct osd_objects *objects, struct osd_partition *partition,
+		      enum osd_charge_for what, uint64_t delta)
+{
+	if (partition && atomic_load(&partition->removed))
+		return;
+	if (partition) {
+		atomic_fetch_add(&partition->charges, 1);
+		atomic_fetch_add(&partition->charged_bytes, delta);
+		atomic_fetch_add(counter_of(partition, what), delta);
+	}
+	atomic_fetch_add(&objects->charged_bytes, delta);
+}
+
+void osd_charge_found(struct osd_objects *objects, struct osd_partition *partition,
+		      enum osd_charge_for what, uint64_t bytes)
+{
+	pthread_rwlock_rdlock(&objects->partitions_lock);
+	add_other(objects, partition, what, bytes);
+	pthread_rwlock_unlock(&objects->partitions_lock);
+}
+
+/* effect: value the bytes taken, which go back if the transaction comes to nothing; generation those
+ * to give back once it has committed; head_on what they are for. */
+static void run_charged(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	uint64_t back = committed ? effect->generation : effect->value;
+
+	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
+	if (back)
+		add_other(txn->objects, effect->partition, effect->head_on, 0 - back);
+	pthread_rwlock_unlock(&txn->objects->partitions_lock);
+}
+
+static bool is_charge(const struct osd_effect *effect, const struct osd_partition *partition,
+		      enum osd_charge_for what)
+{
+	return effect->run == run_charged && effect->partition == partition &&
+	       effect->head_on == what;
+}
+
+/* The effect that gathers what the transaction charges there; NULL: out of memory. */
+static struct osd_effect *charge_of(struct osd_txn *txn, struct osd_partition *partition,
+				    enum osd_charge_for what)
+{
+	struct osd_effect *effect = txn->charge;
+
+	if (effect && is_charge(effect, partition, what))
+		return effect;
+	for (effect = txn->charge ? txn->effects : NULL; effect; effect = effect->next)
+		if (is_charge(effect, partition, what))
+			return txn->charge = effect;
+	effect = osd_txn_effect(txn, run_charged);
+	if (!effect)
+		return NULL;
+	effect->partition = partition;
+	effect->head_on = what;
+	if (partition)
+		atomic_fetch_add(&partition->references, 1);
+	return txn->charge = effect;
+}
+
+/* What the transaction gives back is its own to take again. */
+static enum osd_status take_more(struct osd_txn *txn, struct osd_effect *effect, uint64_t delta,
+				 bool limited)
+{
+	uint64_t own = OSD_MIN(delta, effect->generation);
+	enum osd_status status = OSD_OK;
+
+	delta -= own;
+	pthread_rwlock_rdlock(&txn->objects->partitions_lock);
+	if (delta && limited)
+		status = charge(txn->objects, effect->partition, delta, false);
+	if (delta && limited && status == OSD_OK && effect->partition)
+		atomic_fetch_add(counter_of(effect->partition, effect->head_on), delta);
+	if (delta && !limited)
+		add_other(txn->objects, effect->partition, effect->head_on, delta);
+	pthread_rwlock_unlock(&txn->objects->partitions_lock);
+	if (status != OSD_OK)
+		return status;
+	effect->generation -= own;
+	effect->value += delta;
+	return OSD_OK;
+}
+
+enum osd_status osd_charge_in(struct osd_txn *txn, struct osd_partition *partition,
+			      enum osd_charge_for what, uint64_t before, uint64_t after,
+			      bool limited)
+{
+	struct osd_effect *effect;
+
+	if (before == after)
+		return OSD_OK;
+	effect = charge_of(txn, partition, what);
+	if (!effect)
+		return OSD_E_NO_MEMORY;
+	if (after > before)
+		return take_more(txn, effect, after - before, limited);
+	effect->generation += before - after;
+	return OSD_OK;
+}
+
+enum osd_status osd_txn_charge_records(struct osd_txn *txn, uint64_t partition_id, uint64_t before,
+				       uint64_t after, bool limited)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	enum osd_status status;
+
+	if (before == after)
+		return OSD_OK;
+	status = osd_partition_get(txn->objects, txn, partition_id, &partition);
+	if (status == OSD_E_NO_PARTITION && after < before)
+		return OSD_OK;
+	if (status != OSD_OK)
+		return status;
+	return osd_charge_in(txn, partition, OSD_CHARGE_RECORDS, before, after, limited);
+}
+
+void osd_objects_charge_records(struct osd_objects *objects, uint64_t partition_id, uint64_t bytes)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+
+	if (osd_partition_get(objects, NULL, partition_id, &partition) == OSD_OK)
+		osd_charge_found(objects, partition, OSD_CHARGE_RECORDS, bytes);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 static enum osd_status add_count(struct osd_objects *objects, struct osd_partition *partition,
 				 uint64_t count)

@@ -24,15 +24,17 @@ static void get_times(struct osd_rd *r, uint64_t times[OSD_T_COUNT])
 void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES])
 {
 	struct osd_wr w = osd_wr_init(bytes, OSD_RECORD_BYTES);
+	/* 0: unknown, which is what releases that did not count have written there. */
+	uint32_t units = record->attribute_count ? record->attribute_units + 1 : 0;
 
 	osd_wr_be(&w, RECORD_VERSION, 1);	    /* 0 */
 	osd_wr_be(&w, record->type, 1);		    /* 1 */
 	osd_wr_be(&w, record->collection_type, 1);  /* 2 */
 	osd_wr_be(&w, record->head_on, 1);	    /* 3 */
 	osd_wr_be(&w, record->flags, 2);	    /* 4-5 */
-	osd_wr_be(&w, 0, 2);			    /* 6-7 */
+	osd_wr_be(&w, units >> 16, 2);		    /* 6-7 */
 	put_times(&w, record->times);		    /* 8-37 */
-	osd_wr_be(&w, 0, 2);			    /* 38-39 */
+	osd_wr_be(&w, units & 0xffff, 2);	    /* 38-39 */
 	osd_wr_be(&w, record->length, 8);	    /* 40-47 */
 	osd_wr_be(&w, record->reserved_bytes, 8);   /* 48-55 */
 	osd_wr_be(&w, record->head_bytes, 8);	    /* 56-63 */
@@ -48,14 +50,15 @@ enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_r
 	struct osd_rd r = osd_rd_init(bytes, length);
 	uint64_t version = osd_rd_be(&r, 1);
 	struct osd_record record;
+	uint32_t units;
 
 	record.type = (uint8_t)osd_rd_be(&r, 1);
 	record.collection_type = (uint8_t)osd_rd_be(&r, 1);
 	record.head_on = (uint8_t)osd_rd_be(&r, 1);
 	record.flags = (uint16_t)osd_rd_be(&r, 2);
-	osd_rd_be(&r, 2);
+	units = (uint32_t)osd_rd_be(&r, 2) << 16;
 	get_times(&r, record.times);
-	osd_rd_be(&r, 2);
+	units |= (uint32_t)osd_rd_be(&r, 2);
 	record.length = osd_rd_be(&r, 8);
 	record.reserved_bytes = osd_rd_be(&r, 8);
 	record.head_bytes = osd_rd_be(&r, 8);
@@ -64,6 +67,7 @@ enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_r
 	record.max_length = osd_rd_be(&r, 8);
 	record.attribute_count = (uint32_t)osd_rd_be(&r, 4);
 	record.policy_tag = (uint32_t)osd_rd_be(&r, 4);
+	record.attribute_units = record.attribute_count ? units - 1 : 0;
 	if (r.bad || version != RECORD_VERSION || (record.flags & ~OSD_REC_KNOWN))
 		return OSD_E_MEDIUM;
 	*ret_record = record;

@@ -24,7 +24,7 @@ enum osd_record_flags {
 	OSD_REC_LENGTH_RULES = 1, /* length counts, the files may be longer or shorter */
 	OSD_REC_HAS_FILES = 2,	  /* a file may exist */
 	OSD_REC_UNFINISHED = 4,	  /* surrogate of an unfinished job */
-	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate */
+	OSD_REC_SURROGATE = 8,	  /* made as a job's surrogate, or for its result */
 	OSD_REC_KNOWN = 15,
 };
 
@@ -44,7 +44,11 @@ struct osd_record {
 	uint64_t max_length;	   /* quota */
 	uint32_t attribute_count;  /* records in OSD_KV_ATTRIBUTES */
 	uint32_t policy_tag;	   /* policy access tag; 0: look among the attributes */
+	uint32_t attribute_units;  /* charged for them, or OSD_UNITS_UNKNOWN (attr_charge.c) */
 };
+
+#define OSD_UNITS_UNKNOWN UINT32_MAX /* the record was last written by a release that did not count */
+#define OSD_UNIT_BYTES	  16u
 
 struct osd_quotas {
 	uint64_t max_length;	  /* #1 */

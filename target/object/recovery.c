@@ -160,13 +160,18 @@ static enum osd_status load_partitions(struct osd_objects *objects)
 
 /* ---- objects ----------------------------------------------------------------------------- */
 
+struct id_list {
+	struct osd_object_id *list; /* owned */
+	size_t count, capacity;
+};
+
 struct objects_context {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* reference; of the last record */
 	uint64_t partition_id;
 	bool live;
-	struct osd_object_id *open; /* owned: objects to settle */
-	size_t open_count, open_capacity;
+	struct id_list open;	  /* objects to settle */
+	struct id_list uncounted; /* whose attributes no release has counted yet */
 	enum osd_status status;
 };
 
@@ -184,21 +189,20 @@ static bool take_partition(struct objects_context *context, const uint8_t *key)
 	return context->partition->incarnation == osd_get_be(key + 8, 4);
 }
 
-static bool note_open(struct objects_context *context, uint64_t object_id)
+static bool note(struct objects_context *context, struct id_list *ids, uint64_t object_id)
 {
-	if (context->open_count == context->open_capacity) {
-		size_t capacity = OSD_MAX(256, context->open_capacity * 2);
-		struct osd_object_id *open = realloc(context->open, capacity * sizeof(*open));
+	if (ids->count == ids->capacity) {
+		size_t capacity = OSD_MAX(256, ids->capacity * 2);
+		struct osd_object_id *list = realloc(ids->list, capacity * sizeof(*list));
 
-		if (!open) {
+		if (!list) {
 			context->status = OSD_E_NO_MEMORY;
 			return false;
 		}
-		context->open = open;
-		context->open_capacity = capacity;
+		ids->list = list;
+		ids->capacity = capacity;
 	}
-	context->open[context->open_count++] =
-		(struct osd_object_id){context->partition->id, object_id};
+	ids->list[ids->count++] = (struct osd_object_id){context->partition->id, object_id};
 	return true;
 }
 
@@ -217,7 +221,7 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	partition = context->partition;
 	id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
 	atomic_fetch_add(&partition->object_count, 1);
-	atomic_fetch_add(&partition->used_bytes, record.length);
+	osd_charge_committed(context->objects, partition, record.length);
 	osd_heads_count(partition, record.head_on, 0,
 			osd_head_part(record.head_bytes, record.length));
 	osd_tally_change(partition,
@@ -226,10 +230,16 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 			 id, 1, true);
 	osd_object_count_ids(partition, id, 1);
 	atomic_fetch_add(&context->objects->object_count, 1);
-	atomic_fetch_add(&context->objects->used_bytes, record.length);
+	if (record.attribute_units == OSD_UNITS_UNKNOWN) {
+		if (!note(context, &context->uncounted, id))
+			return false;
+	} else if (record.attribute_units) {
+		osd_charge_found(context->objects, partition, OSD_CHARGE_ATTRIBUTES,
+				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
+	}
 	if (record.reserved_bytes != record.length || (record.flags & OSD_REC_LENGTH_RULES) ||
 	    record.spare_generation)
-		return note_open(context, id);
+		return note(context, &context->open, id);
 	return true;
 }
 
@@ -270,8 +280,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		uint64_t before = atomic_load(&object->length);
 
 		osd_object_set_length(object, stat.size);
-		atomic_fetch_add(&object->partition->used_bytes, stat.size - before);
-		atomic_fetch_add(&objects->used_bytes, stat.size - before);
+		osd_charge_committed(objects, object->partition, stat.size - before);
 	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
 		object->untrimmed = true;
 	}
@@ -292,9 +301,12 @@ static enum osd_status load_objects(struct osd_objects *objects)
 	osd_partition_put(context.partition);
 	if (status == OSD_OK)
 		status = context.status;
-	for (size_t i = 0; status == OSD_OK && i < context.open_count; i++)
-		status = settle_after_crash(objects, context.open[i]);
-	free(context.open);
+	for (size_t i = 0; status == OSD_OK && i < context.uncounted.count; i++)
+		status = osd_attr_charge_object(objects, context.uncounted.list[i]);
+	for (size_t i = 0; status == OSD_OK && i < context.open.count; i++)
+		status = settle_after_crash(objects, context.open.list[i]);
+	free(context.uncounted.list);
+	free(context.open.list);
 	return status;
 }
 
@@ -322,6 +334,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		status = osd_heads_load(objects);
 	if (status == OSD_OK)
 		status = load_partitions(objects);
+	if (status == OSD_OK)
+		status = osd_attr_charge_containers(objects);
 	if (status == OSD_OK)
 		status = osd_index_load(objects);
 	if (status == OSD_OK)

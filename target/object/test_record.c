@@ -35,6 +35,7 @@ static const struct osd_record record = {
 	.max_length = UINT64_MAX,
 	.attribute_count = 12,
 	.policy_tag = 0x0a0b0c0d,
+	.attribute_units = OSD_UNITS_UNKNOWN,
 };
 
 static void test_object_record(void)
@@ -56,6 +57,27 @@ static void test_object_record(void)
 	bytes[0] = 1;
 	bytes[4] = 0x80;
 	CHECK_EQ(osd_record_decode(bytes, sizeof(bytes), &back), OSD_E_MEDIUM);
+}
+
+/* Two halves of what is one more than the units: releases that did not count wrote zeros there. */
+static void test_attribute_units(void)
+{
+	struct osd_record counted = record, back;
+	uint8_t bytes[OSD_RECORD_BYTES];
+
+	CHECK_EQ(osd_record_decode(golden_record, sizeof(golden_record), &back), OSD_OK);
+	CHECK_EQ(back.attribute_units, OSD_UNITS_UNKNOWN);
+	counted.attribute_units = 0x01020303;
+	osd_record_encode(&counted, bytes);
+	CHECK_BYTES(bytes + 6, 2, "\1\2", 2);
+	CHECK_BYTES(bytes + 38, 2, "\3\4", 2);
+	CHECK_EQ(osd_record_decode(bytes, sizeof(bytes), &back), OSD_OK);
+	CHECK_EQ(back.attribute_units, 0x01020303);
+	counted.attribute_count = counted.attribute_units = 0;
+	osd_record_encode(&counted, bytes);
+	CHECK_BYTES(bytes + 38, 2, "\0\0", 2);
+	CHECK_EQ(osd_record_decode(bytes, sizeof(bytes), &back), OSD_OK);
+	CHECK_EQ(back.attribute_units, 0);
 }
 
 static void test_root_record(void)
@@ -192,6 +214,7 @@ int main(void)
 {
 	test_turns();
 	test_object_record();
+	test_attribute_units();
 	test_root_record();
 	test_keys();
 	test_range_lock();

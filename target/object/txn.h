@@ -41,6 +41,7 @@ struct osd_txn {
 	const bool *stop; /* osd_txn_watch */
 	uint64_t weight;
 	struct osd_effect *effects, **last_effect;
+	struct osd_effect *charge; /* in effects: the last one used (quota.c); NULL: none */
 	struct {
 		struct osd_index_change *list; /* owned; applied last (index_keep.c) */
 		size_t count, capacity;

@@ -27,6 +27,8 @@
 	X(QUEUE, "queue", "jobs", 10000, 10000, "jobs queued on one target")                    \
 	X(QUEUE_PRINCIPAL, "queue_principal", "jobs", 1000, 10000,                              \
 	  "jobs queued by one principal")                                                       \
+	X(STORED, "stored", "bytes", 256 * OSD_MIB, UINT64_MAX,                                 \
+	  "code, arguments and results of one principal in the jobs partition")                 \
 	X(WALL, "wall", "us", 60 * OSD_SECOND, OSD_DAY, "wall-clock time of one job")           \
 	X(CPU, "cpu", "us", 60 * OSD_SECOND, OSD_DAY,                                           \
 	  "processor time of one job (default: its wall limit)")                                \

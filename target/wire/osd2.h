@@ -259,6 +259,7 @@ enum osd_permission {
 #define OSD_PAGE_HEADS_ROOT      0xb0000003u
 #define OSD_PAGE_COUNTERS        0x00000007u /* user object: what COMPARE AND SWAP and so on use */
 #define OSD_PAGE_INDEX           0x50000001u /* partition: which pages the value index covers */
+#define OSD_PAGE_CHARGED         0x50000002u /* partition: what its quota is compared with */
 #define OSD_JOBS_PARTITION       UINT64_C(0x7fffffff00000000)
 #define OSD_LOST_PARTITION       UINT64_C(0x7fffffff00000001) /* made by osd target repair */
 #define OSD_OBJECTS_COLLECTION   UINT64_C(0x1000) /* every user object of the partition */

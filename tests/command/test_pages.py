@@ -255,7 +255,7 @@ def change(osd: Commands, request: Request) -> int:
 
 
 def test_change_in_used_capacity_of_each_command(osd: Commands, pid: int, obj: ObjectRef) -> None:
-    """Used capacity is what quotas count, so a hole counts."""
+    """Used capacity is the length, so a hole counts."""
 
     def cut(length: int) -> AttributePage:
         value = AttributeValue(Page.USER_INFORMATION, 0x82, length.to_bytes(8, "big"))

@@ -9,7 +9,7 @@ from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
-from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
 
@@ -57,6 +57,88 @@ def test_partition_capacity_quota(osd: Commands, pid: int, obj: ObjectRef) -> No
     assert bytes(osd.read(obj, (1 << 20) - 1, 10)) == b"x"
     osd.remove(obj)
     osd.write(osd.create(pid), 0, b"x" * (2 << 20))
+
+
+def charged(osd: Commands, pid: int) -> tuple[int, int, int]:
+    """Used capacity, what is charged for attributes, and all charged bytes."""
+    wanted = [AttributeId(Page.PARTITION_INFORMATION, 0x81)]
+    wanted += [AttributeId(Page.CHARGED, number) for number in (2, 1)]
+    used, attributes, total = (each.uint for each in osd.get_attributes(ref(pid), wanted))
+    return used, attributes, total
+
+
+def an_attribute(size: int, number: int = 1, page: int = Page.APPLICATION) -> AttributeValue:
+    return AttributeValue(page, number, b"a" * size)
+
+
+def attribute(
+    where: ObjectRef, size: int, number: int = 1, page: int = Page.APPLICATION
+) -> Request:
+    lists = AttributeLists((), (an_attribute(size, number, page),))
+    return rq.set_attributes(where, attributes=lists)
+
+
+def test_attributes_count_against_the_capacity(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    """Each as its value and 64 bytes, in units of 16; the used capacity is still that of data."""
+    before = charged(osd, pid)[1]
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, CAPACITY, before + 100_000, 8)
+    osd.write(obj, 0, b"x" * 1000)
+    check(osd.reply(attribute(obj, 60_000)), OK)
+    assert charged(osd, pid) == (1000, before + 60_064, before + 61_064)
+    for request in (
+        attribute(obj, 60_000, 2),
+        attribute(ref(pid), 60_000, 1, 0x3001_0000),
+        rq.write(obj, 0, b"x" * 50_000),
+        rq.create(pid, 0, attributes=AttributeLists((), (an_attribute(60_000),))),
+    ):
+        check(osd.reply(request), QUOTA)
+        assert charged(osd, pid) == (1000, before + 60_064, before + 61_064)
+    check(osd.reply(attribute(obj, 59_000)), OK)
+    check(osd.reply(attribute(obj, 65_534)), OK)
+    check(osd.reply(attribute(obj, 0)), OK)
+    assert charged(osd, pid) == (1000, before, before + 1000)
+    for number in range(10):
+        check(osd.reply(attribute(obj, 1, number + 1)), OK)
+    assert charged(osd, pid)[1] == before + 10 * 80
+    osd.remove(obj)
+    assert charged(osd, pid) == (0, before, before)
+
+
+def test_one_list_may_replace_what_it_frees(osd: Commands, pid: int, obj: ObjectRef) -> None:
+    quota(osd, ref(pid), Page.PARTITION_QUOTAS, CAPACITY, 60_064, 8)
+    check(osd.reply(attribute(obj, 60_000)), OK)
+    both = (an_attribute(0, 1), an_attribute(60_000, 2))
+    check(osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), both))), OK)
+    check(osd.reply(attribute(obj, 60_000, 3)), QUOTA)
+    refused = AttributeLists((), (an_attribute(0, 2), an_attribute(9, 1, 0x4000)))
+    assert osd.reply(rq.set_attributes(obj, attributes=refused)).error
+    assert charged(osd, pid)[1] == 60_064
+
+
+def test_attributes_of_a_collection_and_of_a_copy_count(osd: Commands, pid: int) -> None:
+    collection, obj = osd.create_collection(pid), osd.create(pid)
+    before = charged(osd, pid)[1]
+    check(osd.reply(attribute(collection, 1000, 1, 0x6001_0000)), OK)
+    check(osd.reply(attribute(obj, 2000)), OK)
+    assert charged(osd, pid)[1] == before + 1072 + 2064
+    copy = osd.reply(rq.copy_user_object(obj, pid))
+    check(copy, OK)
+    assert charged(osd, pid)[1] == before + 1072 + 2 * 2064
+    osd.remove_collection(collection)
+    assert charged(osd, pid)[1] == before + 2 * 2064
+
+
+def test_attributes_of_the_store_count(make_harness: MakeHarness) -> None:
+    osd = make_harness(capacity="8MiB").osd
+    obj = osd.create(osd.create_partition())
+    for number in range(1, 120):
+        check(osd.reply(attribute(obj, 65_000, number)), OK)
+    for number in range(120, 140):
+        reply = osd.reply(attribute(obj, 65_000, number))
+    check(reply, QUOTA)
+    osd.format_osd()
+    obj = osd.create(osd.create_partition())
+    osd.write(obj, 0, b"x" * (6 << 20))
 
 
 def test_new_objects_inherit_the_quota(osd: Commands, pid: int) -> None:

@@ -380,7 +380,7 @@ def test_no_damage(osd: Commands, objects: Objects) -> None:
 
 
 def test_actual_data_space(osd: Commands, obj: ObjectRef) -> None:
-    """A hole has none; used capacity is what quotas count."""
+    """A hole has none; used capacity is the length."""
     page = Page.USER_INFORMATION
     osd.write(obj, 16 << 20, b"x" * 4096)
     assert number_of(osd, obj, page, 0x81) == (16 << 20) + 4096

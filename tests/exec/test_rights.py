@@ -186,6 +186,31 @@ def test_who_follows(keyed: Keyed) -> None:
         job.remove()
 
 
+def test_a_long_result_is_private(keyed: Keyed) -> None:
+    """As a short one is: the object that holds it is read by those who may read the surrogate."""
+    with keyed.connect() as alice:
+        job = submit(alice, keyed, "osd.result(b'r' * 100_000)")
+        ended(job.wait(WAIT_S), JobState.COMPLETED, 0)
+        assert job.result() == b"r" * 100_000
+        result = job.status().result_object
+        assert result is not None
+        with keyed.connect(Whole(keyed.keys.working, keyed.system_id, audit=BOB)) as bob:
+            for attempt in (
+                lambda: bob.read(result, 0, 100),
+                lambda: bob.get_attributes(result, [AttributeId(1, 0x82)]),
+                lambda: bob.remove(result),
+                lambda: bob.write(result, 0, b"x"),
+            ):
+                with pytest.raises(PermissionDenied):
+                    attempt()
+            spy = submit(bob, keyed, tries("o.data.read()").format(oid=result.object_id))
+            ended(spy.wait(WAIT_S), JobState.COMPLETED, 0)
+            assert spy.output().split() == [b"no"]
+        with keyed.connect(Whole(keyed.keys.working, keyed.system_id, audit=ALICE)) as later:
+            assert bytes(later.read(result, 0, 100)) == b"r" * 100
+        job.remove()
+
+
 def test_list_of_jobs(keyed: Keyed) -> None:
     """The collection of jobs shows each user the user's own."""
     with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pyosd import errors, jobs
 from pyosd import requests as rq
 from pyosd.attributes import Page
 from pyosd.cdb import AttributeLists, Request
 from pyosd.commands import Commands
+from pyosd.job import Job
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.expect import OK, QUOTA, check
@@ -31,14 +33,38 @@ class Books:
     """What the target should say: objects' lengths and collections by partition."""
 
     lengths: dict[ObjectRef, int] = field(default_factory=dict)
+    attributes: dict[ObjectRef, dict[int, int]] = field(default_factory=dict)
+    """Lengths by number, of objects on one page."""
+    jobs: dict[ObjectRef, int] = field(default_factory=dict)
+    """Bytes of code of those that are held; those that have ended have none."""
     collections: set[ObjectRef] = field(default_factory=set)
     partitions: set[int] = field(default_factory=set)
+    had_jobs: set[int] = field(default_factory=set)
+
+    def attribute_bytes(self, pid: int) -> int:
+        """Each is its value and 64 bytes, in units of 16."""
+        return sum(
+            (length + 64 + 15) // 16 * 16
+            for obj, found in self.attributes.items()
+            if obj.partition_id == pid and obj in self.lengths
+            for length in found.values()
+            if length
+        )
+
+    def job_bytes(self, pid: int) -> int:
+        """Each is its code and 1 KiB."""
+        return sum(1024 + code for job, code in self.jobs.items() if job.partition_id == pid)
+
+    def charged(self, pid: int) -> int:
+        return self.used(pid) + self.attribute_bytes(pid) + self.job_bytes(pid)
 
     def used(self, pid: int) -> int:
         return sum(length for obj, length in self.lengths.items() if obj.partition_id == pid)
 
     def count(self, pid: int) -> int:
-        return sum(each.partition_id == pid for each in [*self.lengths, *self.collections])
+        """The first job makes a collection of its own."""
+        every = [*self.lengths, *self.collections, *self.jobs]
+        return sum(each.partition_id == pid for each in every) + (pid in self.had_jobs)
 
 
 def figures(osd: Commands, where: ObjectRef, page: int, *numbers: int) -> list[int]:
@@ -52,6 +78,9 @@ def audit(osd: Commands, books: Books, why: str) -> None:
     for pid in books.partitions:
         used, count = figures(osd, ref(pid), Page.PARTITION_INFORMATION, 0x81, 0xC1)
         assert (used, count) == (books.used(pid), books.count(pid)), f"{pid:#x} after {why}"
+        found = figures(osd, ref(pid), Page.CHARGED, 1, 2, 3)
+        wanted = [books.charged(pid), books.attribute_bytes(pid), books.job_bytes(pid)]
+        assert found == wanted, f"{pid:#x} after {why}"
         total += used
     used, partitions = figures(osd, ROOT, Page.ROOT_INFORMATION, 0x81, 0xC0)
     assert (used, partitions) == (total, len(books.partitions)), f"the root after {why}"
@@ -88,12 +117,13 @@ class Accountant:
 
     def free_id(self) -> int:
         """Of no object and no collection of any partition."""
-        taken = [each.object_id for each in (*self.books.lengths, *self.books.collections)]
+        books = self.books
+        taken = [each.object_id for each in (*books.lengths, *books.collections, *books.jobs)]
         return max(taken, default=0x10000) + 1_000
 
     def grow(self, request: Request, pid: int, more: int) -> bool:
         """Send what may pass the quota; whether it went through."""
-        fits = self.books.used(pid) + more <= QUOTA_BYTES
+        fits = self.books.charged(pid) + more <= QUOTA_BYTES
         check(self.osd.reply(request), OK if fits or more <= 0 else QUOTA)
         return fits or more <= 0
 
@@ -112,6 +142,7 @@ class Accountant:
         free = self.free_id()
         if self.grow(rq.create_and_write(pid, free, 7, b"x" * size), pid, size + 7):
             self.books.lengths[ref(pid, free)] = size + 7
+            self.books.attributes.pop(ref(pid, free), None)
 
     def write(self) -> None:
         obj = self.any_object()
@@ -156,8 +187,55 @@ class Accountant:
         obj, pid = self.any_object(), self.any_partition()
         length = self.books.lengths[obj]
         free = self.free_id()
-        if self.grow(rq.copy_user_object(obj, pid, free), pid, length):
+        attributes = dict(self.books.attributes.get(obj, {}))
+        before = self.books.attribute_bytes(pid)
+        self.books.attributes[ref(pid, free)] = attributes
+        self.books.lengths[ref(pid, free)] = 0
+        more = self.books.attribute_bytes(pid) - before
+        del self.books.lengths[ref(pid, free)], self.books.attributes[ref(pid, free)]
+        if self.grow(rq.copy_user_object(obj, pid, free), pid, length + more):
             self.books.lengths[ref(pid, free)] = length
+            self.books.attributes[ref(pid, free)] = attributes
+
+    def annotate(self) -> None:
+        obj, number = self.any_object(), self.rng.randint(1, 9)
+        length = self.rng.choice([0, 1, 17, self.rng.randrange(65_535)])
+        before = self.books.attribute_bytes(obj.partition_id)
+        had = self.books.attributes.setdefault(obj, {}).get(number, 0)
+        self.books.attributes[obj][number] = length
+        more = self.books.attribute_bytes(obj.partition_id) - before
+        value = AttributeValue(Page.APPLICATION, number, b"a" * length)
+        request = rq.set_attributes(obj, attributes=AttributeLists((), (value,)))
+        self.books.attributes[obj][number] = had
+        if self.grow(request, obj.partition_id, more):
+            self.books.attributes[obj][number] = length
+
+    def submit(self) -> None:
+        """A job that is held: nobody runs it here."""
+        pid, size = self.any_partition(), self.rng.randrange(10, 2 << 20)
+        fits = self.books.charged(pid) + 1024 + size <= QUOTA_BYTES
+        try:
+            code = "#".ljust(size, "x")
+            job = jobs.submit(self.osd, code, zone=ref(pid), hold=True, compress=False)
+        except errors.QuotaExceeded:
+            assert not fits
+            return
+        assert fits
+        self.books.jobs[job.id] = size
+        self.books.had_jobs.add(pid)
+
+    def end_job(self) -> None:
+        if self.books.jobs:
+            job = self.rng.choice(list(self.books.jobs))
+            Job(self.osd, job).cancel()
+            self.books.jobs[job] = 0
+
+    def remove_job(self) -> None:
+        ended = [job for job, code in self.books.jobs.items() if not code]
+        if ended:
+            job = self.rng.choice(ended)
+            Job(self.osd, job).remove()
+            del self.books.jobs[job]
 
     def remove(self) -> None:
         obj = self.any_object()
@@ -183,7 +261,13 @@ class Accountant:
 
     def partition_goes(self) -> None:
         pid = self.any_partition()
+        for job, code in self.books.jobs.items():
+            if job.partition_id == pid and code:
+                Job(self.osd, job).cancel()
         self.osd.remove_partition(pid, contents=True)
+        self.books.jobs = {
+            job: code for job, code in self.books.jobs.items() if job.partition_id != pid
+        }
         self.books.partitions.discard(pid)
         self.books.lengths = {
             obj: length for obj, length in self.books.lengths.items() if obj.partition_id != pid
@@ -203,6 +287,10 @@ class Accountant:
             (self.punch, 6),
             (self.truncate, 8),
             (self.copy, 4),
+            (self.annotate, 10),
+            (self.submit, 6),
+            (self.end_job, 4),
+            (self.remove_job, 2),
             (self.refused, 3),
             (self.remove, 3),
             (self.collect, 2),

@@ -204,7 +204,7 @@ MUTANTS = (
     ),
     mutant(
         "a record expires an hour too soon",
-        "target/exec/recover.c",
+        "target/exec/expiry.c",
         "{.now_msec = osd_wall_msec()}",
         "{.now_msec = osd_wall_msec() + 8 * 24 * 3600000ull}",
         *("tests/jobs/test_expiry.py",),
@@ -250,8 +250,8 @@ MUTANTS = (
     mutant(
         "a partition's quota is ignored",
         "target/object/quota.c",
-        "	if (!add_below(&partition->used_bytes, delta, quota))",
-        "	if (!add_below(&partition->used_bytes, delta, quota | OSD_NO_LIMIT))",
+        "	if (partition && !add_below(&partition->charged_bytes, delta, quota))",
+        "	if (partition && !add_below(&partition->charged_bytes, delta, OSD_NO_LIMIT))",
         *("tests/command/test_quotas.py", *NOT_ISCSI),
     ),
     mutant(

@@ -123,6 +123,11 @@ def attribute_count_zero(store: Store) -> None:
     change(store, store.names.empty, attribute_count=0)
 
 
+@damage("attribute-count")
+def attribute_units_too_few(store: Store) -> None:
+    change(store, store.names.attributed, attribute_units=1)
+
+
 @damage("attribute-strange")
 def attributes_their_objects_cannot_have(store: Store) -> None:
     """Pages of nobody and of other kinds of objects, and the number that means all."""

@@ -36,6 +36,26 @@ def job_record_removed(store: Store) -> None:
     store.remove(Table.JOBS, job_key(store.names.queued, JobKeyKind.RECORD))
 
 
+@damage("job-charge")
+def job_charged_too_much(store: Store) -> None:
+    record = replace(job(store, store.names.queued), charged=1 << 40)
+    store.put(Table.JOBS, job_key(store.names.queued, JobKeyKind.RECORD), record.encode())
+
+
+@damage("job-companion-stale")
+def companion_of_no_job(store: Store) -> None:
+    key = JobKey(JobKeyKind.COMPANION, JobId(FIRST, 0x55555)).encode()
+    store.put(Table.JOBS, key, (0x44444).to_bytes(8, "big"))
+
+
+@damage("job-companion-missing")
+def companion_forgotten(store: Store) -> None:
+    record = job(store, store.names.ended)
+    numbers = record.numbers | {"result_object": int(store.names.plain.object_id)}
+    value = replace(record, numbers=numbers).encode()
+    store.put(Table.JOBS, job_key(store.names.ended, JobKeyKind.RECORD), value)
+
+
 @damage("job-part-orphan")
 def payload_of_no_job(store: Store) -> None:
     key = JobKey(JobKeyKind.PAYLOAD, JobId(FIRST, 0x55555), 1).encode()

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyosd.attributes import Page
+from pyosd.commands import Commands
 from pyosd.job import KILL
-from pyosd.types import AttributeValue
+from pyosd.types import AttributeId, AttributeValue, ref
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.job_format import JobKey, JobKeyKind, JobRecord, JobState
+from scheduler.store_tools.format import ALL_OBJECTS, AttributeKey, RecordFlag, attribute_units
+from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord, JobState
 from tests.harness import StartFailed
 from tests.offline.earlier import ARCHIVES, unpack
 from tests.offline.stores import APPLICATION, FIRST, SECOND, Store, index, look, started
@@ -27,8 +31,14 @@ def test_an_earlier_store_opens_whole(archive: Path, folder: Path) -> None:
     store, seen = unpack(archive, folder)
     assert len(seen) == 15
     assert store.check() == []
+    wanted = charges(store)
     with store.serve() as osd:
         assert look(osd) == seen
+        counted = charged(osd)
+    assert [each[1:] for each in counted] == wanted
+    assert counted[0][1] and counted[0][2]
+    with store.serve() as osd:
+        assert charged(osd) == counted
         for page, partition_id in ((APPLICATION, FIRST), (1, SECOND)):
             index(osd, partition_id, page)
         osd.write(store.names.plain, 3, b"later")
@@ -40,6 +50,48 @@ def test_an_earlier_store_opens_whole(archive: Path, folder: Path) -> None:
     assert store.check() == []
     with store.serve() as osd:
         assert look(osd) == seen
+
+
+def test_results_of_an_earlier_store_become_private(store: Store) -> None:
+    """Objects that hold results were like others then; the records of their jobs name them."""
+    names = store.names
+    key = JobKey(JobKeyKind.RECORD, JobId(FIRST, names.ended.object_id)).encode()
+    record = JobRecord.decode(dict(store.records(Table.JOBS))[key])
+    numbers = record.numbers | {"result_object": int(names.plain.object_id)}
+    store.put(Table.JOBS, key, replace(record, numbers=numbers, version=4).encode())
+    for _ in range(2):
+        with store.serve() as osd:
+            assert osd.get_attribute(names.plain, 1, 0x82)
+        assert RecordFlag.SURROGATE in store.record(names.plain).flags
+        assert store.check() == []
+    companion = JobKey(JobKeyKind.COMPANION, JobId(FIRST, names.plain.object_id)).encode()
+    wanted = int(names.ended.object_id).to_bytes(8, "big")
+    assert dict(store.records(Table.JOBS))[companion] == wanted
+
+
+def charged(osd: Commands) -> list[list[int]]:
+    """All charged bytes of two partitions, those for attributes, those for jobs."""
+    wanted = [AttributeId(Page.CHARGED, number) for number in (1, 2, 3)]
+    return [[each.uint for each in osd.get_attributes(ref(pid), wanted)] for pid in (FIRST, SECOND)]
+
+
+def charges(store: Store) -> list[list[int]]:
+    """The same, by what is in the tables of the closed store, but for the objects' data."""
+    found = [[0, 0], [0, 0]]
+    pids = [FIRST, SECOND]
+    for key, value in store.records(Table.ATTRIBUTES):
+        attribute = AttributeKey.decode(key)
+        if attribute.place.partition_id in pids and attribute.place.object_id != ALL_OBJECTS:
+            units = attribute_units(attribute.page, len(value))
+            found[pids.index(attribute.place.partition_id)][0] += 16 * units
+    for key, value in store.records(Table.JOBS):
+        parsed = JobKey.decode(key)
+        where = found[pids.index(parsed.job.partition_id)]
+        if parsed.kind is JobKeyKind.RECORD:
+            where[1] += 1024
+        elif parsed.kind in (JobKeyKind.CODE, JobKeyKind.PAYLOAD):
+            where[1] += len(value)
+    return found
 
 
 def states(store: Store) -> dict[int, JobState]:

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* attr_charge.c -- what attributes are charged (docs/limits.md).  Each of a page that a client can fill
+ * counts as its value and OVERHEAD bytes, in units; pages 0h to 6h of each range are the standard's,
+ * hold little, and are free.  An object's record says how many units its attributes are; those of the
+ * root and of partitions, whose records do not, are counted at open. */
+#include "object/internal.h"
+
+#include "base/util.h"
+#include "wire/cursor.h"
+
+#define OVERHEAD 64u /* of a database record beside the value, about */
+
+/* The same page of whatever type of object: relative to the begin of the type's range. */
+static bool is_charged(uint32_t page)
+{
+	return page >= OSD_PAGE_ANY_BASE || page % OSD_PAGE_PARTITION_BASE > OSD_REL_RECOVERY;
+}
+
+uint32_t osd_attr_units(uint32_t page, size_t length)
+{
+	if (length == 0 || !is_charged(page))
+		return 0;
+	return (uint32_t)((length + OVERHEAD + OSD_UNIT_BYTES - 1) / OSD_UNIT_BYTES);
+}
+
+static bool add_units(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	const uint8_t *bytes = key.data;
+
+	if (key.length == OSD_KEY_OBJECT_PART + 8)
+		*(uint64_t *)arg += osd_attr_units(
+			(uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4), value.length);
+	return true;
+}
+
+enum osd_status osd_attr_count_units(struct osd_objects *objects, struct osd_kv_txn *kv,
+				     const struct osd_place *place, uint64_t *ret_units)
+{
+	struct osd_key prefix = osd_key_object(place);
+
+	*ret_units = 0;
+	return osd_kv_scan(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&prefix), prefix.length,
+			   add_units, ret_units);
+}
+
+/* Of the object at hand, locked.  Its record may have been written by a release that did not count. */
+static enum osd_status know_units(struct osd_txn *txn)
+{
+	uint64_t units;
+	enum osd_status status;
+
+	if (txn->record.attribute_units != OSD_UNITS_UNKNOWN)
+		return OSD_OK;
+	status = osd_attr_count_units(txn->objects, txn->kv, &txn->place, &units);
+	if (status == OSD_OK)
+		txn->record.attribute_units = (uint32_t)units;
+	return status;
+}
+
+/* Of the attribute as it is now. */
+static enum osd_status units_now(struct osd_txn *txn, uint32_t page, uint32_t number,
+				 uint32_t *ret_units)
+{
+	struct osd_key key = osd_key_attribute(&txn->place, page, number);
+	uint8_t most[256]; /* a value that does not fit costs the store a second look */
+	enum osd_status status;
+	size_t length;
+
+	*ret_units = 0;
+	if (txn->place.object_id && txn->record.attribute_count == 0)
+		return OSD_OK;
+	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
+			    OSD_KV_RMW, most, sizeof(most), &length);
+	if (status == OSD_OK)
+		*ret_units = osd_attr_units(page, length);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_attr_charge_set(struct osd_txn *txn, uint32_t page, uint32_t number,
+				    size_t length, bool *ret_there)
+{
+	bool limited = !(txn->flags & OSD_TXN_INTERNAL);
+	uint32_t before, after = osd_attr_units(page, length);
+	enum osd_status status;
+
+	*ret_there = false;
+	if (!is_charged(page) || osd_is_objects_collection(txn->id))
+		return OSD_OK;
+	status = units_now(txn, page, number, &before);
+	*ret_there = before != 0;
+	if (status == OSD_OK && before == after)
+		return OSD_OK;
+	if (status == OSD_OK && txn->place.object_id)
+		status = know_units(txn);
+	if (status == OSD_OK)
+		status = osd_charge_in(txn, txn->partition, OSD_CHARGE_ATTRIBUTES,
+				       (uint64_t)before * OSD_UNIT_BYTES,
+				       (uint64_t)after * OSD_UNIT_BYTES, limited);
+	if (status != OSD_OK || txn->place.object_id == 0)
+		return status;
+	txn->record.attribute_units += after - before;
+	txn->dirty = true;
+	return OSD_OK;
+}
+
+enum osd_status osd_attr_uncharge_all(struct osd_txn *txn)
+{
+	enum osd_status status = know_units(txn);
+
+	if (status != OSD_OK)
+		return status;
+	return osd_charge_in(txn, txn->partition, OSD_CHARGE_ATTRIBUTES,
+			     (uint64_t)txn->record.attribute_units * OSD_UNIT_BYTES, 0, true);
+}
+
+/* ---- at open --------------------------------------------------------------------------------- */
+
+static enum osd_status charge_counted(struct osd_objects *objects, struct osd_partition *partition,
+				      const struct osd_place *place)
+{
+	uint64_t units;
+	enum osd_status status = osd_attr_count_units(objects, NULL, place, &units);
+
+	if (status == OSD_OK)
+		osd_charge_found(objects, partition, OSD_CHARGE_ATTRIBUTES, units * OSD_UNIT_BYTES);
+	return status;
+}
+
+enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id)
+{
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	enum osd_status status = osd_partition_get(objects, NULL, id.partition_id, &partition);
+	struct osd_place place = {.partition_id = id.partition_id, .object_id = id.object_id};
+
+	if (status != OSD_OK)
+		return status;
+	place.incarnation = partition->incarnation;
+	return charge_counted(objects, partition, &place);
+}
+
+enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
+{
+	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
+	enum osd_status status = charge_counted(objects, NULL, &place);
+
+	/* Nobody else is there yet: the list of partitions stays as it is. */
+	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
+		for (struct osd_partition *partition = objects->partitions[i];
+		     partition && status == OSD_OK; partition = partition->next) {
+			place = (struct osd_place){partition->id, partition->incarnation, 0};
+			status = charge_counted(objects, partition, &place);
+		}
+	return status;
+}

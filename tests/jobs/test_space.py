@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a client occupies or reads is counted, whichever way it goes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyosd import errors
+from pyosd.attributes import Page
+from pyosd.exec_params import Limits
+from pyosd.job import Job
+from pyosd.job_status import JobState
+from pyosd.types import ROOT, AttributeId, AttributeValue
+from tests.jobs.conftest import Target, skip_without_sandboxes
+from tests.jobs.test_exec import DEADLINE_S, run
+from tests.jobs.test_expiry import is_gone
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyosd.types import ObjectRef
+
+MIB = 1 << 20
+CAPACITY = 0x1_0001
+
+READ = """
+import osd
+data = osd.userobject({o.partition_id}, {o.object_id}).data
+{how}
+"""
+WAYS = {
+    "in large pieces": "while data.read(4 << 20): pass",
+    "all at once": "data.read()",
+    "through a map": "sum(memoryview(data.map())[::4096])",
+}
+
+
+def large_object(target: Target, length: int) -> ObjectRef:
+    """An object of zeros that need no space."""
+    made = target.commands.create(target.partition.partition_id)
+    target.commands.write(made, length - 1, b"\0")
+    return made
+
+
+# ---- bytes read
+
+
+@pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
+def test_io_limit_holds_for_large_reads(target: Target, how: str) -> None:
+    """They would be made through descriptors, where nobody counts."""
+    code = READ.format(o=large_object(target, 200 * MIB), how=how)
+    status = run(target, code, limits=Limits(io=MIB)).wait(DEADLINE_S)
+    assert (status.state, status.reason) == (JobState.LIMIT_EXCEEDED, 307)
+    assert status.bytes_read <= MIB
+
+
+def test_reads_within_an_io_limit_are_exact(target: Target) -> None:
+    """Also of those that would be maps, which are copies then."""
+    made = large_object(target, 3 * MIB)
+    how = "assert len(data.map()) == 3 << 20; assert data.read(1 << 20)"
+    status = run(target, READ.format(o=made, how=how), limits=Limits(io=5 * MIB)).wait(DEADLINE_S)
+    assert (status.state, status.bytes_read) == (JobState.COMPLETED, 4 * MIB)
+
+
+@pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
+def test_bytes_read_include_descriptors(target: Target, how: str) -> None:
+    """Each time an object's descriptors are passed its length counts as read."""
+    made = large_object(target, 20 * MIB)
+    status = run(target, READ.format(o=made, how=how)).wait(DEADLINE_S)
+    assert status.state is JobState.COMPLETED
+    assert 20 * MIB <= status.bytes_read <= 25 * MIB
+
+
+# ---- what jobs occupy
+
+
+def hold(target: Target, code: str, **options: object) -> Job:
+    """Submit it as it is, not compressed."""
+    return run(target, code, hold=True, compress=False, **options)
+
+
+def set_quota(target: Target, limit: int) -> None:
+    value = AttributeValue(Page.PARTITION_QUOTAS, CAPACITY, limit.to_bytes(8, "big"))
+    target.commands.set_attributes(target.partition, [value])
+
+
+def charged(target: Target) -> int:
+    """For jobs, in the partition."""
+    return target.commands.get_attributes(target.partition, [AttributeId(Page.CHARGED, 3)])[0].uint
+
+
+def test_code_and_arguments_count_until_the_end(target: Target) -> None:
+    """Held jobs fill a quota as data does, also after a crash; ended they make room again."""
+    set_quota(target, 5 * MIB)
+    code = "pass #".ljust(2 * MIB, "x")
+    held = [hold(target, code, args={"n": n}) for n in range(2)]
+    before = charged(target)
+    assert 4 * MIB < before < 4 * MIB + 4096
+    with pytest.raises(errors.QuotaExceeded):
+        hold(target, code)
+    assert charged(target) == before
+    target.kill()
+    target.start()
+    assert charged(target) == before
+    with pytest.raises(errors.QuotaExceeded):
+        hold(target, code)
+    made = target.commands.create(target.partition.partition_id)
+    with pytest.raises(errors.QuotaExceeded):
+        target.commands.write(made, 0, b"x" * (2 * MIB))
+    assert Job(target.commands, held[0].id).cancel()
+    assert charged(target) < 2 * MIB + 4096
+    again = run(target, code)
+    assert again.wait(DEADLINE_S).state is JobState.COMPLETED
+    assert Job(target.commands, held[1].id).cancel()
+    assert charged(target) == 3 * 1024
+    for job in (*held, again):
+        Job(target.commands, job.id).remove()
+    assert charged(target) == 0
+
+
+def test_an_array_counts_its_code_once(target: Target) -> None:
+    array = hold(target, "pass #".ljust(MIB, "x"), array=range(100))
+    assert charged(target) == MIB + 101 * 1024
+    array.kill()
+    array.wait(DEADLINE_S)
+    assert charged(target) == 101 * 1024 + 100  # a byte for each member's state
+    array.remove()
+    assert charged(target) == 0
+
+
+RETURNS = "import osd\nosd.result(b'r' * 50_000)"
+RAISES = "import sys\nsys.stderr.write('e' * 50_000)\nraise ValueError('v' * 1000)"
+
+
+def test_results_count_and_an_end_is_always_recorded(target: Target) -> None:
+    """Beyond the quota a result is not kept, and the job says so; why one failed is."""
+    set_quota(target, 100_000)
+    kept, cut = run(target, RETURNS), run(target, "pass")
+    assert len(kept.result(DEADLINE_S)) == 50_000
+    cut.wait(DEADLINE_S)
+    assert charged(target) == 50_000 + 2 * 1024
+    second = run(target, RETURNS)
+    status = second.wait(DEADLINE_S)
+    assert (status.state, status.reason, status.result_length) == (JobState.FAILED, 501, 0)
+    assert charged(target) == 50_000 + 3 * 1024
+    failed = run(target, RAISES)
+    assert failed.wait(DEADLINE_S).reason == 201
+    assert "ValueError" in failed.traceback()
+    assert 100_000 < charged(target) < 100_000 + 64 * 1024
+    before = charged(target)
+    with pytest.raises(errors.QuotaExceeded):
+        run(target, "pass")
+    target.kill()
+    target.start()
+    assert charged(target) == before
+    for job in (kept, cut, second, failed):
+        Job(target.commands, job.id).remove()
+    assert charged(target) == 0
+
+
+def test_a_synchronous_exec_says_that_its_result_was_not_kept(target: Target) -> None:
+    set_quota(target, 40_000)
+    reply = target.commands.exec_code(
+        target.partition, RETURNS.encode(), synchronous=True, result_allocation_length=60_000
+    )
+    assert bytes(reply.result) == bytes(60_000) and reply.job is not None
+    assert Job(target.commands, reply.job).status().reason == 501
+
+
+def test_a_principal_fills_the_jobs_partition_to_its_bound(tmp_path: Path) -> None:
+    """Which has no quota: jobs of the root zone lie there."""
+    skip_without_sandboxes()
+    target = Target(tmp_path, options=";stored_principal=3MiB")
+    try:
+        code = "pass #".ljust(MIB, "x")
+        held = [hold(target, code, zone=ROOT) for _ in range(2)]
+        for _ in range(2):
+            with pytest.raises(errors.QuotaExceeded):
+                hold(target, code + "x" * MIB, zone=ROOT)
+            target.kill()
+            target.start()
+        hold(target, code + "x" * MIB)  # in a partition, which may have a quota
+        assert Job(target.commands, held[0].id).cancel()
+        one = hold(target, code + "x" * MIB, zone=ROOT)
+        with pytest.raises(errors.QuotaExceeded):
+            hold(target, "pass", zone=ROOT)
+        one.kill()
+        results = [run(target, RETURNS, zone=ROOT) for _ in range(2)]
+        assert [len(job.result(DEADLINE_S)) for job in results] == [50_000] * 2
+        with pytest.raises(errors.QuotaExceeded):
+            hold(target, code + "x" * (MIB - 90_000), zone=ROOT)
+        for job in results:
+            job.remove()
+        hold(target, code + "x" * (MIB - 90_000), zone=ROOT)
+    finally:
+        target.stop()
+
+
+# ---- jobs that nobody starts
+
+EXPIRED = 116
+
+
+def assert_expired(job: Job) -> None:
+    """Looked at often: the record goes a second later."""
+    until(lambda: job.status().state.terminal)
+    status = job.status()
+    assert (status.state, status.reason) == (JobState.CANCELLED, EXPIRED)
+    assert status.started is None
+    assert status.ended is not None and status.submitted is not None
+    assert (status.ended - status.submitted).total_seconds() >= 1.0
+
+
+def test_a_held_job_expires(target: Target) -> None:
+    """Its code is given back; a job that expires later, or runs, is not concerned."""
+    stays = run(target, "pass", hold=True)
+    held = run(target, "pass", hold=True, expire=1.0)
+    later = run(target, "pass", expire=30.0)
+    released = run(target, "import time; time.sleep(1.5)", hold=True, expire=1.0)
+    released.release()
+    assert_expired(held)
+    until(lambda: is_gone(held))
+    assert stays.status().state is JobState.HELD
+    assert later.wait(DEADLINE_S).state is JobState.COMPLETED
+    with suppress(errors.JobExpired):  # its record goes a second after its end
+        assert released.wait(DEADLINE_S).state is JobState.COMPLETED
+
+
+def test_a_job_held_later_expires_by_its_submission(target: Target) -> None:
+    blocker = run(target, "import time; time.sleep(600)")
+    other = run(target, "import time; time.sleep(600)")
+    held = run(target, "pass", expire=1.0)
+    held.hold()
+    assert_expired(held)
+    assert not blocker.status().state.terminal and not other.status().state.terminal
+
+
+def test_a_job_that_waits_for_others_expires(target: Target) -> None:
+    """Held ones that nobody releases, for example; those that wait for it learn of its end."""
+    never = run(target, "pass", hold=True)
+    waits = run(target, "pass", after=[never], expire=1.0)
+    then = run(target, "pass", after=[waits])
+    assert_expired(waits)
+    assert then.wait(DEADLINE_S).reason == 110
+    assert never.status().state is JobState.HELD
+
+
+def test_a_held_array_expires(target: Target) -> None:
+    held = run(target, "pass", hold=True, expire=3.0, array=range(3))
+    waits = run(target, "pass", after=[run(target, "pass", hold=True)], expire=3.0, array=range(3))
+    until(lambda: all(array.status().state.terminal for array in (held, waits)))
+    for array in (held, waits):
+        status = array.status()
+        assert (status.state, status.reason) == (JobState.CANCELLED, EXPIRED)
+
+
+def test_a_held_job_expires_while_the_target_is_down(target: Target) -> None:
+    held = run(target, "pass", hold=True, expire=1.0)
+    at_rest = run(target, "pass", hold=True, expire=100.0)
+    target.kill()
+    submitted = time.time()
+    until(lambda: time.time() > submitted + 1.0)
+    target.start()
+    assert_expired(Job(target.commands, held.id))
+    again = Job(target.commands, at_rest.id)
+    assert again.status().state is JobState.HELD
+    expiry = AttributeValue(Page.JOB_CONTROL, 2, int(time.time() * 1000 + 500).to_bytes(6, "big"))
+    target.commands.set_attributes(at_rest.id, [expiry])
+    until(lambda: is_gone(again))
