@@ -37,6 +37,18 @@ def able() -> None:
         unavailable("sandbox", why or "needs root")
 
 
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def ticks_of(pid: int) -> int:
+    """Processor time in user mode, in ticks of 10 ms."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 @contextlib.contextmanager
 def loops_of_a_stranger(count: int) -> Iterator[None]:
     """So many busy loops of an ordinary user."""
@@ -46,18 +58,12 @@ def loops_of_a_stranger(count: int) -> Iterator[None]:
         for _ in range(count)
     ]
     try:
+        until(lambda: all(ticks_of(loop.pid) >= 10 for loop in loops))
         yield
     finally:
         for loop in loops:
             loop.kill()
             loop.wait()
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def idle(serving: Serving) -> bool:
