@@ -246,7 +246,8 @@ def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) ->
 
 
 def names_anything(code: CodeType) -> bool:
-    """Whether code can reach any object but its own constants: without a name there is no attribute, no import and
+    """Whether code can reach any object but its own constants: without a name there is no
+    attribute, no import and
     no function to call."""
     return bool(code.co_names) or any(type(each) is CodeType for each in code.co_consts)
 

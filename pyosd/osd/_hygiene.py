@@ -9,15 +9,17 @@ Three steps:
 
 1. What jobs often change is restored: modules, their dicts, lists and sets, and their classes.  Dicts are
    compared by their versions, so that only what a job touched costs anything.
-2. All other objects that can be reached are compared with what they were (sandbox/osdcore_watch.c): one that
+2. All other objects that can be reached are compared with what they were
+(sandbox/osdcore_watch.c): one that
    differs makes the sandbox unfit.
-3. An object that the job made and that is still there makes it unfit, too.  What is there before the first job
+3. An object that the job made and that is still there makes it unfit, too.  What is there
+before the first job
    is the garbage collector's permanent generation, so its list of objects has only later ones.
 """
 
 from __future__ import annotations
 
-import _abc
+import _abc  # type: ignore[import-not-found]
 import _locale
 import _random
 import _struct
@@ -241,7 +243,7 @@ def _compare() -> None:
         cache.cache_clear()
     for abstract in baseline.abstract:
         _abc._reset_caches(abstract)
-    _struct._clearcache()
+    _struct._clearcache()  # type: ignore[attr-defined]
     ZoneInfo.clear_cache()
     gc.collect()
     _restore()

@@ -109,7 +109,8 @@ def changeable(restored: Iterable[object], hidden: Iterable[object]) -> list[Any
 
 
 def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
-    """The attributes of instances, as dicts: made when they are asked for, so from now on they can be compared, and
+    """The attributes of instances, as dicts: made when they are asked for, so from now on they
+    can be compared, and
     in some types unknown to the garbage collector."""
     others = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, *STREAMS)
     return [
@@ -120,7 +121,8 @@ def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def is_watched(kind: type) -> bool:
-    """Objects that the garbage collector does not know are constant, mostly, and their size need not be their
+    """Objects that the garbage collector does not know are constant, mostly, and their size
+    need not be their
     type's (datetime.time)."""
     known = kind.__flags__ & HAVE_GC or kind in PLAIN
     return bool(known and kind not in CONSTANT and kind not in CHANGING)
@@ -145,7 +147,8 @@ def abstract_classes(objects: Iterable[Any]) -> list[type]:
 
 
 def freeze_empty_sets(classes: Iterable[type]) -> None:
-    """Empty sets of these abstract classes are none of a job's things: the classes make them when they are first
+    """Empty sets of these abstract classes are none of a job's things: the classes make them
+    when they are first
     asked about a subclass, and keep them.  If there is nothing else, there is nothing of a job's."""
     there = gc.get_objects()  # before we make anything ourselves
     own = {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names that a login brings along, to a stock and to the hardened tgtd: names that forge lines of what tgtadm
+"""Names that a login brings along, to a stock and to the hardened tgtd: names that forge lines
+of what tgtadm
 shows, and names of other users' sessions.
 
 Not here: what the module makes of them (tests/exec/test_principals.py).

@@ -15,7 +15,8 @@ from proxy import FINISH_EXCEPTION, FINISH_OK, Daemon
 if TYPE_CHECKING:
     from proxy import Sandbox
 
-# Plants a marker in one reachable object after the other, in every way that the object permits, and asks the
+# Plants a marker in one reachable object after the other, in every way that the object
+# permits, and asks the
 # clean-up whether it sees that.
 PLANT = r"""
 import abc, collections, contextvars, functools, gc, io, json, sys, types, weakref
@@ -105,7 +106,7 @@ def ways(each):
         yield "cell", lambda: by_cell(each)
 
 def left_out(each):
-    "Of this job, or made anew for each; or tables that only gc.get_referents() finds, and that are emptied."
+    # Of this job, or made anew for each; or tables that only gc.get_referents() finds, and are emptied.
     if type(each) is functools._lru_cache_wrapper:
         yield from (e for e in gc.get_referents(each) if type(e) is dict and e is not vars(each))
     elif type(each) is type(abc.ABC._abc_impl):
@@ -144,7 +145,7 @@ for each in objects[::STEP]:
             continue
         planted[name] += 1
         if not noticed():
-            missed.append(f"{name} {type(each).__module__}.{type(each).__qualname__} {object.__repr__(each)}")
+            missed.append(f"{name} {type(each).__qualname__} {object.__repr__(each)}")
         try:
             undo()
         except Exception:
@@ -166,7 +167,8 @@ def sandbox(daemon: Daemon) -> Any:
 
 
 def test_a_marker_in_any_object_is_noticed(sandbox: Sandbox) -> None:
-    """Every container, function, cell and property is compared with what it was; and of all objects a sample,
+    """Every container, function, cell and property is compared with what it was; and of all
+    objects a sample,
     in fact, when a marker is planted there."""
     sandbox.run_another("pass")  # what the dry runs have left is gone after it
     sandbox.wait_ready()
