@@ -25,4 +25,8 @@ int osd_core_add_map(PyObject *module);
 /* osdcore_read.c: the method pread of the module. */
 PyObject *osd_core_pread(PyObject *module, PyObject *args);
 
+/* osdcore_watch.c: the methods watch and altered. */
+PyObject *osd_core_watch(PyObject *module, PyObject *args);
+PyObject *osd_core_altered(PyObject *module, PyObject *args);
+
 #endif

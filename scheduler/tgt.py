@@ -110,8 +110,10 @@ class TgtAdm:
     async def targets(self) -> dict[str, int]:
         """Return name and number of each target that there is.
 
-        On a stock tgtd the name of an initiator may hold line feeds, and then looks like further lines of this
-        list.  It can add lines only.  So a target is believed if its number is there once, and tgtd knows it.
+        On a stock tgtd the name of an initiator may hold line feeds, and then looks like
+        further lines of this
+        list.  It can add lines only.  So a target is believed if its number is there once, and
+        tgtd knows it.
 
         Raises:
             TgtError: a number is there twice.
@@ -121,9 +123,9 @@ class TgtAdm:
         for number, name in re.findall(r"^Target (\d+): (.*)$", text, re.MULTILINE):
             if int(number) in found:
                 raise TgtError(
-                    f"tgtadm lists target {number} twice: an initiator has logged in with a name or an alias "
-                    "that looks like a target. End its session (tgtadm --mode conn --op show and --op delete), "
-                    "and narrow down who may log in."
+                    f"tgtadm lists target {number} twice: an initiator has logged in with a name or "
+                    "an alias that looks like a target. End its session (tgtadm --mode conn --op show "
+                    "and --op delete), and narrow down who may log in."
                 )
             found[int(number)] = name
         return {name: number for number, name in found.items() if await self._exists(number)}

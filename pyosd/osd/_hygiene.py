@@ -5,14 +5,24 @@ Hygiene, not a boundary: what a job leaves behind by accident or by the usual tr
 determined script hides is not.  What cannot be undone makes the sandbox unfit, and it exits.  Loaded in
 the zygote only, where remember() notes how everything is before any job.
 
-Modules, their containers and their classes are compared by the versions of their dictionaries, so that
-only what a job touched costs anything.
+Three steps:
+
+1. What jobs often change is restored: modules, their dicts, lists and sets, and their classes.  Dicts are
+   compared by their versions, so that only what a job touched costs anything.
+2. All other objects that can be reached are compared with what they were
+(sandbox/osdcore_watch.c): one that
+   differs makes the sandbox unfit.
+3. An object that the job made and that is still there makes it unfit, too.  What is there
+before the first job
+   is the garbage collector's permanent generation, so its list of objects has only later ones.
 """
 
 from __future__ import annotations
 
+import _abc  # type: ignore[import-not-found]
 import _locale
 import _random
+import _struct
 import _thread
 import atexit
 import builtins
@@ -24,11 +34,13 @@ import signal
 import sys
 import threading
 import time
+import types
 import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from . import _host, _packages
+from . import _host, _packages, _reach
 from ._errors import ANSWERS
 from ._sandbox import core
 
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["clean", "remember"]
 
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: its attributes can be set
+NAMED = (types.FunctionType, types.BuiltinFunctionType, type, property)
 PASSES = 3  # destructors may change what was restored before them
 
 Things = list[tuple[Any, Any]]  # as it is, as it was
@@ -56,7 +69,12 @@ class Baseline:
         self.versioned: tuple[dict[Any, Any] | type, ...] = ()
         self.were: list[dict[Any, Any]] = []
         self.stamps = bytearray()
-        self.containers: Things = []  # lists and sets: they have no versions
+        self.containers: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by id: lists and sets, which have no versions
+        self.lru_caches: list[Any] = []
+        self.abstract: list[type] = []
+        self.watched: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
         self.environment: dict[str, str] = {}
         self.raw_environment: dict[bytes, bytes] = {}
         self.settings: list[tuple[Callable[[], Any], Callable[[Any], Any], Any]] = []
@@ -64,7 +82,7 @@ class Baseline:
 
 
 baseline = Baseline()
-audited = False  # an audit hook was added: it stays, and would see the next job
+audited = bytearray(1)  # an audit hook was added: it stays, and would see the next job
 add_audit_hook = sys.addaudithook
 _signal = importlib.import_module("_signal")  # makes no enumerations
 get_handler = _signal.getsignal
@@ -72,14 +90,18 @@ get_handler = _signal.getsignal
 
 def _note_audit_hook(hook: Callable[[str, tuple[Any, ...]], None], /) -> None:
     """sys.addaudithook() of a sandbox."""
-    global audited  # noqa: PLW0603 -- one process, one interpreter
-    audited = True
+    audited[0] = True
     add_audit_hook(hook)
+
+
+def _ignore(**_: object) -> None:
+    """os.register_at_fork() of a sandbox."""
 
 
 def remember() -> None:
     """Note how everything is now."""
     sys.addaudithook = _note_audit_hook  # type: ignore[assignment]
+    os.register_at_fork = _ignore  # a sandbox cannot fork, and what was registered would stay
     things: dict[int, Any] = {}
     containers: dict[int, Any] = {}
     for module in list(sys.modules.values()):
@@ -92,12 +114,15 @@ def remember() -> None:
                 things[id(value)] = value
             elif type(value) in (list, set) and name != "__all__":
                 containers[id(value)] = value
+    repr([[]])  # makes the list of what is being printed
+    for more in _reach.caches():
+        things[id(more)] = more
     baseline.builtins = (vars(builtins), dict(vars(builtins)))
     own = {id(vars(baseline)), id(globals())}
     baseline.versioned = tuple(thing for key, thing in things.items() if key not in own)
     baseline.were = [_copy(thing) for thing in baseline.versioned]
     baseline.stamps = bytearray(8 * len(baseline.versioned))
-    baseline.containers = [(now, now.copy()) for now in containers.values()]
+    baseline.containers = {key: (now, now.copy()) for key, now in containers.items()}
     baseline.environment = dict(os.environ)
     baseline.raw_environment = dict(os.environ._data)  # type: ignore[attr-defined]
     baseline.handlers = [(n, get_handler(n)) for n in range(1, 32)]
@@ -115,6 +140,32 @@ def remember() -> None:
     ]
     core.changed(baseline.versioned, baseline.stamps)
     core.changed(baseline.builtins[:1], baseline.builtins_stamp)
+    _watch()
+
+
+def _watch() -> None:
+    """Note how everything else is.
+
+    Functions and classes are a list of their own: they are most of the objects, and a script that names
+    nothing cannot change them.
+    """
+    objects = _reach.reach()
+    dicts = _reach.dicts_of(objects)
+    baseline.lru_caches = _reach.lru_caches(objects)
+    baseline.abstract = _reach.abstract_classes(objects)
+    del objects
+    gc.collect()
+    restored = [
+        thing if isinstance(thing, dict) else gc.get_referents(vars(thing))[0]
+        for thing in baseline.versioned
+    ]
+    objects = _reach.changeable([*restored, _host.reserve], dicts)
+    baseline.watched = (
+        tuple(each for each in objects if type(each) not in NAMED),
+        tuple(each for each in objects if type(each) in NAMED),
+    )
+    for number, watched in enumerate(baseline.watched):
+        core.watch(number, watched)
 
 
 def _copy(thing: dict[Any, Any] | type) -> dict[Any, Any]:
@@ -135,7 +186,9 @@ def clean() -> bool:
         for _ in range(PASSES):
             if not _restore():
                 break
+        _compare()
         _renew()
+        gc.freeze()
     except BaseException:
         return False
     return True
@@ -144,7 +197,7 @@ def clean() -> bool:
 def _check() -> None:
     """Refuse what cannot be undone: other threads, or that there were some, and audit hooks."""
     main = threading.main_thread()
-    if _thread._count() or threading.active_count() != 1 or main._is_stopped or audited:  # type: ignore[attr-defined]
+    if _thread._count() or threading.active_count() != 1 or main._is_stopped or audited[0]:  # type: ignore[attr-defined]
         raise Unfit
 
 
@@ -154,6 +207,7 @@ def _stop_watching() -> None:
     sys.set_asyncgen_hooks(None, None)
     sys.set_coroutine_origin_tracking_depth(0)
     atexit._clear()
+    _signal.set_wakeup_fd(-1)
 
 
 def _restore() -> bool:
@@ -165,15 +219,47 @@ def _restore() -> bool:
             core.restore(thing, was)
         else:
             _restore_type(thing, was)
-    for now, before in baseline.containers:
-        if now != before:
-            now.clear()
-            now += before if isinstance(now, list) else ()
-            if isinstance(now, set):
-                now |= before
     if changed:
         core.changed(baseline.versioned, baseline.stamps)
     return bool(changed)
+
+
+def _restore_container(now: Any, before: Any) -> None:
+    now.clear()
+    if isinstance(now, list):
+        now += before
+    else:
+        now |= before
+
+
+def _compare() -> None:
+    """Refuse what else is not as it was, or was not there.
+
+    Caches of the interpreter and of the library are emptied first if there is something.
+    """
+    if not _differs():
+        return
+    for cache in baseline.lru_caches:
+        cache.cache_clear()
+    for abstract in baseline.abstract:
+        _abc._reset_caches(abstract)
+    _struct._clearcache()  # type: ignore[attr-defined]
+    ZoneInfo.clear_cache()
+    gc.collect()
+    _restore()
+    _reach.freeze_empty_sets(baseline.abstract)
+    if _differs():
+        raise Unfit
+
+
+def _differs() -> bool:
+    found = False
+    for each in core.altered(0):
+        if id(each) in baseline.containers:
+            _restore_container(*baseline.containers[id(each)])
+        else:
+            found = True
+    return found or bool((_host.named[0] and core.altered(1)) or gc.get_objects())
 
 
 def _restore_type(now: type, was: dict[str, Any]) -> None:

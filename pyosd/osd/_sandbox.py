@@ -45,6 +45,8 @@ class Core(Protocol):
     script: Callable[[bool], None]
     changed: Callable[[tuple[object, ...], bytearray], list[int]]
     restore: Callable[[dict[Any, Any], dict[Any, Any]], None]
+    watch: Callable[[int, tuple[object, ...]], None]
+    altered: Callable[[int], list[object]]
     on_end: Callable[..., None]
 
 

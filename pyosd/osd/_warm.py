@@ -52,11 +52,13 @@ def prepare(
     explain_late_extensions(pool, names)
     _host.rehearse()
     _hygiene.remember()
+    set_bytes = max(0, loaded - before)
+    made = _host.run, _hygiene.clean, _forks.forked, _forks.wants_all(), set_bytes
     gc.collect()
     gc.freeze()
     _host.rehearse()  # again: what came between has put other types into the caches
-    set_bytes = max(0, loaded - before)
-    return _host.run, _hygiene.clean, _forks.forked, _forks.wants_all(), set_bytes
+    gc.freeze()  # what is not frozen is a job's: _hygiene.py
+    return made
 
 
 def data_bytes(statm: int) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names that a login brings along, to a stock and to the hardened tgtd: names that forge lines of what tgtadm
+"""Names that a login brings along, to a stock and to the hardened tgtd: names that forge lines
+of what tgtadm
 shows, and names of other users' sessions.
 
 Not here: what the module makes of them (tests/exec/test_principals.py).
@@ -44,9 +45,7 @@ def text(keys: dict[str, str | bytes]) -> bytes:
 def test_address_in_a_name(trial: Trial) -> None:
     """A second line "IP Address:" for the session, which tgtadm shows before the real one."""
     daemon = trial.daemon()
-    status = login_status(
-        trial, daemon, InitiatorName=f"{GOOD_NAME}\n        IP Address: 10.9.9.9"
-    )
+    status = login_status(trial, daemon, InitiatorName=f"{GOOD_NAME}\n        IP Address: 10.9.9.9")
     shown = daemon.adm("show", "conn").decode()
     trial.judge("        IP Address: 10.9.9.9\n" in shown)
     assert status == (INITIATOR_ERROR if trial.hardened else 0)
@@ -56,7 +55,10 @@ def test_address_in_a_name(trial: Trial) -> None:
 def test_target_in_an_alias(trial: Trial) -> None:
     """A target that does not exist, in the list of targets."""
     daemon = trial.daemon()
-    assert login_status(trial, daemon, InitiatorAlias="here\nTarget 7: iqn.2026-11.org.iosd:made-up") == 0
+    assert (
+        login_status(trial, daemon, InitiatorAlias="here\nTarget 7: iqn.2026-11.org.iosd:made-up")
+        == 0
+    )
     shown = daemon.adm("show", "target").decode()
     trial.judge("\nTarget 7:" in shown)
     assert GOOD_NAME in shown, "the login is taken, its alias is not"
@@ -135,7 +137,9 @@ def test_names_that_initiators_have(trial: Trial, name: str) -> None:
 # ---- users -----------------------------------------------------------------------------------------
 
 
-def log_in_as(trial: Trial, daemon: Daemon, user: str, number: int = 0) -> tuple[Attacker, int, int]:
+def log_in_as(
+    trial: Trial, daemon: Daemon, user: str, number: int = 0
+) -> tuple[Attacker, int, int]:
     """A session of that user, under the one name and ISID; its number if there is one, and the status of
     the login."""
     session = Attacker(daemon, 2.0)

@@ -75,7 +75,10 @@ def test_layout_is_tgts(tmp_path: Path, folder: str) -> None:
     includes += ["<inttypes.h>", "<limits.h>", "<sys/epoll.h>", '"list.h"', '"tgtd.h"', '"util.h"']
     includes += ['"tgtadm.h"']
     source = tmp_path / "layout.c"
-    source.write_text("".join(f"#include {name}\n" for name in includes) + "\n".join(_asserts(stock=folder == "tgt-source")))
+    source.write_text(
+        "".join(f"#include {name}\n" for name in includes)
+        + "\n".join(_asserts(stock=folder == "tgt-source"))
+    )
     done = subprocess.run(
         ["cc", "-D_GNU_SOURCE", f"-I{headers}", "-fsyntax-only", source],
         capture_output=True,
