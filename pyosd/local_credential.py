@@ -15,7 +15,6 @@ import json
 import os
 import pwd
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -205,7 +204,7 @@ def _own_folder() -> Path:
         return Path(said, "credentials")
     if os.geteuid() == 0:
         return SYSTEM
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    base = os.environ.get("XDG_RUNTIME_DIR") or _temporary()
     return Path(base, f"iosd-{os.geteuid()}", "credentials")
 
 
@@ -215,7 +214,7 @@ def _folders() -> Iterator[tuple[Path, int]]:
     yield _own_folder(), user
     if user != 0:
         return
-    for base in (*Path("/run/user").glob("*"), Path(tempfile.gettempdir())):
+    for base in (*Path("/run/user").glob("*"), Path(_temporary())):
         for folder in base.glob("iosd-[0-9]*"):
             number = folder.name.removeprefix("iosd-")
             if number.isdecimal() and not folder.is_symlink():
@@ -243,6 +242,12 @@ def _in_folder(
             if (found.target, found.portal) == (address.target, portal):
                 return found
     return None
+
+
+def _temporary() -> str:
+    import tempfile  # which takes longer than all else here
+
+    return tempfile.gettempdir()
 
 
 def _private(status: os.stat_result, owner: int) -> bool:
