@@ -124,12 +124,11 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 {
 	struct osd_policy root;
 	enum osd_status status = osd_keyring_policy(engine->keyring, 0, false, &root);
-	bool open = root.method == OSD_NOSEC || root.inside_method == OSD_NOSEC;
 
 	if (status != OSD_OK)
 		snprintf(message, 256, "cannot read the store's security methods: %s",
 			 osd_status_info(status)->meaning);
-	if (status != OSD_OK || !open)
+	if (status != OSD_OK || (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
 		return status;
 	if (!config->secure) {
 		if (config->local_key)
