@@ -75,6 +75,8 @@ def bench_target(
         command += ["--data", str(store), "--portal", portal]
         command += ["--log-level", "warning", *arguments]
         command += [] if manager else ["--no-manager"]
+        if "--security" not in arguments:
+            command += ["--security", "nosec"]  # rows are about the wire unless they say otherwise
         process = subprocess.Popen(command, cwd=SOURCE, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:

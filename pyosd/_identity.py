@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyosd._login import Chap
-from pyosd.credentials import CredentialSource, StaticSource, read_secret
+from pyosd.credentials import CredentialSource, read_secret
 
 SECRETS = ("IOSD_CHAP_SECRET", "IOSD_CHAP_TARGET_SECRET")
 
@@ -24,7 +24,7 @@ class Identity:
     """What may be said about it; every part may be absent.
 
     chap_target_user, chap_target_secret_file: what the target shall prove itself with.
-    credentials: a file as StaticSource.write() makes it.
+    credentials: a file as StaticSource.write() makes it, or a local credential.
     secmgr: URL of a security manager that hands out credentials, https://HOST[:PORT].
     secmgr_token_file, or secmgr_certificate and secmgr_key: who we are to it.
     secmgr_ca: file of who signed its certificate, where the system does not trust them.
@@ -62,7 +62,9 @@ class Identity:
         Raises: OSError; ValueError: it is no file of credentials; SecmgrError.
         """
         if self.credentials:
-            return StaticSource.read(Path(self.credentials).expanduser())
+            from pyosd.local_credential import read_source
+
+            return read_source(Path(self.credentials).expanduser())
         if not self.secmgr:
             return None
         from pyosd.secmgr.client import SecurityManagerSource

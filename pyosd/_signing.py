@@ -16,14 +16,21 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from pyosd import requests
 from pyosd._sealed import Grant, Sealed, open_reply, seal
 from pyosd.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, Information, Page
-from pyosd.cdb import NO_ATTRIBUTES, AttributeLists, Request, ServiceAction, only_reads
+from pyosd.cdb import (
+    LIST_HEADER_LENGTH,
+    NO_ATTRIBUTES,
+    AttributeLists,
+    Request,
+    ServiceAction,
+    only_reads,
+)
 from pyosd.credentials import (
     Credential,
     CredentialSource,
@@ -32,7 +39,8 @@ from pyosd.credentials import (
     SecurityMethod,
     milliseconds,
 )
-from pyosd.errors import IntegrityError, OSDError, PermissionDenied
+from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
+from pyosd.list_data import decode_list
 from pyosd.permissions import is_of_job, needs_of, other_type
 from pyosd.reply import Reply
 from pyosd.transport import Command, Response
@@ -92,6 +100,7 @@ class Signer:
         self.source = source
         self._lock = threading.Lock()
         self._grants: dict[Need, Grant] = {}
+        self._ready: dict[int, Grant] = {}  # by the id of the credential: one may serve many needs
         self._of_data: dict[
             tuple[int, int, int], Grant
         ] = {}  # of these, by data command and object
@@ -167,6 +176,7 @@ class Signer:
         """Forget what the target did not take, and tell who handed it out."""
         with self._lock:
             self._of_data.clear()
+            self._ready.clear()
             for need in [n for n, each in self._grants.items() if each.credential == credential]:
                 del self._grants[need]
         if self.source:
@@ -176,7 +186,14 @@ class Signer:
         """Ask the source.  May take its time."""
         if self.source is None:
             raise PermissionDenied(0, 0, 0, f"no credentials for {need.obj}", sam_status=0)
-        grant = Grant(self.source.credential(*need))
+        credential = self.source.credential(*need)
+        grant = self._ready.get(id(credential))
+        if grant is None:  # a grant keeps its credential, so that no other one gets its id
+            grant = Grant(credential)
+            with self._lock:
+                if len(self._ready) >= GRANTS_KEPT:
+                    self._ready.clear()
+                self._ready[id(credential)] = grant
         self.keep(need, grant)
         return grant
 
@@ -280,7 +297,7 @@ class _Attempts:
         assert refused.error
         if (yield from self._mended(refused.error, [sealed.grant])):
             return (yield from self.run())
-        return refused
+        return (yield from self._judged(refused))
 
     def run(self) -> Exchange:
         while True:
@@ -298,7 +315,36 @@ class _Attempts:
             again = reply.error and (yield from self._mended(reply.error, grants))
             if not again:
                 self._learn(reply)
-                return reply
+                return (yield from self._judged(reply))
+
+    def _judged(self, reply: Reply) -> Generator[Step, Any, Reply]:
+        """The answer, with NotFound where a key is unknown because its partition does not exist: the
+        target does not say so to everybody, and only some sources know that they have every key.
+        """
+        error, source = reply.error, self._signer.source
+        if error is None or error.field_pointer != _CAPABILITY or (error.asc, error.ascq) != _FIELD:
+            return reply
+        if self._own or not getattr(source, "has_all_keys", False):
+            return reply
+        where = self._first.obj.partition_id
+        if where and (yield from self._is_absent(where)):
+            text = f"{ref(where)} does not exist"
+            gone = NotFound(error.sense_key, error.asc, error.ascq, text, sense=error.sense)
+            return replace(reply, error=gone)
+        return reply
+
+    def _is_absent(self, partition_id: int) -> Generator[Step, Any, bool]:
+        """Whether the list of partitions lacks it; False also where nobody can say."""
+        request = requests.list_objects(0, LIST_HEADER_LENGTH + 8, partition_id)
+        need = needs_of(request)[0]
+        grant = self._signer.kept(need) or (yield partial(self._signer.fetch, need))
+        token = b""
+        if grant.method is SecurityMethod.CAPKEY:
+            token = yield from self._signer.token()
+        sealed = seal(request, [grant], self._signer.nonce(), token)
+        response = yield Aside(sealed.command)
+        reply = open_reply(request, sealed, response)
+        return reply.error is None and partition_id not in decode_list(reply.data).ids
 
     def _learn(self, reply: Reply) -> None:
         """Of whom a surrogate is."""
@@ -306,7 +352,8 @@ class _Attempts:
         if request.service_action == ServiceAction.EXEC:
             where = reply.retrieved.find(CURRENT_PARTITION_ID)
             job = reply.retrieved.find(CURRENT_OBJECT_ID)
-            if where and job and job.uint:
+            # In another partition than its zone it needs another key: this leave proves nothing there.
+            if where and job and job.uint and where.uint == need.obj.partition_id:
                 self._signer.learn_job(ref(where.uint, job.uint), need)
         elif int(need.permissions) & _FUN_EXE and reply.error is None:
             self._signer.learn_job(ref(request.partition_id, request.object_id), need)

@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from dataclasses import astuple
 from typing import TypeVar, Unpack
 
-from pyosd import _core, jobs, requests
+from pyosd import _core, jobs, local_credential, requests
 from pyosd._aio_jobs import AsyncJob, AsyncJobArray, Poller, as_completed, wait
 from pyosd._collection_commands import queries_of, query_dialogue
 from pyosd._login import (
@@ -355,6 +355,7 @@ async def connect(
     initiator: str = "",
     header_digest: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
+    local: bool = True,
 ) -> AsyncIterator[AsyncTarget]:
     """Log in to a target, and out at the end of the block; arguments as pyosd.connect().
 
@@ -376,7 +377,10 @@ async def connect(
     except BaseException:
         connection.fail(Unreachable, "the login did not succeed")
         raise
+    source = source_of(credentials)
+    if source is None and local:
+        source = local_credential.find(url)
     try:
-        yield AsyncTarget(connection, address, timeout, source_of(credentials))
+        yield AsyncTarget(connection, address, timeout, source)
     finally:
         await connection.close()

@@ -336,7 +336,8 @@ class KeySource:
     """Makes credentials from working keys: for who has those, administrators and tests.
 
     keys: working keys by partition id (0: partition zero, whose key is for the root and for making
-    and removing partitions).  version: of all of them.  lifetime: seconds that a credential lasts.
+    and removing partitions).  version: of all of them.  lifetime: seconds that a credential lasts; None:
+    for ever.
     """
 
     def __init__(
@@ -347,7 +348,7 @@ class KeySource:
         method: SecurityMethod = SecurityMethod.CAPKEY,
         algorithm: Algorithm = Algorithm.HMAC_SHA256,
         version: int = 0,
-        lifetime: float = 3600.0,
+        lifetime: float | None = 3600.0,
         audit: bytes = bytes(20),
     ) -> None:
         self._keys = dict(keys)
@@ -376,12 +377,13 @@ class KeySource:
         )
         if key is None:
             raise denied(Need(obj, object_type, permissions))
+        lifetime = self._lifetime
         capability = replace(
             self._pattern,
             obj=obj,
             object_type=object_type,
             permissions=permissions,
-            expires_ms=milliseconds(time.time() + self._lifetime),
+            expires_ms=0 if lifetime is None else milliseconds(time.time() + lifetime),
             discriminator=secrets.token_bytes(12),
         )
         return Credential.sign(capability, key, self._system_id)

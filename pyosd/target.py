@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import BinaryIO, Unpack
 
-from pyosd import job_array, jobs, requests
+from pyosd import job_array, jobs, local_credential, requests
 from pyosd._login import Chap
 from pyosd._source import Code
 from pyosd.attributes import LOGICAL_LENGTH
@@ -258,15 +258,17 @@ def connect(
     header_digest: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
     reconnect_timeout: float = 10.0,
+    local: bool = True,
 ) -> Target:
     """Log in to a target; the result is a context manager that logs out.
 
     Args: url: iscsi://[user%secret@]host[:port]/target-name/lun.
         chap: names and secrets instead of the URL's; with a target secret the target must prove
         itself.
-        credentials: who hands out leave for each command, or the one credential for all; None: the
-        target wants none (NOSEC).
+        credentials: source of a credential for each command, or the one credential for all; None: the
+        local credential of a target that this user serves, or else no credential (NOSEC).
         initiator: iSCSI name of this side.  timeout: seconds a command may take.
+        local: whether to look for the local credential (pyosd.local_credential).
     Raises: ValueError: not such a URL; Unreachable; LoginRejected.
     """
     address = TargetAddress.parse(url)
@@ -279,4 +281,7 @@ def connect(
         timeout=timeout,
         reconnect_timeout=reconnect_timeout,
     )
-    return Target(transport, url, source_of(credentials))
+    source = source_of(credentials)
+    if source is None and local:
+        source = local_credential.find(url)
+    return Target(transport, url, source)

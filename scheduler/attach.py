@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import paths
+from scheduler.local_credential import CredentialError, publish, take_key, withdraw
 from scheduler.master_key import take_out
-from scheduler.parts import TargetConfig, is_loopback, module_options, pools_file
+from scheduler.parts import TargetConfig, is_loopback, local_key_file, module_options, pools_file
 from scheduler.reload import Managed, tell_manager, tell_target
 from scheduler.schema import ConfigError
 from scheduler.service import ServiceFailed, as_user, group_of
@@ -179,8 +180,25 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
         await remove(adm, number, wait_s)
         why = "journalctl -u tgt says why" if REFUSED in str(error) else str(error)
         raise ServiceFailed(f"tgtd does not serve the store {config.data}: {why}") from None
+    try:
+        publish_credential(config, places)
+    except CredentialError as error:
+        await remove(adm, number, wait_s)
+        raise ServiceFailed(str(error)) from None
     take_out(config.data, config.master_key_file)
     return "made"
+
+
+def publish_credential(config: TargetConfig, places: Places) -> None:
+    """Let this user's clients find the store's credential.  It stays until detach().
+
+    Raises: CredentialError: its folder cannot be used.
+    """
+    key = take_key(local_key_file(places.control)) if config.local_credential else None
+    if key is None:
+        withdraw(config.portal, config.name)
+    else:
+        publish(key, config.portal, config.name, held=False).forget()
 
 
 def tell(config: TargetConfig, control: Path) -> None:
@@ -219,7 +237,8 @@ def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, st
     return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", what
 
 
-async def _detach(name: str, wait_s: float) -> bool:
+async def _detach(config: TargetConfig, wait_s: float) -> bool:
+    name = config.name
     adm = administrator(tgtd_uid())
     number = (await adm.targets()).get(name)
     if number is None:
@@ -228,10 +247,11 @@ async def _detach(name: str, wait_s: float) -> bool:
         await remove(adm, number, wait_s)
     except TimeoutError:
         raise ServiceFailed(f"{name} still has commands under way after {wait_s:g} s") from None
+    withdraw(config.portal, name)
     return True
 
 
-def detach(name: str, wait_s: float) -> bool:
+def detach(config: TargetConfig, wait_s: float) -> bool:
     """Close the target's sessions and its store; tgtd goes on.
 
     Returns: whether it was there.
@@ -240,6 +260,6 @@ def detach(name: str, wait_s: float) -> bool:
         ServiceFailed: tgtd does not answer, or the target's commands do not end.
     """
     try:
-        return asyncio.run(_detach(name, wait_s))
+        return asyncio.run(_detach(config, wait_s))
     except TgtError as error:
         raise ServiceFailed(str(error)) from None

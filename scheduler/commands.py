@@ -253,6 +253,15 @@ def target_config(
     )
 
 
+def administrators(credential: str | None, wanted: bool) -> str:
+    """Whose commands a target obeys, for the person who serves it."""
+    if credential:
+        return f"its administrator is this user, by the credential {credential}"
+    if wanted:
+        return "its keys are a security manager's: clients get credentials there"
+    return "it gives its user no credential (--security nosec)"
+
+
 @click.command()
 @click.option(
     "--config",
@@ -309,8 +318,8 @@ def target_config(
 @click.option(
     "--security",
     type=click.Choice(METHODS),
-    help="Least security method of a store that is made, or formatted, now (docs/security.md).  "
-    "[default: nosec on loopback, else capkey]",
+    help="Least security method of a store that is made or formatted now; nosec: every user of this host "
+    "is an administrator (docs/security.md).  [default: capkey on loopback, else cmdrsp]",
 )
 @click.option(
     "--master-key",
@@ -504,6 +513,7 @@ def serve(
             click.echo(
                 f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
                 f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"
+                f"{administrators(line['credential'], config.local_credential)}\n"
                 f"try: export IOSD_TARGET={line['url']}\n"
                 "     osd target ping",
                 err=True,

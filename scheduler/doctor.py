@@ -16,7 +16,7 @@ from typing import Any
 
 from scheduler import paths
 from scheduler.config import load
-from scheduler.parts import is_loopback
+from scheduler.parts import default_method, is_loopback
 from scheduler.schema import ConfigError
 from scheduler.supervise import LEVELS, Refused, isolation_of_host
 from scheduler.tgtd import find_tgtd
@@ -238,10 +238,13 @@ def security() -> Finding:
         return Finding("security", "warn", "unknown", str(error))
     host = str(target["portal"].value or "127.0.0.1").rpartition(":")[0].strip("[]")
     beyond = bool(host) and not is_loopback(host)
-    method = target["security"].value or ("capkey" if beyond else "nosec")
+    method = target["security"].value or default_method(host or "127.0.0.1")
     detail = f"a store made now begins with {method}"
     if beyond and method == "nosec":
-        hint = 'anybody who can reach the portal may do anything: say security = "capkey"'
+        hint = 'anybody who can reach the portal may do anything: say security = "cmdrsp"'
+        return Finding("security", "warn", detail, hint)
+    if method == "nosec":
+        hint = 'any user of this host may do anything: say security = "capkey", or nothing'
         return Finding("security", "warn", detail, hint)
     return Finding("security", "ok", detail)
 

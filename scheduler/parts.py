@@ -20,7 +20,9 @@ from scheduler.schema import Setting
 __all__ = [
     "DEFAULT_NAME",
     "TargetConfig",
+    "default_method",
     "is_loopback",
+    "local_key_file",
     "manager_options",
     "module_options",
     "pools_file",
@@ -33,6 +35,11 @@ DEFAULT_NAME = "iqn.2026-11.iosd:target"
 def is_loopback(host: str) -> bool:
     """Whether an address, as tgtd prints it too, is one that only this host reaches."""
     return host == "::1" or host.startswith("127.")
+
+
+def default_method(host: str) -> str:
+    """The least security method of a store that is made by a target at that address."""
+    return "capkey" if is_loopback(host) else "cmdrsp"
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class TargetConfig:
         pools: as configured; without `default` that is added.
         memory_budget: bytes that the pools' jobs may have together; None: not declared.
         options: further options of the module, "key=value".
-        security: least security method of what is made; None: nosec on loopback, else capkey.
+        security: least security method of what is made; None: capkey on loopback, else cmdrsp.
         master_key: file of the first master key; None: beside data (master_key_file).
         manager: as Config.manager; None: no resource manager.
     """
@@ -86,12 +93,9 @@ class TargetConfig:
     @property
     def security_options(self) -> list[str]:
         """Of the module: who may do what, and that nobody serves everybody beyond loopback by mistake."""
-        alone = is_loopback(self.portal[0])
-        options = [
-            f"master-key={self.data / INSIDE}",
-            f"security={self.security or ('nosec' if alone else 'capkey')}",
-        ]
-        if not alone and self.security != "nosec":
+        method = self.security or default_method(self.portal[0])
+        options = [f"master-key={self.data / INSIDE}", f"security={method}"]
+        if not is_loopback(self.portal[0]) and self.security != "nosec":
             options.append("secure=1")
         return options
 
@@ -99,6 +103,11 @@ class TargetConfig:
     def master_key_file(self) -> Path:
         """Where the first master key is kept, once the target has made it in its store."""
         return self.master_key or self.data.with_name(f"{self.data.name}.master-key")
+
+    @property
+    def local_credential(self) -> bool:
+        """Whether the user who serves the store gets a credential; not where NOSEC is asked for by name."""
+        return self.security != "nosec"
 
     @property
     def initiators(self) -> tuple[str, ...]:
@@ -165,6 +174,11 @@ def pools_file(pools: Sequence[Pool], budget: int | None) -> str:
     return "".join(f"{line}\n" for line in [*lines, *(pool.line() for pool in pools)])
 
 
+def local_key_file(control: Path) -> Path:
+    """Where the module leaves the local administrator's key: beside its socket, in a private folder."""
+    return control.with_name("local-key")
+
+
 def module_options(
     config: TargetConfig,
     isolation: str | None,
@@ -185,6 +199,8 @@ def module_options(
     options = [*config.security_options, *config.options, f"control={control}"]
     if manager_uid is not None:
         options.append(f"control_uid={manager_uid}")
+    if config.local_credential:
+        options.append(f"local-key={local_key_file(control)}")
     if config.ssd is not None:
         options.append(f"ssd={config.ssd}")
     if isolation is not None:

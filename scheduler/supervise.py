@@ -24,9 +24,17 @@ from typing import Any
 
 from scheduler import logs, paths
 from scheduler.config import Config
+from scheduler.local_credential import CredentialError, Published, publish, take_key, withdraw
 from scheduler.manager_service import ManagedTarget, ManagerService
 from scheduler.master_key import take_out
-from scheduler.parts import DEFAULT_NAME, TargetConfig, module_options, pools_file, sandboxd_command
+from scheduler.parts import (
+    DEFAULT_NAME,
+    TargetConfig,
+    local_key_file,
+    module_options,
+    pools_file,
+    sandboxd_command,
+)
 from scheduler.pools import DEFAULT, Pool, check_pools, make_pool
 from scheduler.reload import Managed, Reloader, Source, tell_manager, tell_target
 from scheduler.schema import ConfigError, Setting
@@ -142,6 +150,7 @@ class Supervisor:
         self.ipc = self.run / "tgt"
         self.sandboxd_socket = self.run / "sandboxd"
         self.control = self.run / "control" / "socket"
+        self.credential: Published | None = None
         self.manager: ManagerService | None = None
         self.manager_uid: int | None = None
         if config.manager is not None:
@@ -272,8 +281,29 @@ class Supervisor:
         except TgtError as error:
             why = "" if REFUSED in str(error) else f": {error}"  # tgtd's own last words follow
             raise ServiceFailed(f"tgtd does not open the store {config.data}{why}") from None
+        self._publish_credential()
         await wait_for_connection(host, self.port)
         take_out(config.data, config.master_key_file)
+
+    def _publish_credential(self) -> None:
+        """Let clients of this user find the store's credential; they find none where there is none.
+
+        Raises: ServiceFailed: its folder cannot be used.
+        """
+        portal = (self.config.portal[0], self.port)
+        try:
+            key = take_key(local_key_file(self.control)) if self.config.local_credential else None
+            if self.credential is not None and self.credential.key == key:
+                return
+            if self.credential is not None:
+                self.credential.close()
+                self.credential = None
+            if key is None:
+                withdraw(portal, self.config.name)
+            else:
+                self.credential = publish(key, portal, self.config.name)
+        except CredentialError as error:
+            raise ServiceFailed(str(error)) from None
 
     def _came_up(self, again: bool) -> None:
         if again:
@@ -297,6 +327,7 @@ class Supervisor:
             "tgtd": self.daemon.fields(),
             "control": str(self.ipc / "s"),  # TGT_IPC_SOCKET, for tgtadm -C 1
             "manager": self.manager and self.manager.fields(),
+            "credential": self.credential and str(self.credential.path),
             "pids": {service.name: service.pid for service in services},
         }
 
@@ -362,6 +393,8 @@ class Supervisor:
             service.stopping = True
         for service in reversed(self.services):
             await service.stop()
+        if self.credential is not None:
+            self.credential.close()
         shutil.rmtree(self.run, ignore_errors=True)
 
 

@@ -120,10 +120,10 @@ def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, w
 @WAIT
 def detach(config: Path | None, wait: float) -> None:
     """Take the target out of tgtd: sessions and store are closed, tgtd goes on."""
-    name = configured(config).name
+    wanted = configured(config)
     try:
-        if not detach_target(name, wait):
-            click.echo(f"osd: tgtd has no target {name}", err=True)
+        if not detach_target(wanted, wait):
+            click.echo(f"osd: tgtd has no target {wanted.name}", err=True)
     except (ServiceFailed, paths.MissingComponent) as error:
         fail(error, EXIT_FAILED)
 

@@ -58,6 +58,8 @@ class Serving:
     Args: arguments: further arguments of `osd target serve`.  data: the store, kept; None: one of
     its own, removed at the end.  manager: with a resource manager, so that sizes follow the load.
     environment: variables, beside ours; None: not set.
+    standard: with the security method that people get; else NOSEC, unless the arguments name one, and
+    sessions that are given no credentials have none.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class Serving:
         data: Path | None = None,
         environment: Mapping[str, str | None] | None = None,
         manager: bool = False,
+        standard: bool = False,
     ) -> None:
+        self.standard = standard
         given = {**os.environ, **(environment or {})}
         # Not below pytest's folders: tgtd's user cannot look into those.
         self.folder = Path(tempfile.mkdtemp(prefix="iosd-test-"))
@@ -76,6 +80,7 @@ class Serving:
         command = [sys.executable, "-c", SERVE, "--data", str(self.data), "-o", "json"]
         command += ["--portal", "127.0.0.1:0", *arguments]
         command += [] if manager else ["--no-manager"]
+        command += [] if standard or "--security" in arguments else ["--security", "nosec"]
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
                 command,
@@ -137,7 +142,7 @@ class Serving:
 
     def connect(self, **options: Any) -> pyosd.Target:
         """A session of its own."""
-        return pyosd.connect(self.url, **options)
+        return pyosd.connect(self.url, **{"local": self.standard, **options})
 
     def everything(self) -> set[int]:
         """All processes of the target: daemons, zygote, sandboxes."""
@@ -183,10 +188,13 @@ class Serving:
 
 @contextlib.contextmanager
 def shared(
-    *words: str, environment: dict[str, str] | None = None, manager: bool = False
+    *words: str,
+    environment: dict[str, str] | None = None,
+    manager: bool = False,
+    standard: bool = False,
 ) -> Iterator[Serving]:
     """A Serving for many tests, none of which takes it for a process left behind."""
-    with Serving(*words, environment=environment, manager=manager) as served:
+    with Serving(*words, environment=environment, manager=manager, standard=standard) as served:
         long_lived.add(served.process.pid)
         yield served
     long_lived.discard(served.process.pid)

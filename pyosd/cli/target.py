@@ -114,6 +114,8 @@ def words(key: str, value: object) -> str:
     """One value of the record for people."""
     if key.endswith("_bytes") and isinstance(value, int):
         return f"{value} ({format_bytes(value)})"
+    if key in METHODS.values() and value == "nosec":
+        return "nosec (no credential needed: all who can connect are administrators)"
     return f"{value:#06x}" if key == "exec_service_action" else str(value)
 
 

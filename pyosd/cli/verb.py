@@ -46,6 +46,7 @@ NOT_SERVED = (
     "is the target served ('osd target serve'), and is this its URL (--target, IOSD_TARGET)?"
 )
 NOT_EMPTY = (0x2C, 0x0A)
+NO_CREDENTIAL = 80  # the byte of the CDB at fault when no key proves the capability
 
 CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConfigError, Exit.CONFIG),
@@ -324,6 +325,10 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.UNREACHABLE, f"{describe(error)}\n  {WRONG_LUN}"
     if isinstance(error, errors.Unreachable) and "Connection refused" in error.text:
         return Exit.UNREACHABLE, f"{describe(error)}\n  {NOT_SERVED}"
+    if isinstance(error, errors.PermissionDenied) and error.field_pointer == NO_CREDENTIAL:
+        from pyosd.local_credential import advice
+
+        return Exit.NOT_PERMITTED, f"{describe(error)}\n  {advice()}"
     for kind, code in CODES:
         if isinstance(error, kind):
             return code, describe(error)

@@ -109,7 +109,7 @@ class IscsiDevice:
     """A Device over iSCSI.  One thread at a time."""
 
     def __init__(self, url: str, chap: pyosd.Chap | None, timeout: float) -> None:
-        self._target = pyosd.connect(url, chap=chap, timeout=timeout)
+        self._target = pyosd.connect(url, chap=chap, timeout=timeout, local=False)
 
     @contextlib.contextmanager
     def _under(self, credential: Credential) -> Iterator[pyosd.Target]:

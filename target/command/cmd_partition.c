@@ -3,6 +3,7 @@
 #include "command/commands.h"
 #include "command/phase.h"
 #include "exec/exec.h"
+#include "security/local_keys.h"
 
 enum { FIELD_BYTE11 = 11, FIELD_CAPACITY = 32 };
 
@@ -45,6 +46,8 @@ enum osd_status osd_cmd_create_partition(struct osd_command_context *ctx)
 	uint64_t id;
 	enum osd_status status = osd_partition_create(ctx->txn, request->decoded.partition_id, &id);
 
+	if (status == OSD_OK && ctx->keyring)
+		status = osd_local_keys_add(ctx->keyring, ctx->txn, id);
 	if (status != OSD_OK)
 		return status;
 	request->object = (struct osd_object_id){id, 0};

@@ -57,6 +57,8 @@ static const struct option options[] = {
 	 "file that tells the pools of sandboxes, as osd target serve writes it"},
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
+	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,
+	 "file to write the local administrator's key to, in a private folder (docs/security-protocol.md)"},
 	{"reuse", OPTION_REUSE, AT(reuse), 0, 0, "never",
 	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",

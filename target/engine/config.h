@@ -25,6 +25,7 @@ struct osd_config {
 	char *pools;          /* pools=, file of pools (exec/pool_config.c); owned; NULL: default alone */
 	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
+	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
 	char *model;          /* model=, tests and benchmarks only: simulated disks; owned; NULL: none */
 	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */

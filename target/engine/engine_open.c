@@ -16,6 +16,7 @@
 #include "engine/figures.h"
 #include "exec/exec.h"
 #include "security/keys.h"
+#include "security/local_keys.h"
 #include "security/nonce.h"
 
 #define LATELY_USEC 1000000 /* a client that asks once a second is one that waits for answers */
@@ -67,6 +68,8 @@ static enum osd_status open_security(struct osd_engine *engine, const struct osd
 	enum osd_status status =
 		osd_keyring_open(engine->objects, config->master_key, message, &engine->keyring);
 
+	if (status == OSD_OK && config->local_key)
+		status = osd_local_keys_open(engine->keyring, config->local_key, message);
 	if (status != OSD_OK)
 		return status;
 	status = osd_nonces_open(engine->objects, engine->keyring, &engine->nonces);
@@ -115,7 +118,8 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 	return osd_exec_open(&exec, message, &engine->exec);
 }
 
-/* What beyond loopback is only done on demand: serving whom nobody knows. */
+/* A store that requires no capabilities is served beyond loopback on demand only.  On loopback it is
+ * served as before, with a warning unless its owner asked for that by name (then there is no local key). */
 static enum osd_status check_secure(struct osd_engine *engine, const struct osd_config *config,
 				    char message[256])
 {
@@ -125,9 +129,16 @@ static enum osd_status check_secure(struct osd_engine *engine, const struct osd_
 	if (status != OSD_OK)
 		snprintf(message, 256, "cannot read the store's security methods: %s",
 			 osd_status_info(status)->meaning);
-	if (status != OSD_OK || !config->secure ||
-	    (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
+	if (status != OSD_OK || (root.method != OSD_NOSEC && root.inside_method != OSD_NOSEC))
 		return status;
+	if (!config->secure) {
+		if (config->local_key)
+			osd_warning("any local user is an administrator of this store: the "
+				    "security method of its %s is NOSEC; docs/security.md, "
+				    "section 10, says how to change it",
+				    root.method == OSD_NOSEC ? "root" : "new partitions");
+		return OSD_OK;
+	}
 	snprintf(message, 256,
 		 "this store asks for no capabilities: the security method of its %s is NOSEC. "
 		 "Serve it "

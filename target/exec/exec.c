@@ -18,6 +18,7 @@
 #include "exec/exec_impl.h"
 #include "exec/rights.h"
 #include "exec/script_turns.h"
+#include "security/local_keys.h"
 
 #define FORMAT_WAIT_SEC	 2
 #define SETTLE_WAIT_NSEC 2000000
@@ -378,6 +379,14 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 		status = osd_exec_object_removed(exec, txn, gathered.ids[i], NULL);
 	free(gathered.ids);
 	return status;
+}
+
+enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
+					uint64_t partition_id)
+{
+	struct osd_keyring *keyring = exec->config.keyring;
+
+	return keyring ? osd_local_keys_add(keyring, txn, partition_id) : OSD_OK;
 }
 
 /* The transaction has the partition to itself: a job accepted since osd_exec_check_partition is in

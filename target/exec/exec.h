@@ -133,6 +133,9 @@ enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 /* REMOVE PARTITION, before: OSD_E_JOB_IN_WAY with the first unfinished job that stands in it. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
+/* In the transaction in which a script, or a job's acceptance, has made a partition: gives it the keys that a new one has. */
+enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *txn,
+					uint64_t partition_id);
 /* In the transaction that removes a partition with its contents: forgets its finished jobs.
  * OSD_E_JOB_IN_WAY: one has been accepted since. */
 enum osd_status osd_exec_partition_removed(struct osd_exec *exec, struct osd_txn *txn,

@@ -254,8 +254,9 @@ uint32_t osd_exec_retry_after(const struct osd_pool *pool);
 
 /* surrogate.c: makes the surrogate of record->zone in partition (0: the usual one), with the jobs
  * partition and collection it needs, and those of its members behind it; sets record->id. */
-enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
-				     uint64_t requested_id, struct osd_job_record *record);
+enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
+				     uint64_t partition_id, uint64_t requested_id,
+				     struct osd_job_record *record);
 /* job_pages.c: pages 2000_0001h, 2000_0002h (job_payload.c), 2000_0003h and B000_0001h. */
 void osd_job_pages_add(struct osd_exec *exec);
 #define OSD_JOB_STATUS_VERSION 1

@@ -182,10 +182,14 @@ static enum osd_status op_type(struct osd_op *op)
 
 static enum osd_status create_partition_in(struct osd_txn *txn, struct osd_op *op)
 {
+	struct osd_exec *exec = op->session->exec;
 	enum osd_status status = osd_rights_check_made(op->session, OSD_PARTITION, op_id(op));
 
-	return status == OSD_OK ? osd_partition_create(txn, op->call.partition_id, &op->answer.a)
-				: status;
+	if (status == OSD_OK)
+		status = osd_partition_create(txn, op->call.partition_id, &op->answer.a);
+	if (status == OSD_OK && exec)
+		status = osd_exec_partition_made(exec, txn, op->answer.a);
+	return status;
 }
 
 static enum osd_status op_create_partition(struct osd_op *op)

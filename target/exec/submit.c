@@ -101,7 +101,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
 	if (status != OSD_OK)
 		return status;
-	status = osd_surrogate_create(txn, submission->params->surrogate_partition,
+	status = osd_surrogate_create(acceptance->exec, txn, submission->params->surrogate_partition,
 				      submission->params->surrogate_id, record);
 	made = status == OSD_OK;
 	if (status == OSD_OK)

@@ -5,7 +5,7 @@
 #include "exec/exec_impl.h"
 
 /* Partition the surrogate belongs into; the jobs partition is made on first use. */
-static enum osd_status find_partition(struct osd_txn *txn, uint64_t wanted,
+static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn, uint64_t wanted,
 				      const struct osd_zone *zone, uint64_t *ret_partition)
 {
 	uint64_t partition = wanted ? wanted : zone->id.partition_id, made;
@@ -16,8 +16,11 @@ static enum osd_status find_partition(struct osd_txn *txn, uint64_t wanted,
 		partition = OSD_JOBS_PARTITION;
 	status = osd_object_type(txn, (struct osd_object_id){partition, 0}, &type);
 	if ((status == OSD_E_NO_PARTITION || status == OSD_E_NO_OBJECT) &&
-	    partition == OSD_JOBS_PARTITION)
+	    partition == OSD_JOBS_PARTITION) {
 		status = osd_partition_create(txn, OSD_JOBS_PARTITION, &made);
+		if (status == OSD_OK)
+			status = osd_exec_partition_made(exec, txn, made);
+	}
 	if (status == OSD_OK)
 		*ret_partition = partition;
 	return status;
@@ -38,11 +41,13 @@ static enum osd_status join_jobs_collection(struct osd_txn *txn, struct osd_obje
 	return osd_collection_add(txn, jobs, surrogate.object_id);
 }
 
-enum osd_status osd_surrogate_create(struct osd_txn *txn, uint64_t partition_id,
-				     uint64_t requested_id, struct osd_job_record *record)
+enum osd_status osd_surrogate_create(struct osd_exec *exec, struct osd_txn *txn,
+				     uint64_t partition_id, uint64_t requested_id,
+				     struct osd_job_record *record)
 {
 	struct osd_object_id id = {0};
-	enum osd_status status = find_partition(txn, partition_id, &record->zone, &id.partition_id);
+	enum osd_status status =
+		find_partition(exec, txn, partition_id, &record->zone, &id.partition_id);
 
 	if (status == OSD_OK)
 		status = osd_surrogates_create(txn, id.partition_id, requested_id,

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* bootstrap.c -- see bootstrap.h.  The file's text:
+/* bootstrap.c -- see bootstrap.h.  The text of a master key file:
  *
  *   iosd master key 1
  *   authentication HEX64
  *   generation HEX64
  *   system-id HEX40
+ *
+ * The text of a local key file begins with "iosd local key 1", has no line "authentication", and ends with
+ * "method N", the security method to use.
  *
  * No message repeats any of it. */
 #include "security/bootstrap.h"
@@ -22,9 +25,10 @@
 #include "security/secret.h"
 #include "wire/cursor.h"
 
-#define HEADER	   "iosd master key 1\n"
-#define PATH_SHOWN "%.120s"
-#define TEXT_BYTES 512 /* more than any such file has */
+#define HEADER	     "iosd master key 1\n"
+#define LOCAL_HEADER "iosd local key 1\n"
+#define PATH_SHOWN   "%.120s"
+#define TEXT_BYTES   512 /* more than any such file has */
 
 struct text {
 	char bytes[TEXT_BYTES];
@@ -199,4 +203,31 @@ enum osd_status osd_bootstrap_master(const char *path, const uint8_t system_id[O
 		status = parse(path, text, system_id, message, ret_key);
 	osd_secret_free(text, sizeof(*text));
 	return status;
+}
+
+/* ---- the local administrator's key ------------------------------------------------------- */
+
+enum osd_status osd_bootstrap_leave_local(const char *path,
+					  const uint8_t system_id[OSD_SYSTEM_ID_BYTES],
+					  const uint8_t generation[OSD_MAC_LENGTH],
+					  unsigned method, char message[256])
+{
+	struct text *text = osd_secret_alloc(sizeof(*text));
+	char line[24];
+	int error;
+
+	if (!text)
+		return OSD_E_NO_MEMORY;
+	put_text(text, LOCAL_HEADER);
+	put_line(text, "generation", generation, OSD_MAC_LENGTH);
+	put_line(text, "system-id", system_id, OSD_SYSTEM_ID_BYTES);
+	snprintf(line, sizeof(line), "method %u\n", method);
+	put_text(text, line);
+	unlink(path);
+	error = write_text(path, text);
+	osd_secret_free(text, sizeof(*text));
+	if (!error)
+		return OSD_OK;
+	snprintf(message, 256, "local key file '" PATH_SHOWN "': %s", path, strerror(error));
+	return OSD_E_MEDIUM;
 }

@@ -56,8 +56,8 @@ static enum osd_status put_key(struct osd_keyring *keyring, struct osd_txn *txn,
 	return status == OSD_OK ? watch(keyring, txn, name) : status;
 }
 
-static enum osd_status read_key(struct osd_keyring *keyring, struct osd_txn *txn,
-				const struct osd_key_name *name, struct osd_key_pair *ret_key)
+enum osd_status osd_keyring_read(struct osd_keyring *keyring, struct osd_txn *txn,
+				 const struct osd_key_name *name, struct osd_key_pair *ret_key)
 {
 	struct osd_key_record record;
 	enum osd_status status = osd_key_record_get(txn, name, &record);
@@ -111,7 +111,7 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 {
 	struct osd_key_name above = parent_of(name);
 	struct osd_key_pair parent, key;
-	enum osd_status status = read_key(keyring, txn, &above, &parent);
+	enum osd_status status = osd_keyring_read(keyring, txn, &above, &parent);
 
 	if (status != OSD_OK)
 		return status;
@@ -131,7 +131,7 @@ enum osd_status osd_keyring_next_master(struct osd_keyring *keyring, struct osd_
 {
 	static const struct osd_key_name master = {OSD_KEY_MASTER, 0, 0};
 	struct osd_key_pair old;
-	enum osd_status status = read_key(keyring, txn, &master, &old);
+	enum osd_status status = osd_keyring_read(keyring, txn, &master, &old);
 
 	if (status != OSD_OK)
 		return status;

@@ -30,6 +30,9 @@ struct osd_keyring {
 uint64_t osd_keys_holder(enum osd_key_level level, uint64_t partition_id);
 /* Reads the partition's keys anew; OSD_KEYS_ABOVE: all there are. */
 void osd_keyring_reload(struct osd_keyring *keyring, uint64_t partition_id);
+/* Both parts of a key, from its record.  OSD_E_NO_OBJECT: there is none. */
+enum osd_status osd_keyring_read(struct osd_keyring *keyring, struct osd_txn *txn,
+				 const struct osd_key_name *name, struct osd_key_pair *ret_key);
 /* The first key of a store makes its seal, with create.  OSD_E_NO_OBJECT: there is none. */
 enum osd_status osd_keyring_ready_seal(struct osd_keyring *keyring, bool create);
 /* Of a store that has no master key; file may be NULL. */

@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs `osd` in the test's process against the shared target."""
+"""Runs `osd` in the test's process against a target with the standard security method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pyosd.cli import main
 from pyosd.types import ObjectRef
-from tests.serving import Serving
+from tests.conftest import unavailable
+from tests.serving import Serving, arguments, missing, shared
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def serving() -> Iterator[Serving]:
+    """A target as people get it: its user has a local credential, which `osd` finds."""
+    why = missing()
+    if why:
+        unavailable("tgtd", why)
+    with shared(*arguments(), standard=True) as served:
+        yield served
 
 
 @pytest.fixture

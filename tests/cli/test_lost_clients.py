@@ -67,14 +67,13 @@ def test_killed_client(osd: Run, pid: str, serving: Serving, tmp_path: Path, fla
 @pytest.mark.parametrize("flag", ["--wait", "--follow"])
 def test_target_that_goes(tmp_path: Path, flag: str) -> None:
     """A client whose target ends for good leaves with the job's id: it is all one needs later."""
-    with Serving() as served:
-        with connect(served.url) as target:
-            gated = Gated(target, str(ref(target.create_partition())), tmp_path)
-            client = subprocess.Popen(
-                gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            wait_for_first_line(target, str(gated.zone))
-            (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
+    with Serving() as served, connect(served.url) as target:
+        gated = Gated(target, str(ref(target.create_partition())), tmp_path)
+        client = subprocess.Popen(
+            gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        wait_for_first_line(target, str(gated.zone))
+        (job,) = (str(each.id) for each in target.jobs(gated.zone.partition_id))
     _, talk = client.communicate(timeout=DEADLINE_S)
     assert client.returncode == Exit.UNREACHABLE
     assert f"osd job wait {job}" in talk.decode()

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyosd
+from pyosd import local_credential
 from scheduler import attach, paths, unit_commands
 from tests.conftest import unavailable
 from tests.serving import missing
@@ -90,6 +91,9 @@ def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
     done = run("attach")
     assert done.exit_code == 0, done.output
     url = done.stdout.strip()
+    assert local_credential.find(url) is not None  # which stays without a process that holds it
+    with pyosd.connect(url, local=False) as target, pytest.raises(pyosd.PermissionDenied):
+        target.list_partitions()
     with pyosd.connect(url) as target:
         partition = target.create_partition()
     again = run("attach")
@@ -97,6 +101,7 @@ def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
     with pyosd.connect(url) as target:
         assert target.list_partitions() == [partition]
     assert run("detach").exit_code == 0
+    assert local_credential.find(url) is None
     with pytest.raises(pyosd.OSDError):
         pyosd.connect(url)
     gone = run("detach")

@@ -316,16 +316,20 @@ def test_ready_descriptor(folder: Path) -> None:
 
 
 def test_security_follows_the_portal(tmp_path: Path) -> None:
-    """On loopback nothing is asked for; beyond it capabilities are, unless somebody says nosec by name."""
+    """Capabilities are required everywhere, beyond loopback with proof of each command and answer, unless
+    somebody says nosec by name; that also keeps the user who serves from getting a credential."""
 
     def options(host: str, security: str | None = None) -> list[str]:
         config = TargetConfig(tmp_path, (host, 3260), security=security)
         return [each for each in config.security_options if not each.startswith("master-key=")]
 
-    assert options("127.0.0.1") == options("::1") == ["security=nosec"]
+    assert options("127.0.0.1") == options("::1") == ["security=capkey"]
+    assert options("127.0.0.1", "nosec") == ["security=nosec"]
     assert options("127.0.0.1", "alldata") == ["security=alldata"]
-    assert options("192.0.2.1") == ["security=capkey", "secure=1"]
-    assert options("192.0.2.1", "cmdrsp") == ["security=cmdrsp", "secure=1"]
+    assert options("192.0.2.1") == ["security=cmdrsp", "secure=1"]
+    assert options("192.0.2.1", "capkey") == ["security=capkey", "secure=1"]
     assert options("192.0.2.1", "nosec") == ["security=nosec"]
+    assert TargetConfig(tmp_path, ("127.0.0.1", 3260)).local_credential
+    assert not TargetConfig(tmp_path, ("127.0.0.1", 3260), security="nosec").local_credential
     key = TargetConfig(tmp_path, ("127.0.0.1", 3260)).security_options[0]
     assert key == f"master-key={tmp_path}/master.key"  # from there the supervisor moves it
