@@ -10,10 +10,18 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from pyosd.attributes import Page
+from pyosd.attributes import LOGICAL_LENGTH, Page
 from pyosd.cdb import NO_ATTRIBUTES, AttributeLists, AttributePage, Request, ServiceAction, SetOne
 from pyosd.credentials import Need, Permission
-from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ObjectType, ref
+from pyosd.types import (
+    FIRST_ID,
+    ROOT,
+    AttributeId,
+    AttributeValue,
+    ObjectRef,
+    ObjectType,
+    ref,
+)
 
 __all__ = ["COMMANDS", "Command", "is_of_job", "needs_of", "other_type"]
 
@@ -24,6 +32,7 @@ _SECURITY_PAGES = {
     Page.COLLECTION_SECURITY,
     Page.ROOT_SECURITY,
 }
+_QUOTA_PAGES = {Page.USER_QUOTAS, Page.PARTITION_QUOTAS, Page.ROOT_QUOTAS}
 _COLLECTION_PAGES, _ROOT_PAGES = 0x6000_0000, 0x9000_0000
 _LIST_ATTR, _REMOVE_SCOPE = 0x40, 0x07
 _COPY_SOURCE = 0x0101
@@ -34,6 +43,8 @@ _R, _P, _C, _U = (
     ObjectType.USER_OBJECT,
 )
 _S, _A = ServiceAction, Permission
+_TO_JOIN = _A.READ | _A.WRITE | _A.APPEND | _A.REMOVE | _A.GET_ATTR | _A.SET_ATTR
+"""To put an object into a collection: all that rights on a collection may lend."""
 
 
 class Command(NamedTuple):
@@ -155,12 +166,27 @@ def _gets(request: Request) -> list[AttributeId]:
 
 
 def _sets(request: Request) -> list[AttributeId]:
+    return [each.id for each in _values(request)]
+
+
+def _values(request: Request) -> list[AttributeValue]:
     attributes = request.attributes
     if isinstance(attributes, AttributeLists):
-        return [each.id for each in attributes.set]
+        return [*attributes.set]
     if isinstance(attributes, SetOne):
-        return [attributes.attribute.id]
-    return [attributes.set.id] if attributes.set else []
+        return [attributes.attribute]
+    return [attributes.set] if attributes.set else []
+
+
+def _to_set(attribute: AttributeValue) -> Permission:
+    """What setting it needs on the object that has it."""
+    if attribute.page in _SECURITY_PAGES or attribute.page in _QUOTA_PAGES:
+        return _A.SET_ATTR | _A.POL_SEC
+    if attribute.id == LOGICAL_LENGTH:
+        return _A.SET_ATTR | _A.WRITE
+    if attribute.page == Page.USER_COLLECTIONS and attribute.value:
+        return _TO_JOIN
+    return _A.SET_ATTR
 
 
 def _of_attributes(request: Request) -> Permission:
@@ -170,11 +196,8 @@ def _of_attributes(request: Request) -> Permission:
     permissions = _A(0)
     if any(each.page != Page.CURRENT_COMMAND for each in _gets(request)):
         permissions |= _A.GET_ATTR
-    sets = _sets(request)
-    if sets:
-        permissions |= _A.SET_ATTR
-    if any(each.page in _SECURITY_PAGES for each in sets):
-        permissions |= _A.POL_SEC
+    for each in _values(request):
+        permissions |= _to_set(each)
     return permissions
 
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/transact.h"
 #include "command/turns.h"
 #include "wire/cursor.h"
@@ -109,7 +110,7 @@ void osd_background_drop(struct osd_background *background)
 	give_place(background->all);
 	osd_tracked_release(background->tracked);
 	osd_attributes_free(background->request.attributes);
-	free(background->request.security.extensions);
+	osd_authorise_release(&background->request.security);
 	free(background->continuation);
 	free(background);
 }

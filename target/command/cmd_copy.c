@@ -55,7 +55,7 @@ bool osd_command_copy_source(const struct osd_command_context *ctx, struct osd_o
 static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_copy_method method,
 				   enum osd_status status)
 {
-	if (status == OSD_E_NO_OBJECT)
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	if (status == OSD_E_BUSY &&
 	    method == OSD_COPY_SHARE) /* these two objects' files are not alike */
@@ -84,6 +84,22 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 	return osd_command_put_draft(ctx, draft, source->attributes ? &from : NULL);
 }
 
+/* Attributes that come along are read there and set here, whichever there are. */
+static enum osd_status authorise(struct osd_command_context *ctx, struct osd_object_id from,
+				 bool attributes)
+{
+	static const struct osd_touched all = {OSD_PAGE_ALL, OSD_NUMBER_ALL};
+	enum osd_status status = attributes
+					 ? osd_authorise_touched(ctx->objects, ctx->request, &all, 1)
+					 : OSD_OK;
+
+	if (status != OSD_OK)
+		return status;
+	return osd_authorise_other(ctx, from, OSD_USER_OBJECT,
+				   attributes ? OSD_PERM_READ | OSD_PERM_GET_ATTR : OSD_PERM_READ,
+				   attributes ? OSD_USES_ALL : OSD_USES_NONE);
+}
+
 enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 {
 	struct osd_copy_source source;
@@ -98,9 +114,7 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};
-	status = osd_authorise_other(ctx, from, OSD_USER_OBJECT,
-				     source.attributes ? OSD_PERM_READ | OSD_PERM_GET_ATTR
-						       : OSD_PERM_READ);
+	status = authorise(ctx, from, source.attributes);
 	if (status != OSD_OK)
 		return status;
 	osd_copies_begin(ctx->copies, &copying, from);

@@ -111,8 +111,7 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 	size_t length;
 
 	osd_attr_writer_init(&writer, blocks->entries, OSD_ATTR_GROUP_MAX, OSD_LIST_BARE);
-	status = osd_authorise_inside(blocks->ctx->request, blocks->ctx->txn, listed,
-				      OSD_PERM_GET_ATTR, &permitted);
+	status = osd_authorise_listed(blocks->ctx, listed, &permitted);
 	if (status == OSD_OK && permitted) /* else its id is all there is to tell */
 		status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn, listed,
 						blocks->listing->object_page, &writer);

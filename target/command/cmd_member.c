@@ -20,7 +20,7 @@ enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
 /* Membership may mix types, unfinished surrogates stay as they are (design D13), and so do members that
  * the capability does not reach. */
 static enum osd_status is_plain_member(struct osd_request *request, struct osd_txn *txn,
-				       struct osd_object_id id, uint16_t permissions,
+				       struct osd_object_id id, struct osd_access access,
 				       bool *ret_plain)
 {
 	enum osd_object_type type;
@@ -29,7 +29,7 @@ static enum osd_status is_plain_member(struct osd_request *request, struct osd_t
 
 	*ret_plain = false;
 	if (status == OSD_OK && type == OSD_USER_OBJECT)
-		status = osd_authorise_inside(request, txn, id, permissions, &permitted);
+		status = osd_authorise_inside(request, txn, id, access, &permitted);
 	if (status != OSD_OK || !permitted)
 		return status;
 	status = osd_validate_unmarked(txn, id, type);
@@ -48,13 +48,14 @@ static enum osd_status set_member(struct osd_tracked *tracked, struct osd_txn *t
 				  struct osd_object_id id)
 {
 	int64_t *change = &tracked->next.capacity_change;
+	struct osd_request *request = tracked->ctx->request;
 	bool plain;
 	enum osd_status status =
-		is_plain_member(tracked->ctx->request, txn, id, OSD_PERM_SET_ATTR, &plain);
+		is_plain_member(request, txn, id, osd_authorise_sets_access(request), &plain);
 
 	if (status != OSD_OK || !plain)
 		return status;
-	return osd_phase_set_of(tracked->ctx->request, txn, id, false, change);
+	return osd_phase_set_of(request, txn, id, false, change);
 }
 
 static enum osd_status set_step(struct osd_tracked *tracked, struct osd_txn *txn)
@@ -83,9 +84,9 @@ static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, 
 	struct osd_request *request = reading->ctx->request;
 	struct osd_attr_writer before = *reading->writer;
 	struct osd_object_id member = {request->object.partition_id, id};
+	struct osd_access access = {.permissions = OSD_PERM_GET_ATTR};
 	bool permitted;
-	enum osd_status status =
-		osd_authorise_inside(request, txn, member, OSD_PERM_GET_ATTR, &permitted);
+	enum osd_status status = osd_authorise_inside(request, txn, member, access, &permitted);
 
 	if (status == OSD_OK && permitted)
 		status = osd_attributes_group(request, txn, member, reading->writer);
@@ -185,6 +186,8 @@ enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
 
 /* ---- REMOVE MEMBER OBJECTS ------------------------------------------------------------------- */
 
+static const struct osd_access to_remove = {.permissions = OSD_PERM_REMOVE};
+
 struct measuring {
 	struct osd_request *request;
 	struct osd_list_result batch;
@@ -209,7 +212,7 @@ static enum osd_status measure_batch(void *arg, struct osd_txn *txn)
 		bool plain;
 
 		id.object_id = measuring->ids[i];
-		status = is_plain_member(measuring->request, txn, id, OSD_PERM_REMOVE, &plain);
+		status = is_plain_member(measuring->request, txn, id, to_remove, &plain);
 		if (status == OSD_OK && plain)
 			status = osd_object_used(txn, id, &used);
 		measuring->used += used;
@@ -256,7 +259,7 @@ static enum osd_status remove_member(struct osd_tracked *tracked, struct osd_txn
 {
 	bool plain;
 	enum osd_status status =
-		is_plain_member(tracked->ctx->request, txn, id, OSD_PERM_REMOVE, &plain);
+		is_plain_member(tracked->ctx->request, txn, id, to_remove, &plain);
 
 	return status == OSD_OK && plain ? osd_command_remove_object(tracked->ctx, txn, id)
 					 : status;

@@ -99,6 +99,20 @@ static enum osd_status load_criteria(const struct osd_query_list *list,
 	return OSD_OK;
 }
 
+/* Whether an object matches tells what the attribute is. */
+static enum osd_status authorise_criteria(struct osd_command_context *ctx,
+					  const struct osd_criterion *criteria, size_t count)
+{
+	enum osd_status status = OSD_OK;
+
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		struct osd_touched touched = {criteria[i].page, criteria[i].number};
+
+		status = osd_authorise_touched(ctx->objects, ctx->request, &touched, 1);
+	}
+	return status;
+}
+
 static enum osd_status load_query(struct osd_command_context *ctx,
 				  struct osd_tracked_query **ret_query)
 {
@@ -116,13 +130,15 @@ static enum osd_status load_query(struct osd_command_context *ctx,
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	status = load_criteria(&list, query);
+	if (status == OSD_OK)
+		status = authorise_criteria(ctx, query->criteria, list.count);
 	if (status != OSD_OK)
 		return status;
 	query->query = (struct osd_query){.collection = ctx->request->object,
 					  .match_all = list.match_all,
 					  .criteria = query->criteria,
 					  .count = list.count,
-					  .with_tag = true,
+					  .with_tag = osd_authorise_by_tag(ctx->request),
 					  .arg = ctx->request};
 	if (osd_authorise_limits(ctx->request))
 		query->query.sees = osd_authorise_sees;
@@ -343,7 +359,7 @@ enum osd_status osd_cmd_query(struct osd_command_context *ctx)
 		return status;
 	if (!matches.object_id)
 		return list_matches(ctx, &query->query);
-	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE);
+	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE, OSD_USES_NONE);
 	if (status != OSD_OK)
 		return status;
 	return osd_tracked_run(ctx, &osd_tracked_query, matches, FIELD_MATCHES);

@@ -169,8 +169,8 @@ enum osd_status osd_prepare_load(struct osd_dispatcher *dispatcher, struct osd_r
 	enum osd_status status = load_continuation(request, loaded);
 
 	if (status == OSD_OK)
-		status = osd_authorise_extensions(&dispatcher->checker, request,
-						  &loaded->continuation);
+		status = osd_authorise_extensions(&dispatcher->checker, dispatcher->config.objects,
+						  request, &loaded->continuation);
 	if (status == OSD_OK)
 		status = osd_attributes_load(request, &request->attributes);
 	if (status == OSD_OK)

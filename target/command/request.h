@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "object/object.h"
 #include "security/check.h"
+#include "security/decide.h"
 #include "wire/cdb.h"
 #include "wire/osd2.h"
 #include "wire/sense.h"
@@ -43,13 +44,19 @@ struct osd_fault {
 	uint64_t command_information;
 };
 
+/* An extension capability, and the attributes it may touch. */
+struct osd_extension {
+	struct osd_grant grant;
+	struct osd_allowed allowed;
+};
+
 /* What a request may do, and what its answer is proved with.  All zero before the first use of a request
  * and again when done() is called. */
 struct osd_request_security {
 	bool admitted; /* the rest counts; not done twice, as a nonce is good for one time */
 	bool accepted; /* of one that goes on in the background: it was checked before its answer */
 	struct osd_proof proof;
-	struct osd_grant *extensions; /* owned; further capabilities */
+	struct osd_extension *extensions; /* owned (authorise.h); further capabilities */
 	unsigned extension_count;
 	uint64_t now_ms;	       /* when it was admitted: what expiry is compared with */
 	struct osd_object_facts facts; /* of the object named, as authorised */

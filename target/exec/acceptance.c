@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "base/util.h"
 #include "exec/rights.h"
+#include "security/decide.h"
 #include "wire/cursor.h"
 
 static bool is_text(const struct osd_exec_text *text, const char *wanted)
@@ -140,14 +141,29 @@ static bool is_limited(const struct osd_exec_submission *submission)
 	return submission->grant && !submission->grant->open;
 }
 
-/* What a capability says of the zone it does not say of another partition. */
-static bool may_have_surrogate(const struct osd_exec_submission *submission)
+/* Where the surrogate goes if nothing else is said. */
+static uint64_t usual_partition(const struct osd_exec_submission *submission)
+{
+	uint64_t partition = submission->zone.partition_id;
+
+	return partition ? partition : OSD_JOBS_PARTITION;
+}
+
+/* What a capability says of the zone it does not say of another partition, and without one that partition
+ * must take NOSEC itself. */
+static enum osd_status check_surrogate(const struct osd_exec *exec,
+				       const struct osd_exec_submission *submission)
 {
 	uint64_t partition = submission->params->surrogate_partition;
+	uint8_t least;
+	enum osd_status status;
 
-	return !is_limited(submission) || partition == 0 ||
-	       partition == (submission->zone.partition_id ? submission->zone.partition_id
-							   : OSD_JOBS_PARTITION);
+	if (partition == 0 || partition == usual_partition(submission))
+		return OSD_OK;
+	if (is_limited(submission))
+		return OSD_E_CDB_FIELD;
+	status = osd_least_method(exec->config.keyring, NULL, partition, &least);
+	return status == OSD_OK && least != OSD_NOSEC ? OSD_E_CDB_FIELD : status;
 }
 
 static enum osd_status fill_record(struct osd_acceptance *acceptance)
@@ -208,8 +224,11 @@ enum osd_status osd_acceptance_fill(struct osd_acceptance *acceptance)
 
 	if (submission->code_length == 0 ||
 	    submission->code_length > osd_exec_limits[OSD_LIMIT_CODE].maximum ||
-	    !supported(submission->params) || !may_have_surrogate(submission))
+	    !supported(submission->params))
 		return OSD_E_CDB_FIELD;
+	status = check_surrogate(exec, submission);
+	if (status != OSD_OK)
+		return status;
 	if (osd_exec_code_form(submission->params->flags) & OSD_CODE_BYTECODE &&
 	    !exec->config.allow_bytecode)
 		return OSD_E_BYTECODE;

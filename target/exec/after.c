@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "security/decide.h"
 
 #define STEP_EDGES 64	 /* looked at without letting go of the lock */
 #define PAUSE_NSEC 20000 /* between two steps: else the lock would be ours again at once */
@@ -393,29 +394,48 @@ static bool find_live(struct osd_exec *exec, struct osd_object_id id,
 	return job != NULL;
 }
 
+/* Of a partition other than the zone's, and the one where surrogates of its jobs go, the least method is
+ * asked. */
+static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
+				   struct osd_object_id id, const struct osd_job_record *by)
+{
+	uint64_t usual = by->zone.id.partition_id ? by->zone.id.partition_id : OSD_JOBS_PARTITION;
+	uint8_t least;
+	enum osd_status status;
+
+	if (id.partition_id == usual)
+		return OSD_OK;
+	status = osd_least_method(exec->config.keyring, txn, id.partition_id, &least);
+	return status == OSD_OK && !osd_method_suffices(&by->rights.grant, least) ? OSD_E_CDB_FIELD
+										  : status;
+}
+
 enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
-				  struct osd_object_id id, const char *principal,
+				  struct osd_object_id id, const struct osd_job_record *by,
 				  struct osd_job_record *ret_record)
 {
-	enum osd_status status = osd_job_record_get(txn, id, ret_record);
+	enum osd_status status = check_reach(exec, txn, id, by);
 
+	if (status != OSD_OK)
+		return status;
+	status = osd_job_record_get(txn, id, ret_record);
 	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
 		status = OSD_OK;
 	/* What another principal runs is none of its business, not even that it is there. */
 	if (status == OSD_E_NO_OBJECT ||
-	    (status == OSD_OK && strcmp(ret_record->principal, principal) != 0))
+	    (status == OSD_OK && strcmp(ret_record->principal, by->principal) != 0))
 		return OSD_E_CDB_FIELD;
 	return status;
 }
 
 enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
-				const char *principal)
+				const struct osd_job_record *by)
 {
 	for (size_t i = 0; i < after->count; i++) {
 		struct osd_after_edge *edge = &after->edges[i];
 		struct osd_job_record record;
 		enum osd_status status =
-			osd_exec_find_own(exec, txn, edge->on.id, principal, &record);
+			osd_exec_find_own(exec, txn, edge->on.id, by, &record);
 
 		if (status != OSD_OK)
 			return status;

@@ -70,14 +70,15 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 
 /* exec->lock held: edges to what job->after names.  From here on no end is missed. */
 enum osd_status osd_after_watch(struct osd_exec *exec, struct osd_job *job);
-/* The record of one of the principal's own jobs, from memory where a member has none in the store yet.
- * OSD_E_CDB_FIELD: it is no job, or another principal's. */
+/* The record of a job of the same principal as the one being submitted (by), from memory where a member has
+ * none in the store yet.  OSD_E_CDB_FIELD: it is no job, or another principal's, or in a partition that
+ * demands more than the submission has. */
 enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
-				  struct osd_object_id id, const char *principal,
+				  struct osd_object_id id, const struct osd_job_record *by,
 				  struct osd_job_record *ret_record);
-/* In the accepting transaction: OSD_E_CDB_FIELD when one is no job, or another principal's. */
+/* In the accepting transaction: OSD_E_CDB_FIELD as above. */
 enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, struct osd_after *after,
-				const char *principal);
+				const struct osd_job_record *by);
 enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 			      const struct osd_after *after);
 /* exec->lock held: the job is in the table and may be released, or ended. */

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "exec/rights.h"
 #include "exec/script_turns.h"
 
 #define FORMAT_WAIT_SEC	 2
@@ -130,6 +131,7 @@ static enum osd_status open_parts(struct osd_exec *exec, const struct osd_exec_c
 		return status;
 	osd_pool_init(exec);
 	osd_job_pages_add(exec);
+	osd_objects_watch_policies(exec->objects, osd_rights_policy_changed, exec);
 	status = osd_exec_recover(exec);
 	return status == OSD_OK ? start_threads(exec) : status;
 }
@@ -207,6 +209,8 @@ void osd_exec_close(struct osd_exec *exec)
 {
 	if (!exec)
 		return;
+	if (exec->objects)
+		osd_objects_watch_policies(exec->objects, NULL, NULL);
 	if (exec->monitor_started)
 		stop_threads(exec);
 	osd_script_turns_stop(exec->turns);

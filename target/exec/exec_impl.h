@@ -121,7 +121,8 @@ struct osd_exec {
 	uint64_t monitor_usec;	     /* when the monitor looks around again by itself */
 	bool monitor_looks;	     /* it does now, and need not be woken up */
 	size_t wait_count, held_count, running_count;
-	size_t limited_count; /* of the running, those whose rights may end (rights.h) */
+	size_t limited_count; /* of the running, those with a capability, which may end (rights.h) */
+	_Atomic bool policy_changed; /* since rights were swept last */
 	size_t accepting; /* submissions whose job may be in the store and not yet in the table */
 	uint64_t accepted, finished, lost;
 	_Atomic bool ends_fail; /* the last job's end could not be stored (job_end.c) */

@@ -187,7 +187,8 @@ struct osd_job_limits {
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
-#define OSD_JOB_SHARES_MAX    256   /* descriptors passed to one job (design D19) */
+#define OSD_JOB_SHARES_MAX    256   /* descriptors one job may hold (design D19) */
+#define OSD_JOB_SHARED_MAX    4096  /* objects whose descriptors it may be passed in all */
 #define OSD_JOB_ATTEMPTS      3 /* the first one and two after faults, if nothing else was asked */
 
 /* ---- the record ------------------------------------------------------------------------------ */

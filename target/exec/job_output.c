@@ -319,8 +319,9 @@ void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
 	osd_wake(exec->output_wake);
 }
 
-/* exec->lock held.  Whether to sweep now; how long to wait for events after that. */
-static bool sweep_due(struct osd_exec *exec, int *ret_wait_msec)
+/* exec->lock held.  Whether to sweep now; how long to wait for events after that.  rights_again: the sweep
+ * of rights has to be tried again. */
+static bool sweep_due(struct osd_exec *exec, bool rights_again, int *ret_wait_msec)
 {
 	uint64_t now = osd_monotonic_usec();
 	bool due = now >= exec->sweep_usec && now >= exec->swept_usec + SWEEP_LEAST;
@@ -331,7 +332,7 @@ static bool sweep_due(struct osd_exec *exec, int *ret_wait_msec)
 		exec->sweep_usec = now + SWEEP_USEC;
 	}
 	next = OSD_MAX(exec->sweep_usec, exec->swept_usec + SWEEP_LEAST);
-	if (exec->limited_count)
+	if (exec->limited_count || rights_again)
 		next = OSD_MIN(next, now + OSD_RIGHTS_SWEEP_USEC);
 	*ret_wait_msec = (int)((next - now + 999) / 1000);
 	return due;
@@ -343,7 +344,7 @@ void *osd_output_main(void *arg)
 	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
 	struct busy busy = {.count = 0}, before;
 	struct osd_exec *exec = arg;
-	bool stopping = false, sweep, rights;
+	bool stopping = false, sweep, rights, rights_again = false;
 	int wait_msec = 0; /* the first sweep is at the start */
 	uint64_t rights_usec = 0;
 
@@ -366,11 +367,14 @@ void *osd_output_main(void *arg)
 		}
 		pthread_mutex_lock(&exec->lock);
 		stopping = exec->stopping;
-		sweep = sweep_due(exec, &wait_msec);
-		rights = exec->limited_count && osd_monotonic_usec() >= rights_usec;
+		sweep = sweep_due(exec, rights_again, &wait_msec);
+		rights = (exec->limited_count || rights_again) &&
+			 osd_monotonic_usec() >= rights_usec;
 		pthread_mutex_unlock(&exec->lock);
+		/* Ahead of the sweep: a change that comes while it runs is for the next one. */
+		rights |= atomic_exchange(&exec->policy_changed, false);
 		if (rights && !stopping) {
-			osd_rights_sweep(exec);
+			rights_again = !osd_rights_sweep(exec);
 			rights_usec = osd_monotonic_usec() + OSD_RIGHTS_SWEEP_USEC;
 		}
 		if (sweep && !stopping)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "exec/rights.h"
 #include "exec/story.h"
 
 #define TURN_USEC   100	/* a proxy lets others go at least this often */
@@ -180,6 +181,17 @@ static bool open_session(struct osd_run *run)
 	return true;
 }
 
+/* The job has waited: what it was submitted with may be worth less by now. */
+static void end_if_revoked(struct osd_run *run)
+{
+	if (!osd_rights_ended(&run->session))
+		return;
+	pthread_mutex_lock(&run->exec->lock);
+	if (!run->job->end_reason)
+		run->job->end_reason = OSD_REASON_REVOKED;
+	pthread_mutex_unlock(&run->exec->lock);
+}
+
 enum handed_over { HANDED_OVER, NOT_WANTED, SANDBOX_BAD, LIMITS_BAD, STORE_BAD };
 
 static enum handed_over hand_over(struct osd_run *run)
@@ -190,6 +202,7 @@ static enum handed_over hand_over(struct osd_run *run)
 	struct osd_job_record record;
 	bool wanted, limited, refused;
 
+	end_if_revoked(run);
 	pthread_mutex_lock(&exec->lock);
 	limited = settle_limits(run);
 	refused = run->sandbox->limits_refused;

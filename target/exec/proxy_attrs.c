@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "exec/proxy_ops.h"
+#include "exec/rights.h"
 #include "wire/attr_list.h"
 #include "wire/cursor.h"
 
@@ -15,6 +16,14 @@
 static struct osd_object_id op_id(const struct osd_op *op)
 {
 	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
+static enum osd_status check_get(struct osd_op *op, uint32_t page, uint32_t number)
+{
+	if (osd_rights_may_get(op->session, op_id(op), page, number))
+		return OSD_OK;
+	op->why = "the job's capability does not let it get this attribute";
+	return OSD_E_PERMISSION;
 }
 
 static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
@@ -34,8 +43,10 @@ static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
 
 		if (attr.page == OSD_PAGE_ALL || attr.number == OSD_NUMBER_ALL)
 			return OSD_E_PARAM_FIELD;
-		status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value,
-				      OSD_ATTRIBUTE_MAX, &length);
+		status = check_get(op, attr.page, attr.number);
+		if (status == OSD_OK)
+			status = osd_attr_get(txn, op_id(op), attr.page, attr.number, value,
+					      OSD_ATTRIBUTE_MAX, &length);
 		if (status == OSD_OK)
 			status =
 				osd_attr_writer_add(&writer, attr.page, attr.number, value, length);
@@ -72,6 +83,8 @@ static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const
 	struct listing *listing = arg;
 	uint64_t needed = listing->writer.needed + OSD_ATTR_VALUE_ENTRY + length + 8;
 
+	if (!osd_rights_may_get(listing->op->session, op_id(listing->op), page, number))
+		return OSD_OK; /* as if the object had no such attribute */
 	if (listing->skip > 0) {
 		listing->skip--;
 		return OSD_OK;
@@ -108,17 +121,11 @@ enum osd_status osd_op_listattr(struct osd_op *op)
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
-/* Pages scripts never set: policy and security of any object, control of jobs; and, where the zone
- * is less than a partition, membership in collections. */
-static bool may_set(const struct osd_op *op, uint32_t page)
+/* Membership in collections, where the zone is less than a partition. */
+static bool is_out_of_zone(const struct osd_op *op, uint32_t page)
 {
-	bool standard_range = page < OSD_PAGE_RESERVED_BASE && page != OSD_PAGE_JOB_CONTROL;
-
-	if (!standard_range || page % OSD_PAGE_PARTITION_BASE == OSD_REL_SECURITY)
-		return false;
-	if (page == OSD_REL_COLLECTIONS)
-		return osd_session_owns_partition(op->session, op->call.partition_id);
-	return true;
+	return page == OSD_REL_COLLECTIONS &&
+	       !osd_session_owns_partition(op->session, op->call.partition_id);
 }
 
 /* A collection zone has the collection itself to read only. */
@@ -144,12 +151,41 @@ static enum osd_status check_settable(struct osd_txn *txn, struct osd_op *op)
 	return status == OSD_OK ? osd_session_check_free(txn, op_id(op)) : status;
 }
 
-static enum osd_status check_page(struct osd_op *op, uint32_t page)
+static enum osd_status check_set(struct osd_op *op, const struct osd_attr *attr)
 {
-	if (may_set(op, page))
+	if (!osd_page_is_for_scripts(attr->page) || is_out_of_zone(op, attr->page)) {
+		op->why = "scripts may not set this attribute page";
+		return OSD_E_PERMISSION;
+	}
+	if (osd_rights_may_set(op->session, op_id(op), attr->page, attr->number,
+			       attr->length == 0))
 		return OSD_OK;
-	op->why = "scripts may not set this attribute page";
+	op->why = "the job's capability does not let it set this attribute";
 	return OSD_E_PERMISSION;
+}
+
+/* A collection joined is a second object of the call. */
+static enum osd_status check_joined(struct osd_txn *txn, struct osd_op *op,
+				    const struct osd_attr *attr)
+{
+	struct osd_object_id id = {op->call.partition_id, 0};
+
+	if (attr->page != OSD_REL_COLLECTIONS || attr->length != 8)
+		return OSD_OK;
+	id.object_id = osd_get_be(attr->value, 8);
+	return osd_rights_check_also(op->session, txn, id,
+				     (struct osd_access){.permissions = OSD_PERM_SET_ATTR});
+}
+
+static enum osd_status set_one(struct osd_txn *txn, struct osd_op *op, const struct osd_attr *attr)
+{
+	enum osd_status status = check_set(op, attr);
+
+	if (status == OSD_OK)
+		status = check_joined(txn, op, attr);
+	return status == OSD_OK ? osd_attr_set(txn, op_id(op), attr->page, attr->number,
+					       attr->value, attr->length)
+				: status;
 }
 
 static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
@@ -164,10 +200,7 @@ static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
 	for (size_t count = 0; status == OSD_OK && osd_attr_list_next(&list, &attr); count++) {
 		if (count == OSD_CALL_RECORDS)
 			return OSD_E_PARAM_LENGTH;
-		status = check_page(op, attr.page);
-		if (status == OSD_OK)
-			status = osd_attr_set(txn, op_id(op), attr.page, attr.number, attr.value,
-					      attr.length);
+		status = set_one(txn, op, &attr);
 	}
 	return status;
 }
@@ -198,7 +231,7 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 	if (status == OSD_OK && (page == OSD_PAGE_ALL || number == OSD_NUMBER_ALL))
 		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
-		status = check_page(op, page);
+		status = check_get(op, page, number);
 	*ret_length = 0;
 	if (status == OSD_OK)
 		status = osd_attr_get(txn, op_id(op), page, number, before, OSD_ATTRIBUTE_MAX,
@@ -209,8 +242,14 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 static enum osd_status put_attribute(struct osd_txn *txn, struct osd_op *op, const uint8_t *value,
 				     size_t length)
 {
-	return osd_attr_set(txn, op_id(op), (uint32_t)(op->call.a >> 32), (uint32_t)op->call.a,
-			    value, length);
+	struct osd_attr attr = {
+		.page = (uint32_t)(op->call.a >> 32),
+		.number = (uint32_t)op->call.a,
+		.length = (uint16_t)length,
+		.value = value,
+	};
+
+	return set_one(txn, op, &attr);
 }
 
 static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
@@ -297,6 +336,8 @@ static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 	/* What lists a partition is the partition. */
 	if (op->call.a != OSD_LIST_MEMBERS)
 		listed.object_id = 0;
+	if (op->call.a == OSD_LIST_PARTITIONS)
+		listed.partition_id = 0;
 	status = osd_session_check_zone(op->session, txn, listed);
 	if (status == OSD_OK)
 		status = osd_list(txn, &request, ids, OSD_CALL_IDS, &result);

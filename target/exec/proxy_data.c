@@ -213,26 +213,76 @@ enum osd_status osd_op_flush(struct osd_op *op)
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-static struct osd_session_share **find_share(struct osd_session *session, struct osd_object_id id)
+static struct osd_session_share **bucket_of(struct osd_session *session, struct osd_object_id id)
 {
-	struct osd_session_share **link = &session->shares;
+	uint64_t mixed = (id.partition_id ^ id.object_id) * UINT64_C(0x9e3779b97f4a7c15);
 
-	while (*link && !same_id((*link)->id, id))
-		link = &(*link)->next;
-	return link;
+	return &session->shares[(mixed >> 32) % OSD_SESSION_BUCKETS];
 }
 
-static void end_share(struct osd_session *session, struct osd_session_share **link)
+/* The object whose descriptors the script has not said to have closed; NULL: none. */
+static struct osd_session_share *find_share(struct osd_session *session, struct osd_object_id id)
 {
-	struct osd_session_share *share = *link;
+	struct osd_session_share *share = *bucket_of(session, id);
+
+	while (share && !(share->object && same_id(share->id, id)))
+		share = share->next;
+	return share;
+}
+
+/* The same object's, closed before; NULL: its descriptors have not been passed yet. */
+static struct osd_session_share *find_closed(struct osd_session *session, struct osd_object_id id,
+					     uint64_t created_ms)
+{
+	struct osd_session_share *share = *bucket_of(session, id);
+
+	while (share && !(same_id(share->id, id) && share->created_ms == created_ms))
+		share = share->next;
+	return share;
+}
+
+/* The object may be changed in any way again; the sweep goes on looking at it. */
+static void close_share(struct osd_session *session, struct osd_session_share *share)
+{
+	struct osd_object *object = share->object;
 
 	pthread_mutex_lock(&session->shares_lock);
-	*link = share->next;
+	share->object = NULL;
 	pthread_mutex_unlock(&session->shares_lock);
 	session->share_fds -= share->fd_count;
-	osd_object_unshare(share->object);
-	osd_object_put(share->object);
-	free(share);
+	osd_object_unshare(object);
+	osd_object_put(object);
+}
+
+/* An entry for the object, not yet open; NULL: *ret_status. */
+static struct osd_session_share *get_share(struct osd_op *op, struct osd_object_id id,
+					   uint64_t created_ms, enum osd_status *ret_status)
+{
+	struct osd_session *session = op->session;
+	struct osd_session_share **bucket = bucket_of(session, id);
+	struct osd_session_share *share = find_closed(session, id, created_ms);
+
+	*ret_status = OSD_OK;
+	if (share)
+		return share;
+	*ret_status = OSD_E_BUSY;
+	op->why = "the job has been passed descriptors of as many objects as it may; read by calls";
+	if (session->share_count >= OSD_JOB_SHARED_MAX)
+		return NULL;
+	*ret_status = OSD_E_NO_MEMORY;
+	op->why = NULL;
+	share = calloc(1, sizeof(*share));
+	if (!share)
+		return NULL;
+	*ret_status = OSD_OK;
+	share->id = id;
+	share->created_ms = created_ms;
+	share->next = *bucket;
+	session->share_count++;
+	pthread_mutex_lock(&session->shares_lock);
+	*bucket = share;
+	pthread_mutex_unlock(&session->shares_lock);
+	return share;
 }
 
 static enum osd_status send_share(struct osd_op *op, const struct osd_share *share,
@@ -262,16 +312,68 @@ static enum osd_status send_share(struct osd_op *op, const struct osd_share *sha
 	return session->hooks.share(session->hooks.arg, fds, count);
 }
 
+/* The descriptors are with the script from now on. */
+static void note_share(struct osd_session *session, struct osd_session_share *share,
+		       struct osd_object *object, size_t fd_count)
+{
+	pthread_mutex_lock(&session->shares_lock);
+	share->object = object;
+	pthread_mutex_unlock(&session->shares_lock);
+	share->fd_count = fd_count;
+	session->share_fds += fd_count;
+}
+
+/* The entry is in its place: a policy that changes from now on has the sweep look at it.  One that has
+ * changed since the call was permitted may have been swept before. */
+static enum osd_status permit_again(struct osd_session *session, struct osd_object_id id,
+				    uint64_t changes)
+{
+	enum osd_status status;
+
+	if (osd_objects_policy_changes(session->objects) == changes)
+		return OSD_OK;
+	status = osd_rights_enter(session, id.partition_id, false);
+	return status == OSD_OK ? check_zone_once(session, id) : status;
+}
+
+static enum osd_status share_object(struct osd_op *op, struct osd_object_id id,
+				    struct osd_object *object, uint64_t changes)
+{
+	struct osd_session *session = op->session;
+	struct osd_object_facts facts;
+	struct osd_session_share *entry;
+	struct osd_share share;
+	size_t count = 0;
+	enum osd_status status;
+
+	osd_object_facts(object, &facts);
+	entry = get_share(op, id, facts.created_ms, &status);
+	if (entry)
+		status = permit_again(session, id, changes);
+	if (status == OSD_OK)
+		status = osd_object_share(object, &share);
+	if (status != OSD_OK)
+		return status;
+	status = send_share(op, &share, &count);
+	osd_closep(&share.head_fd);
+	osd_closep(&share.tail_fd);
+	osd_closep(&share.version_fd);
+	if (status == OSD_OK)
+		note_share(session, entry, object, count);
+	else
+		osd_object_unshare(object);
+	return status;
+}
+
 enum osd_status osd_op_share(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
 	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	struct osd_session_share *entry;
-	struct osd_share share;
+	uint64_t changes = osd_objects_policy_changes(session->objects);
 	enum osd_status status;
 
-	if (*find_share(session, id)) {
+	if (find_share(session, id)) {
 		op->why = "its descriptors have been passed already";
 		return OSD_E_PARAM_FIELD;
 	}
@@ -282,44 +384,45 @@ enum osd_status osd_op_share(struct osd_op *op)
 	if (status == OSD_OK)
 		status = osd_object_get(session->objects, id, &object);
 	if (status == OSD_OK)
-		status = osd_object_share(object, &share);
-	if (status != OSD_OK)
-		return status;
-	entry = calloc(1, sizeof(*entry));
-	status = entry ? send_share(op, &share, &entry->fd_count) : OSD_E_NO_MEMORY;
-	osd_closep(&share.head_fd);
-	osd_closep(&share.tail_fd);
-	osd_closep(&share.version_fd);
-	if (status != OSD_OK) {
-		osd_object_unshare(object);
-		free(entry);
-		return status;
-	}
-	entry->id = id;
-	entry->object = OSD_STEAL(object);
-	entry->next = session->shares;
-	pthread_mutex_lock(&session->shares_lock);
-	session->shares = entry;
-	pthread_mutex_unlock(&session->shares_lock);
-	session->share_fds += entry->fd_count;
-	return OSD_OK;
+		status = share_object(op, id, object, changes);
+	if (status == OSD_OK)
+		(void)OSD_STEAL(object); /* the entry's */
+	return status;
 }
 
 enum osd_status osd_op_unshare(struct osd_op *op)
 {
 	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
-	struct osd_session_share **link = find_share(op->session, id);
+	struct osd_session_share *share = find_share(op->session, id);
 
-	if (!*link)
+	if (!share)
 		return OSD_E_PARAM_FIELD;
-	end_share(op->session, link);
+	close_share(op->session, share);
 	return OSD_OK;
+}
+
+static void release_shares(struct osd_session *session)
+{
+	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++) {
+		struct osd_session_share *share, *next;
+
+		pthread_mutex_lock(&session->shares_lock);
+		share = session->shares[i];
+		session->shares[i] = NULL;
+		pthread_mutex_unlock(&session->shares_lock);
+		for (; share; share = next) {
+			next = share->next;
+			if (share->object)
+				osd_object_unshare(share->object);
+			osd_object_put(share->object);
+			free(share);
+		}
+	}
 }
 
 void osd_session_release_data(struct osd_session *session)
 {
-	while (session->shares)
-		end_share(session, &session->shares);
+	release_shares(session);
 	for (size_t i = 0; i < OSD_SESSION_OPEN; i++)
 		osd_object_put(session->open[i].object);
 	osd_object_put(session->companion);

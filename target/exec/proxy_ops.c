@@ -26,6 +26,8 @@ enum op_flags {
 	OP_AT_BODY = 128,
 	OP_FROM = 256,
 	OP_AHEAD = 512, /* may be called ahead */
+	OP_OWN = 1024,	/* the job's own: touches no object */
+	OP_ATTRS = 2048, /* touches attributes */
 };
 
 struct op_row {
@@ -285,8 +287,11 @@ static enum osd_status op_remove_collection(struct osd_op *op)
 
 static enum osd_status collection_add_in(struct osd_txn *txn, struct osd_op *op)
 {
+	struct osd_object_id member = {op->call.partition_id, op->call.a};
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
+	if (status == OSD_OK)
+		status = osd_rights_check_also(op->session, txn, member, osd_access_to_join());
 	return status == OSD_OK ? osd_collection_add(txn, op_id(op), op->call.a) : status;
 }
 
@@ -297,8 +302,11 @@ static enum osd_status op_collection_add(struct osd_op *op)
 
 static enum osd_status collection_drop_in(struct osd_txn *txn, struct osd_op *op)
 {
+	struct osd_object_id member = {op->call.partition_id, op->call.a};
 	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
 
+	if (status == OSD_OK)
+		status = osd_rights_check_also(op->session, txn, member, op->session->access);
 	return status == OSD_OK ? osd_collection_drop(txn, op_id(op), op->call.a) : status;
 }
 
@@ -311,9 +319,9 @@ static enum osd_status op_collection_drop(struct osd_op *op)
 
 /* Everything here is permitted between the hand-over and FINISH, nothing after it. */
 static const struct op_row rows[] = {
-	{OSD_CALL_FINISH, OP_BODY, 0, op_finish},
-	{OSD_CALL_PROGRESS, OP_BODY, 0, op_progress},
-	{OSD_CALL_RESULT, OP_BODY, 0, osd_op_result},
+	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish},
+	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress},
+	{OSD_CALL_RESULT, OP_BODY | OP_OWN, 0, osd_op_result},
 	{OSD_CALL_TYPE, 0, 0, op_type},
 	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, op_create_partition},
 	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_REMOVE, op_remove_partition},
@@ -328,13 +336,14 @@ static const struct op_row rows[] = {
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
 	 op_collection_drop},
 	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list},
-	{OSD_CALL_GETATTR, OP_BODY, OSD_PERM_GET_ATTR, osd_op_getattr},
-	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES, OSD_PERM_SET_ATTR, osd_op_setattr},
-	{OSD_CALL_LISTATTR, 0, OSD_PERM_GET_ATTR, osd_op_listattr},
-	{OSD_CALL_QUERY, OP_BODY, OSD_PERM_QUERY, osd_op_query},
-	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
+	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_getattr},
+	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR, osd_op_setattr},
+	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_listattr},
+	{OSD_CALL_QUERY, OP_BODY | OP_ATTRS, OSD_PERM_QUERY, osd_op_query},
+	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
 	 osd_op_swapattr},
-	{OSD_CALL_ADDATTR, OP_CHANGES, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, osd_op_addattr},
+	{OSD_CALL_ADDATTR, OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
+	 osd_op_addattr},
 	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read},
 	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY | OP_AHEAD, OSD_PERM_WRITE,
 	 osd_op_write},
@@ -346,7 +355,7 @@ static const struct op_row rows[] = {
 	{OSD_CALL_LENGTH, OP_OBJECT, OSD_PERM_READ, osd_op_length},
 	{OSD_CALL_FLUSH, OP_OBJECT, OSD_PERM_WRITE, osd_op_flush},
 	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, osd_op_share},
-	{OSD_CALL_UNSHARE, OP_OBJECT, 0, osd_op_unshare},
+	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, osd_op_unshare},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -385,6 +394,20 @@ static enum osd_status check(struct osd_op *op, const struct op_row *row)
 		return OSD_E_PERMISSION;
 	}
 	return OSD_OK;
+}
+
+/* Of the partition that the call names; making and removing partitions are the root's. */
+static enum osd_status enter(struct osd_op *op, const struct op_row *row)
+{
+	uint64_t partition_id = row->flags & OP_ROOT ? 0 : op->call.partition_id;
+	enum osd_status status;
+
+	if (row->flags & OP_OWN)
+		return OSD_OK;
+	status = osd_rights_enter(op->session, partition_id, row->flags & OP_ATTRS);
+	if (status == OSD_E_PERMISSION)
+		op->why = "the partition demands a capability, or a stronger method, by now";
+	return status;
 }
 
 /* Ends that pass the last offset are refused as such later. */
@@ -458,7 +481,9 @@ static void explain(struct osd_op *op, enum osd_status status)
 	int length;
 
 	if (!op->why && status == OSD_E_PERMISSION)
-		meaning = "outside the job's zone";
+		meaning = op->session->rights.limited
+				  ? "outside the job's zone, or its capability does not permit it"
+				  : "outside the job's zone";
 	if (!op->why && (status == OSD_E_PARAM_FIELD || status == OSD_E_PARAM_LENGTH))
 		meaning = "invalid argument, or an attribute that is read-only or does not fit the "
 			  "object";
@@ -499,6 +524,8 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	status = session->ahead ? session->ahead_status : OSD_OK;
 	if (status == OSD_OK)
 		status = check(&op, row);
+	if (status == OSD_OK)
+		status = enter(&op, row);
 	if (status == OSD_OK && row->flags & OP_CHANGES)
 		status = note_write(session);
 	if (status == OSD_OK)
@@ -526,6 +553,7 @@ enum osd_status osd_session_init(struct osd_session *session)
 void osd_session_release(struct osd_session *session)
 {
 	osd_session_release_data(session);
+	osd_allowed_release(&session->allowed);
 	free(session->result);
 	free(session->traceback);
 	free(session->scratch);

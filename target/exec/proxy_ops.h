@@ -17,11 +17,14 @@
 #include <stdatomic.h>
 
 #include "exec/job.h"
+#include "security/decide.h"
 #include "wire/proxy_frame.h"
 
 struct osd_exec;
 
-#define OSD_SESSION_OPEN 32 /* objects kept open between calls */
+#define OSD_SESSION_OPEN       32 /* objects kept open between calls */
+#define OSD_SESSION_PARTITIONS 8
+#define OSD_SESSION_BUCKETS    64
 
 enum osd_session_phase { OSD_PHASE_RUN = 1, OSD_PHASE_OVER = 2 };
 
@@ -71,6 +74,12 @@ struct osd_session {
 	/* The session's own. */
 	struct osd_access access; /* what the call under way needs */
 	uint64_t policy_seen;	  /* osd_objects_policy_changes when its rights were looked at */
+	/* Other partitions than the zone's that took the job's method, with that number then (rights.c). */
+	struct osd_session_partition {
+		uint64_t id, changes;
+	} entered[OSD_SESSION_PARTITIONS];
+	struct osd_allowed allowed; /* attributes it may touch */
+	uint64_t allowed_seen;	    /* that number when they were read */
 	bool wrote;
 	bool ahead;		  /* the last call had OSD_CALL_AHEAD */
 	enum osd_status ahead_status; /* how it went */
@@ -80,13 +89,17 @@ struct osd_session {
 		struct osd_object *object; /* NULL: free */
 	} open[OSD_SESSION_OPEN];
 	size_t next_open;
+	/* Objects whose descriptors the script has been passed, by id.  What it closes it may have copied or
+	 * mapped before, so they stay until the session ends. */
 	struct osd_session_share {
 		struct osd_session_share *next;
 		struct osd_object_id id;
-		struct osd_object *object;
+		uint64_t created_ms;
+		struct osd_object *object; /* NULL: the script says that it has closed them */
 		size_t fd_count;
-	} * shares;
-	size_t share_fds;
+	} * shares[OSD_SESSION_BUCKETS]; /* changed under shares_lock */
+	size_t share_fds;		 /* of those not closed */
+	size_t share_count;		 /* of all */
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 

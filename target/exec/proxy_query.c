@@ -35,11 +35,16 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 
 	if (status != OSD_OK || list.count > OSD_CALL_RECORDS)
 		return OSD_E_PARAM_FIELD;
-	while (osd_query_list_next(&list, &entry))
+	while (osd_query_list_next(&list, &entry)) {
+		if (!osd_rights_may_compare(op->session, entry.page, entry.number)) {
+			op->why = "the job's capability does not let it compare this attribute";
+			return OSD_E_PERMISSION;
+		}
 		criteria[query->count++] = (struct osd_criterion){
 			entry.page, entry.number,     entry.min,
 			entry.max,  entry.min_length, entry.max_length,
 		};
+	}
 	query->match_all = list.match_all;
 	query->criteria = criteria;
 	return OSD_OK;

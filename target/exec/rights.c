@@ -8,8 +8,72 @@
 #include "base/util.h"
 #include "exec/exec_impl.h"
 #include "exec/proxy.h"
+#include "security/decide.h"
 #include "security/keys.h"
 #include "security/mac.h"
+
+/* ---- the partition --------------------------------------------------------------------------- */
+
+static struct osd_keyring *keyring_of(const struct osd_session *session)
+{
+	return session->exec ? session->exec->config.keyring : NULL;
+}
+
+/* OSD_E_PERMISSION: the partition demands more than the job was submitted with.  A job without a
+ * capability has a zeroed grant, whose method is NOSEC. */
+static enum osd_status ask_partition(const struct osd_session *session, uint64_t partition_id,
+				     uint8_t *ret_least)
+{
+	enum osd_status status =
+		osd_least_method(keyring_of(session), NULL, partition_id, ret_least);
+
+	if (status != OSD_OK)
+		return status;
+	return osd_method_suffices(&session->rights.grant, *ret_least) ? OSD_OK : OSD_E_PERMISSION;
+}
+
+/* Of the zone's own partition osd_rights_ended asks. */
+static enum osd_status enter_partition(struct osd_session *session, uint64_t partition_id,
+				       uint64_t changes)
+{
+	struct osd_session_partition *entered =
+		&session->entered[partition_id % OSD_SESSION_PARTITIONS];
+	uint8_t least;
+	enum osd_status status;
+
+	if (session->zone.type != OSD_ROOT || partition_id == 0 ||
+	    (entered->changes == changes && entered->id == partition_id))
+		return OSD_OK;
+	status = ask_partition(session, partition_id, &least);
+	if (status == OSD_OK)
+		*entered = (struct osd_session_partition){partition_id, changes};
+	return status;
+}
+
+/* The list of attributes that the job may touch is read again when any policy has changed. */
+static enum osd_status load_allowed(struct osd_session *session, uint64_t changes)
+{
+	const struct osd_capability *capability = &session->rights.grant.capability;
+	enum osd_status status;
+
+	if (!session->rights.limited || !capability->allowed_attributes_access ||
+	    session->allowed_seen == changes)
+		return OSD_OK;
+	status = osd_allowed_load(session->objects, session->zone.id.partition_id, capability,
+				  &session->allowed);
+	if (status == OSD_OK)
+		session->allowed_seen = changes;
+	return status;
+}
+
+enum osd_status osd_rights_enter(struct osd_session *session, uint64_t partition_id,
+				 bool attributes)
+{
+	uint64_t changes = osd_objects_policy_changes(session->objects);
+	enum osd_status status = enter_partition(session, partition_id, changes);
+
+	return status == OSD_OK && attributes ? load_allowed(session, changes) : status;
+}
 
 /* ---- one object ------------------------------------------------------------------------------ */
 
@@ -19,19 +83,28 @@ static bool is_zone(const struct osd_session *session, struct osd_object_id id)
 	       id.object_id == session->zone.id.object_id;
 }
 
-/* The range of a capability is one of the object it names. */
-static enum osd_status check(const struct osd_session *session,
-			     const struct osd_object_facts *facts)
+/* The object that the capability names, and whose range it has. */
+static bool is_named(const struct osd_session *session, struct osd_object_id id)
 {
-	const struct osd_grant *grant = &session->rights.grant;
-	uint64_t now_ms = osd_wall_msec();
-	uint16_t field;
-	enum osd_status status;
+	return is_zone(session, id) && session->zone.type == OSD_USER_OBJECT;
+}
 
-	status = is_zone(session, facts->id) && session->zone.type == OSD_USER_OBJECT
-			 ? osd_grant_permits(grant, facts, &session->access, now_ms, &field)
-			 : osd_grant_permits_inside(grant, facts, &session->access, now_ms, &field);
-	return status == OSD_OK ? OSD_OK : OSD_E_PERMISSION;
+/* The object's partition has been asked. */
+static enum osd_status decide(const struct osd_session *session,
+			      const struct osd_object_facts *facts, struct osd_access access)
+{
+	struct osd_act act = {
+		.facts = facts, .access = access, .inside = !is_named(session, facts->id)};
+	uint16_t field;
+
+	return osd_decide(&session->rights.grant, &act, osd_wall_msec(), &field) == OSD_OK
+		       ? OSD_OK
+		       : OSD_E_PERMISSION;
+}
+
+static bool has_tag(const struct osd_session *session)
+{
+	return session->rights.grant.capability.policy_access_tag != 0;
 }
 
 /* The collection of all user objects has no tag: it is as its partition is. */
@@ -57,23 +130,32 @@ static enum osd_status check_owner(const struct osd_session *session, struct osd
 	return status;
 }
 
-enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
-				    struct osd_object_id id)
+enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_txn *txn,
+				      struct osd_object_id id, struct osd_access access)
 {
 	struct osd_object_facts facts;
 	enum osd_status status;
 
 	if (!session->rights.limited)
 		return OSD_OK;
-	status = osd_txn_facts(txn, judged_by(id), true, &facts);
+	status = osd_txn_facts(txn, judged_by(id), has_tag(session), &facts);
 	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION) {
 		facts = (struct osd_object_facts){
-			.id = id, .type = OSD_USER_OBJECT, .missing = true};
+			.id = id,
+			.type = OSD_USER_OBJECT,
+			.boot_epoch = osd_objects_boot_epoch(session->objects),
+			.missing = true};
 		status = OSD_OK;
 	}
 	if (status == OSD_OK && facts.surrogate)
 		status = check_owner(session, txn, id);
-	return status == OSD_OK ? check(session, &facts) : status;
+	return status == OSD_OK ? decide(session, &facts, access) : status;
+}
+
+enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
+				    struct osd_object_id id)
+{
+	return osd_rights_check_also(session, txn, id, session->access);
 }
 
 enum osd_status osd_rights_check_open(struct osd_session *session, struct osd_object *object)
@@ -83,7 +165,7 @@ enum osd_status osd_rights_check_open(struct osd_session *session, struct osd_ob
 	if (!session->rights.limited)
 		return OSD_OK;
 	osd_object_facts(object, &facts);
-	return check(session, &facts);
+	return decide(session, &facts, session->access);
 }
 
 enum osd_status osd_rights_check_made(struct osd_session *session, enum osd_object_type type,
@@ -95,8 +177,44 @@ enum osd_status osd_rights_check_made(struct osd_session *session, enum osd_obje
 	if (!session->rights.limited)
 		return OSD_OK;
 	status = osd_objects_facts_made(session->objects, type, id, &facts);
-	return status == OSD_OK ? check(session, &facts) : status;
+	return status == OSD_OK ? decide(session, &facts, session->access) : status;
 }
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+static bool may_use(const struct osd_session *session, struct osd_object_id id, uint32_t page,
+		    uint32_t number, struct osd_access access)
+{
+	struct osd_attribute_act act = {.page = page,
+					.number = number,
+					.access = access,
+					.named = is_named(session, id)};
+	uint16_t field;
+
+	return !session->rights.limited || osd_decide_attribute(&session->rights.grant,
+								&session->allowed, &act,
+								&field) == OSD_OK;
+}
+
+bool osd_rights_may_get(const struct osd_session *session, struct osd_object_id id, uint32_t page,
+			uint32_t number)
+{
+	return may_use(session, id, page, number, osd_access_to_get(page, number));
+}
+
+bool osd_rights_may_set(const struct osd_session *session, struct osd_object_id id, uint32_t page,
+			uint32_t number, bool empty)
+{
+	return osd_page_is_for_scripts(page) &&
+	       may_use(session, id, page, number, osd_access_to_set(page, number, empty));
+}
+
+bool osd_rights_may_compare(const struct osd_session *session, uint32_t page, uint32_t number)
+{
+	return !session->rights.limited || osd_allowed_has(&session->allowed, page, number);
+}
+
+/* ---- ranges and ids -------------------------------------------------------------------------- */
 
 bool osd_rights_have_range(const struct osd_session *session, struct osd_object_id id)
 {
@@ -111,7 +229,7 @@ enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *t
 {
 	size_t kept = 0;
 
-	if (!session->rights.limited || !session->rights.grant.capability.policy_access_tag)
+	if (!session->rights.limited)
 		return OSD_OK;
 	for (size_t i = 0; i < *count; i++) {
 		enum osd_status status = osd_rights_check_in(
@@ -169,98 +287,151 @@ static bool key_is_lost(const struct osd_exec *exec, const struct osd_job_rights
 	       memcmp(stamp, rights->key_stamp, sizeof(stamp)) != 0;
 }
 
-/* Does the capability still permit to run a script in the zone? */
+/* Does the zone's partition take the job's method, and its capability permit to run a script there? */
 static enum osd_status look_at_zone(const struct osd_session *session)
 {
-	static const struct osd_access run = {.permissions = OSD_PERM_FUN_EXE};
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	struct osd_object_facts facts;
+	struct osd_act act = {.facts = &facts, .access = {.permissions = OSD_PERM_FUN_EXE}};
 	uint16_t field;
-	enum osd_status status = osd_txn_begin(session->objects, OSD_TXN_READ_ONLY, &txn);
+	enum osd_status status =
+		ask_partition(session, session->zone.id.partition_id, &act.least_method);
 
+	if (status != OSD_OK || !session->rights.limited)
+		return status;
+	status = osd_txn_begin(session->objects, OSD_TXN_READ_ONLY, &txn);
 	if (status == OSD_OK)
-		status = osd_txn_facts(txn, session->zone.id, true, &facts);
+		status = osd_txn_facts(txn, session->zone.id, has_tag(session), &facts);
 	if (status != OSD_OK)
 		return status;
-	status = osd_grant_permits(&session->rights.grant, &facts, &run, osd_wall_msec(), &field);
-	return status == OSD_OK ? OSD_OK : OSD_E_PERMISSION;
+	return osd_decide(&session->rights.grant, &act, osd_wall_msec(), &field) == OSD_OK
+		       ? OSD_OK
+		       : OSD_E_PERMISSION;
 }
 
 /* A zone that is gone leaves the job nothing to do harm to; it finds that out by itself. */
-static bool zone_is_lost(const struct osd_session *session, uint64_t *seen)
+static bool zone_is_lost(struct osd_session *session)
 {
 	uint64_t changes = osd_objects_policy_changes(session->objects);
 	enum osd_status status;
 
-	if (changes == *seen)
+	if (changes == session->policy_seen)
 		return false;
 	status = look_at_zone(session);
 	if (status == OSD_OK)
-		*seen = changes;
+		session->policy_seen = changes;
 	return status == OSD_E_PERMISSION;
 }
 
 bool osd_rights_ended(struct osd_session *session)
 {
-	if (!session->rights.limited)
-		return false;
 	return atomic_load_explicit(&session->revoked, memory_order_relaxed) ||
-	       has_expired(session) || zone_is_lost(session, &session->policy_seen);
+	       has_expired(session) || zone_is_lost(session);
 }
 
 /* ---- the sweep ------------------------------------------------------------------------------- */
 
-/* Of an object it holds descriptors of. */
-static bool share_is_lost(struct osd_session *session)
+/* Of an object whose descriptors the job has been passed.  One that has been removed, and another made
+ * under its id, is nobody's to take back. */
+static enum osd_status look_at_share(struct osd_session *session,
+				     const struct osd_session_share *share)
 {
-	static const struct osd_access read = {.permissions = OSD_PERM_READ};
-	bool lost = false;
+	struct osd_object_facts facts;
+	uint8_t least;
+	enum osd_status status = ask_partition(session, share->id.partition_id, &least);
 
-	pthread_mutex_lock(&session->shares_lock);
-	for (struct osd_session_share *share = session->shares; share && !lost;
-	     share = share->next) {
-		struct osd_object_facts facts;
-		uint16_t field;
-
+	if (status != OSD_OK || !session->rights.limited)
+		return status;
+	if (share->object)
 		osd_object_facts(share->object, &facts);
-		lost = osd_grant_permits_inside(&session->rights.grant, &facts, &read,
-						osd_wall_msec(), &field) != OSD_OK;
-	}
-	pthread_mutex_unlock(&session->shares_lock);
-	return lost;
+	else
+		status = osd_objects_facts(session->objects, share->id, has_tag(session), &facts);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION ||
+	    (status == OSD_OK && facts.created_ms != share->created_ms))
+		return OSD_OK;
+	if (status != OSD_OK)
+		return status;
+	return decide(session, &facts, osd_access_whole(OSD_PERM_READ));
 }
 
-static void look_at(struct osd_exec *exec, struct osd_run *run)
+static enum osd_status look_at_shares(struct osd_session *session)
+{
+	enum osd_status status = OSD_OK;
+
+	pthread_mutex_lock(&session->shares_lock);
+	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++)
+		for (struct osd_session_share *share = session->shares[i];
+		     share && status == OSD_OK; share = share->next)
+			status = look_at_share(session, share);
+	pthread_mutex_unlock(&session->shares_lock);
+	return status;
+}
+
+/* OSD_E_PERMISSION: a policy that has changed since the last time permits less than the job has.  Another
+ * failure: it could not be found out. */
+static enum osd_status look_again(struct osd_run *run)
 {
 	struct osd_session *session = &run->session;
+	uint64_t changes = osd_objects_policy_changes(session->objects);
+	enum osd_status status;
 
-	if (!has_expired(session) && !key_is_lost(exec, &session->rights) &&
-	    !zone_is_lost(session, &run->policy_swept) && !share_is_lost(session))
-		return;
+	if (changes == run->policy_swept)
+		return OSD_OK;
+	status = look_at_zone(session);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		status = OSD_OK; /* as in zone_is_lost */
+	if (status == OSD_OK)
+		status = look_at_shares(session);
+	if (status == OSD_OK)
+		run->policy_swept = changes;
+	return status;
+}
+
+/* Whether all that had to be found out was. */
+static bool look_at(struct osd_exec *exec, struct osd_run *run)
+{
+	struct osd_session *session = &run->session;
+	const struct osd_job_rights *rights = &session->rights;
+	enum osd_status status = look_again(run);
+	bool ended = rights->limited && (has_expired(session) || key_is_lost(exec, rights));
+
+	if (status != OSD_E_PERMISSION && !ended)
+		return status == OSD_OK;
 	atomic_store(&session->revoked, true);
 	pthread_mutex_lock(&exec->lock);
 	if (run->job->run == run)
 		osd_exec_request_end(exec, run->job, OSD_REASON_REVOKED);
 	pthread_mutex_unlock(&exec->lock);
+	return true;
 }
 
-void osd_rights_sweep(struct osd_exec *exec)
+bool osd_rights_sweep(struct osd_exec *exec)
 {
 	struct osd_run *runs[OSD_EXEC_SLOTS_MAX];
 	size_t count = 0;
+	bool done = true;
 
 	pthread_mutex_lock(&exec->lock);
 	for (struct osd_sandbox *sandbox = exec->pool.list; sandbox; sandbox = sandbox->next) {
 		struct osd_run *run = sandbox->job ? sandbox->job->run : NULL;
 
-		if (run && run->session.rights.limited && count < OSD_ARRAY_SIZE(runs))
+		if (run && count < OSD_ARRAY_SIZE(runs))
 			runs[count++] = osd_run_ref(run);
 	}
 	pthread_mutex_unlock(&exec->lock);
 	for (size_t i = 0; i < count; i++)
-		look_at(exec, runs[i]);
+		done &= look_at(exec, runs[i]);
 	pthread_mutex_lock(&exec->lock);
 	for (size_t i = 0; i < count; i++)
 		osd_run_unref(runs[i]);
 	pthread_mutex_unlock(&exec->lock);
+	return done;
+}
+
+void osd_rights_policy_changed(void *arg)
+{
+	struct osd_exec *exec = arg;
+
+	if (!atomic_exchange(&exec->policy_changed, true))
+		osd_wake(exec->output_wake);
 }

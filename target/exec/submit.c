@@ -59,7 +59,7 @@ static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *
 
 	return record->predecessor.object_id == 0
 		       ? OSD_OK
-		       : osd_exec_find_own(exec, txn, record->predecessor, record->principal,
+		       : osd_exec_find_own(exec, txn, record->predecessor, record,
 					   &predecessor);
 }
 
@@ -90,8 +90,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 		return status;
 	status = check_predecessor(acceptance->exec, txn, record);
 	if (status == OSD_OK && acceptance->after)
-		status = osd_after_check(acceptance->exec, txn, acceptance->after,
-					 record->principal);
+		status = osd_after_check(acceptance->exec, txn, acceptance->after, record);
 	if (status != OSD_OK)
 		return status;
 	status = osd_surrogate_create(txn, submission->params->surrogate_partition,

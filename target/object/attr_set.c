@@ -273,13 +273,21 @@ static void run_policy(struct osd_txn *txn, struct osd_effect *effect, bool comm
 		osd_note_policy_change(txn->objects);
 }
 
+/* Policy/Security of a partition or the root, and the lists of ALLOWED ATTRIBUTES ACCESS. */
+static bool is_policy(const struct osd_txn *txn, const struct osd_std_row *row)
+{
+	if (txn->id.object_id != 0)
+		return false;
+	return row->relative == OSD_REL_SECURITY ||
+	       (row->relative == OSD_REL_COLLECTIONS && txn->id.partition_id != 0);
+}
+
 /* Length 0 makes what is just kept undefined, or what it was at first; the rest always has a value.
  */
 static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *row, uint32_t number,
 			       const uint8_t *value, size_t length)
 {
-	if (row->relative == OSD_REL_SECURITY && txn->id.object_id == 0 &&
-	    !osd_txn_effect(txn, run_policy))
+	if (is_policy(txn, row) && !osd_txn_effect(txn, run_policy))
 		return OSD_E_NO_MEMORY;
 	if (row->source == OSD_V_STORED)
 		return osd_attr_stored_set(txn, osd_page_base(osd_txn_type(txn)) + row->relative,

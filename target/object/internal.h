@@ -75,6 +75,10 @@ struct osd_objects {
 	} watchers[OSD_PARTITION_WATCHERS];
 	size_t watcher_count;		 /* set before threads start */
 	_Atomic uint64_t policy_changes; /* osd_objects_policy_changes() - 1 */
+	struct {
+		void (*fn)(void *arg); /* NULL: nobody */
+		void *arg;
+	} policy_watcher; /* changes while no transaction is open */
 	uint8_t seal[OSD_SEAL_BYTES];	 /* of a store in memory */
 
 	pthread_rwlock_t partitions_lock;
@@ -113,10 +117,8 @@ struct osd_objects {
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
 };
 
-/* A Policy/Security page of the root or a partition says something else now. */
-static inline void osd_note_policy_change(struct osd_objects *objects)
-{
-	atomic_fetch_add(&objects->policy_changes, 1);
-}
+/* A page that rights depend on says something else now: Policy/Security of anything, Attributes Access of
+ * a partition. */
+void osd_note_policy_change(struct osd_objects *objects);
 
 #endif

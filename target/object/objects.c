@@ -429,6 +429,19 @@ uint64_t osd_objects_policy_changes(const struct osd_objects *objects)
 	return atomic_load(&objects->policy_changes) + 1;
 }
 
+void osd_objects_watch_policies(struct osd_objects *objects, void (*fn)(void *arg), void *arg)
+{
+	objects->policy_watcher.arg = arg;
+	objects->policy_watcher.fn = fn;
+}
+
+void osd_note_policy_change(struct osd_objects *objects)
+{
+	atomic_fetch_add(&objects->policy_changes, 1);
+	if (objects->policy_watcher.fn)
+		objects->policy_watcher.fn(objects->policy_watcher.arg);
+}
+
 void osd_objects_watch_partitions(struct osd_objects *objects,
 				  void (*fn)(void *arg, uint64_t partition_id), void *arg)
 {

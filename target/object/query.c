@@ -64,12 +64,12 @@ static enum osd_status matches_one(struct osd_txn *txn, struct osd_query_walk *w
 }
 
 static enum osd_status is_seen(struct osd_txn *txn, const struct osd_query *query,
-			       struct osd_object_id object)
+			       struct osd_object_id object, bool *ret_seen)
 {
 	struct osd_object_facts facts;
 	enum osd_status status = osd_txn_facts(txn, object, query->with_tag, &facts);
 
-	return status == OSD_OK && !query->sees(query->arg, &facts) ? OSD_E_NO_OBJECT : status;
+	return status == OSD_OK ? query->sees(query->arg, txn, &facts, ret_seen) : status;
 }
 
 static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, uint64_t id,
@@ -82,13 +82,13 @@ static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, ui
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
-	if (status == OSD_OK && query->sees)
-		status = is_seen(txn, query, object);
 	for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
 		status = matches_one(txn, walk, &query->criteria[i], &matches);
 		if (matches != query->match_all)
 			break;
 	}
+	if (status == OSD_OK && matches && query->sees)
+		status = is_seen(txn, query, object, &matches);
 	*ret_matches = status == OSD_OK && matches;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status; /* gone meanwhile */
 }

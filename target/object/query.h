@@ -40,9 +40,10 @@ struct osd_query {
 	bool match_all; /* every criterion, else at least one */
 	const struct osd_criterion *criteria;
 	size_t count; /* 0: every member that is a user object */
-	/* Members for which it says no are as if they were not there; NULL: all are.  with_tag: as in
+	/* Matches for which it says no are as if they were not there; NULL: all are.  with_tag: as in
 	 * osd_txn_facts. */
-	bool (*sees)(void *arg, const struct osd_object_facts *facts);
+	enum osd_status (*sees)(void *arg, struct osd_txn *txn,
+				const struct osd_object_facts *facts, bool *ret_sees);
 	void *arg;
 	bool with_tag;
 	uint64_t initial_id;

@@ -174,19 +174,6 @@ static enum osd_status check_value(const struct osd_checker *checker, const uint
 	return check_after(checker, cdb, slot, &secret, required, nowait, proof, ret_field);
 }
 
-/* A partition that is not there is as one just made: nobody finds out which there are. */
-static enum osd_status find_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
-				   struct osd_policy *policy)
-{
-	enum osd_status status = osd_keyring_policy(keyring, partition_id, nowait, policy);
-
-	if (status != OSD_E_NO_PARTITION)
-		return status;
-	status = osd_keyring_policy(keyring, 0, nowait, policy);
-	policy->method = policy->inside_method;
-	return status;
-}
-
 enum osd_status osd_check_request(const struct osd_checker *checker, const uint8_t *cdb,
 				  uint16_t service_action, uint64_t nexus, bool nowait,
 				  struct osd_proof *ret_proof, uint16_t *ret_field)
@@ -204,7 +191,8 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 		return OSD_OK;
 	}
 	if (checker->keyring)
-		status = find_policy(checker->keyring, slot.partition_id, nowait, &policy);
+		status = osd_keyring_policy_or_new(checker->keyring, slot.partition_id, nowait,
+						   &policy);
 	if (status != OSD_OK)
 		return status;
 	if (nosec && policy.method == OSD_NOSEC) {

@@ -93,6 +93,12 @@ static enum osd_status check(const struct osd_grant *grant, const struct osd_obj
 	return OSD_OK;
 }
 
+bool osd_grant_covers(const struct osd_grant *grant, const struct osd_access *access,
+		      uint16_t *ret_field)
+{
+	return covers(&grant->capability, access, ret_field);
+}
+
 enum osd_status osd_grant_permits(const struct osd_grant *grant,
 				  const struct osd_object_facts *facts,
 				  const struct osd_access *access, uint64_t now_ms,

@@ -63,4 +63,8 @@ enum osd_status osd_grant_permits_inside(const struct osd_grant *grant,
 					 const struct osd_access *access, uint64_t now_ms,
 					 uint16_t *ret_field);
 
+/* Whether ALLOWED RANGE covers the bytes; it is that of the user object that the grant names. */
+bool osd_grant_covers(const struct osd_grant *grant, const struct osd_access *access,
+		      uint16_t *ret_field);
+
 #endif

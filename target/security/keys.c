@@ -320,6 +320,37 @@ enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partiti
 	return OSD_OK;
 }
 
+/* What a partition made now would have. */
+static void as_new(struct osd_policy *policy)
+{
+	policy->method = policy->inside_method;
+}
+
+enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, uint64_t partition_id,
+					  bool nowait, struct osd_policy *ret_policy)
+{
+	enum osd_status status = osd_keyring_policy(keyring, partition_id, nowait, ret_policy);
+
+	if (status != OSD_E_NO_PARTITION)
+		return status;
+	status = osd_keyring_policy(keyring, 0, nowait, ret_policy);
+	as_new(ret_policy);
+	return status;
+}
+
+enum osd_status osd_keyring_policy_in(struct osd_keyring *keyring, struct osd_txn *txn,
+				      uint64_t partition_id, struct osd_policy *ret_policy)
+{
+	enum osd_status status =
+		osd_policy_get_in(keyring->policies, txn, partition_id, ret_policy);
+
+	if (status != OSD_E_NO_PARTITION)
+		return status;
+	status = osd_policy_get_in(keyring->policies, txn, 0, ret_policy);
+	as_new(ret_policy);
+	return status;
+}
+
 /* ---- opening and closing ----------------------------------------------------------------- */
 
 enum osd_status osd_keyring_ready_seal(struct osd_keyring *keyring, bool create)

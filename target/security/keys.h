@@ -46,10 +46,15 @@ struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
 bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus,
 			 struct osd_secret *ret_secret);
 
-/* policy.h's osd_policy_is_open and osd_policy_get. */
+/* policy.h's osd_policy_is_open, osd_policy_get and osd_policy_get_in.  Of a partition that does not
+ * exist the latter two have what a new one would have: nobody finds out which there are. */
 bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id);
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy);
+enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, uint64_t partition_id,
+					  bool nowait, struct osd_policy *ret_policy);
+enum osd_status osd_keyring_policy_in(struct osd_keyring *keyring, struct osd_txn *txn,
+				      uint64_t partition_id, struct osd_policy *ret_policy);
 
 /* generation = MAC(parent, seed | suffix), authentication the same with the lowest bit of the seed's last
  * byte inverted; suffix may be empty. */

@@ -158,3 +158,13 @@ enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition
 	pthread_rwlock_unlock(&policies->lock);
 	return OSD_OK;
 }
+
+enum osd_status osd_policy_get_in(struct osd_policies *policies, struct osd_txn *txn,
+				  uint64_t partition_id, struct osd_policy *ret_policy)
+{
+	uint64_t changes = osd_objects_policy_changes(policies->objects);
+
+	return find(policies, partition_id, changes, ret_policy)
+		       ? OSD_OK
+		       : read_in(txn, partition_id, ret_policy);
+}

@@ -29,5 +29,8 @@ bool osd_policy_is_open(const struct osd_policies *policies, uint64_t partition_
  * OSD_E_NO_PARTITION; OSD_E_RETRY: with nowait only, it must be read first. */
 enum osd_status osd_policy_get(struct osd_policies *policies, uint64_t partition_id, bool nowait,
 			       struct osd_policy *ret_policy);
+/* The same inside a transaction, which reads it where it is not in memory. */
+enum osd_status osd_policy_get_in(struct osd_policies *policies, struct osd_txn *txn,
+				  uint64_t partition_id, struct osd_policy *ret_policy);
 
 #endif

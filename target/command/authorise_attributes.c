@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* authorise_attributes.c -- may the command touch the attributes that its lists, its page or its criteria
+ * name (authorise.h)?  What each needs is in security/decide.c. */
+#include "command/authorise.h"
+
+#include "base/util.h"
+#include "command/attributes.h"
+#include "command/authorise_impl.h"
+#include "wire/cursor.h"
+
+static enum osd_status load_allowed(struct osd_objects *objects, const struct osd_request *request,
+				    struct osd_allowed *allowed)
+{
+	return osd_allowed_load(objects, request->object.partition_id,
+				&request->security.proof.grant.capability, allowed);
+}
+
+static bool is_control(uint32_t page)
+{
+	return page == OSD_PAGE_JOB_CONTROL;
+}
+
+static enum osd_status check_one(struct osd_request *request, const struct osd_allowed *allowed,
+				 uint32_t page, uint32_t number, struct osd_access access)
+{
+	const struct osd_request_security *security = &request->security;
+	struct osd_attribute_act act = {
+		.page = page,
+		.number = number,
+		.access = access,
+		.named = request->object_type == OSD_USER_OBJECT,
+	};
+	uint16_t field;
+	enum osd_status status;
+
+	if (security->own_job)
+		act.lent = OSD_PERM_GET_ATTR | (is_control(page) ? OSD_PERM_SET_ATTR : 0);
+	status = osd_decide_attribute(&security->proof.grant, allowed, &act, &field);
+	if (status == OSD_OK)
+		return OSD_OK;
+	osd_command_fail_attribute(request, status, page, number);
+	return osd_command_fail(request, status, field);
+}
+
+/* ---- setting --------------------------------------------------------------------------------- */
+
+/* A collection joined is reached through the object: its policy access tag must be the capability's. */
+static enum osd_status check_joined(struct osd_objects *objects, struct osd_request *request,
+				    const struct osd_attr *attr, bool nowait)
+{
+	const struct osd_request_security *security = &request->security;
+	struct osd_object_id id = {request->object.partition_id, osd_get_be(attr->value, 8)};
+	struct osd_object_facts facts;
+	struct osd_act act = {.facts = &facts,
+			      .access = {.permissions = OSD_PERM_SET_ATTR},
+			      .inside = true};
+	uint16_t field;
+	enum osd_status status;
+
+	if (!osd_authorise_tag_matters(request))
+		return OSD_OK;
+	if (nowait)
+		return OSD_E_RETRY;
+	status = osd_objects_facts(objects, id, true, &facts);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		return OSD_OK; /* said so later */
+	if (status == OSD_OK)
+		status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
+	else
+		return status;
+	if (status == OSD_OK)
+		return OSD_OK;
+	osd_command_fail_attribute(request, status, attr->page, attr->number);
+	return osd_command_fail(request, status, field);
+}
+
+static enum osd_status check_set(struct osd_objects *objects, struct osd_request *request,
+				 const struct osd_allowed *allowed, const struct osd_attr *attr,
+				 bool nowait)
+{
+	enum osd_status status =
+		check_one(request, allowed, attr->page, attr->number,
+			  osd_access_to_set(attr->page, attr->number, attr->length == 0));
+
+	return status == OSD_OK && attr->page == OSD_REL_COLLECTIONS && attr->length == 8
+		       ? check_joined(objects, request, attr, nowait)
+		       : status;
+}
+
+static enum osd_status check_sets(struct osd_objects *objects, struct osd_request *request,
+				  const struct osd_allowed *allowed, bool nowait)
+{
+	const struct osd_attr_params *params = request->attributes;
+	struct osd_attr_list list = params->set_list;
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	if (params->format != OSD_CDBFMT_LIST)
+		return check_set(objects, request, allowed, &params->set_one, nowait);
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+		status = check_set(objects, request, allowed, &attr, nowait);
+	return status;
+}
+
+struct osd_access osd_authorise_sets_access(const struct osd_request *request)
+{
+	const struct osd_attr_params *params = request->attributes;
+	struct osd_access all = {.permissions = OSD_PERM_SET_ATTR}, one;
+	struct osd_attr_list list;
+	struct osd_attr attr;
+
+	if (!params || !params->sets)
+		return all;
+	list = params->set_list;
+	if (params->format != OSD_CDBFMT_LIST)
+		return osd_access_to_set(params->set_one.page, params->set_one.number,
+					 params->set_one.length == 0);
+	while (osd_attr_list_next(&list, &attr)) {
+		one = osd_access_to_set(attr.page, attr.number, attr.length == 0);
+		all.permissions |= one.permissions;
+		all.end = OSD_MAX(all.end, one.end);
+	}
+	return all;
+}
+
+/* ---- getting --------------------------------------------------------------------------------- */
+
+static enum osd_status check_get(struct osd_request *request, const struct osd_allowed *allowed,
+				 uint32_t page, uint32_t number)
+{
+	return check_one(request, allowed, page, number, osd_access_to_get(page, number));
+}
+
+static enum osd_status check_gets(struct osd_request *request, const struct osd_allowed *allowed)
+{
+	const struct osd_attr_params *params = request->attributes;
+	struct osd_attr_list list = params->get_list;
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	if (params->format != OSD_CDBFMT_LIST)
+		return check_get(request, allowed, params->get_page, OSD_NUMBER_ALL);
+	while (status == OSD_OK && osd_attr_list_next(&list, &attr))
+		status = check_get(request, allowed, attr.page, attr.number);
+	return status;
+}
+
+/* COMPARE AND SWAP and FETCH AND ADD touch an attribute that no list names. */
+static enum osd_status check_counter(struct osd_request *request, const struct osd_allowed *allowed)
+{
+	uint16_t action = request->decoded.service_action;
+	struct osd_access access = {.permissions = request->def->permissions};
+
+	if (action == OSD_SA_COMPARE_AND_SWAP)
+		return check_one(request, allowed, OSD_PAGE_COUNTERS, OSD_COUNTER_SWAP, access);
+	if (action == OSD_SA_FETCH_AND_ADD)
+		return check_one(request, allowed, OSD_PAGE_COUNTERS, OSD_COUNTER_ADD, access);
+	return OSD_OK;
+}
+
+/* ---- for others ------------------------------------------------------------------------------ */
+
+enum osd_status osd_authorise_attributes(struct osd_objects *objects, struct osd_request *request,
+					 bool nowait)
+{
+	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
+	const struct osd_attr_params *params = request->attributes;
+	enum osd_status status = OSD_OK;
+
+	if (osd_authorise_is_open(request))
+		return OSD_OK;
+	if (request->security.proof.grant.capability.allowed_attributes_access) {
+		if (nowait)
+			return OSD_E_RETRY;
+		status = load_allowed(objects, request, &allowed);
+	}
+	if (status == OSD_OK)
+		status = check_counter(request, &allowed);
+	if (status == OSD_OK && params && params->sets)
+		status = check_sets(objects, request, &allowed, nowait);
+	if (status == OSD_OK && params && params->gets)
+		status = check_gets(request, &allowed);
+	return status;
+}
+
+enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_request *request,
+				      const struct osd_touched *touched, size_t count)
+{
+	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
+	enum osd_status status;
+
+	if (osd_authorise_is_open(request) ||
+	    !request->security.proof.grant.capability.allowed_attributes_access)
+		return OSD_OK;
+	status = load_allowed(objects, request, &allowed);
+	for (size_t i = 0; status == OSD_OK && i < count; i++)
+		status = check_one(request, &allowed, touched[i].page, touched[i].number,
+				   (struct osd_access){0});
+	return status;
+}
+
+bool osd_authorise_lists(const struct osd_request *request, const struct osd_allowed *allowed)
+{
+	const struct osd_attr_params *params = request->attributes;
+	struct osd_attr_list sets, gets;
+	struct osd_attr attr;
+	bool has = true;
+
+	if (!allowed->limited || !params)
+		return true;
+	sets = params->set_list;
+	gets = params->get_list;
+	if (params->format != OSD_CDBFMT_LIST) {
+		if (params->gets)
+			has = osd_allowed_has(allowed, params->get_page, OSD_NUMBER_ALL);
+		return has && (!params->sets || osd_allowed_has(allowed, params->set_one.page,
+								params->set_one.number));
+	}
+	while (has && params->sets && osd_attr_list_next(&sets, &attr))
+		has = osd_allowed_has(allowed, attr.page, attr.number);
+	while (has && params->gets && osd_attr_list_next(&gets, &attr))
+		has = osd_allowed_has(allowed, attr.page, attr.number);
+	return has;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* authorise_others.c -- extension capabilities, and objects that a command touches beside the one addressed
+ * (authorise.h). */
+#include "command/authorise.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "command/authorise_impl.h"
+#include "command/own_job.h"
+#include "wire/cursor.h"
+
+#define EXTENSIONS_MAX	 16u
+#define EXTENSION_HEADER 8u
+
+/* ---- extension capabilities ------------------------------------------------------------------ */
+
+void osd_authorise_release(struct osd_request_security *security)
+{
+	for (unsigned i = 0; i < security->extension_count; i++)
+		osd_allowed_release(&security->extensions[i].allowed);
+	free(security->extensions);
+	security->extensions = NULL;
+	security->extension_count = 0;
+}
+
+static enum osd_status verify_entry(const struct osd_checker *checker, struct osd_objects *objects,
+				    struct osd_request *request, const uint8_t *entry,
+				    struct osd_extension *extension)
+{
+	struct osd_request_security *security = &request->security;
+	struct osd_grant *grant = &extension->grant;
+	enum osd_status status = OSD_OK;
+
+	if (!security->accepted)
+		status = osd_check_extension(checker, &security->proof, request->cdb, entry, grant);
+	else
+		osd_capability_decode(entry, &grant->capability);
+	grant->verified = status == OSD_OK;
+	if (status != OSD_OK || !grant->capability.allowed_attributes_access)
+		return status;
+	return osd_allowed_load(objects, grant->capability.allowed_partition_id, &grant->capability,
+				&extension->allowed);
+}
+
+static enum osd_status verify_entries(const struct osd_checker *checker,
+				      struct osd_objects *objects, struct osd_request *request,
+				      const uint8_t *entries)
+{
+	struct osd_request_security *security = &request->security;
+	enum osd_status status = OSD_OK;
+
+	for (unsigned i = 0; status == OSD_OK && i < security->extension_count; i++)
+		status = verify_entry(checker, objects, request,
+				      entries + (size_t)i * OSD_EXTENSION_ENTRY,
+				      &security->extensions[i]);
+	return status == OSD_E_CDB_FIELD ? osd_command_fail(request, status, OSD_CONTINUATION_FIELD)
+					 : status;
+}
+
+enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
+					 struct osd_objects *objects, struct osd_request *request,
+					 const struct osd_continuation *continuation)
+{
+	struct osd_request_security *security = &request->security;
+	struct osd_descriptor descriptor;
+	size_t count;
+
+	if (security->proof.grant.open ||
+	    !osd_continuation_find(continuation, OSD_DESC_EXTENSION_CAPS, &descriptor))
+		return OSD_OK;
+	count = descriptor.length < EXTENSION_HEADER ? 0
+						     : (size_t)osd_get_be(descriptor.content, 2);
+	if (count == 0 || count > EXTENSIONS_MAX ||
+	    descriptor.length != EXTENSION_HEADER + count * OSD_EXTENSION_ENTRY)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	osd_authorise_release(security);
+	security->extensions = calloc(count, sizeof(*security->extensions));
+	if (!security->extensions)
+		return OSD_E_NO_MEMORY;
+	security->extension_count = (unsigned)count;
+	return verify_entries(checker, objects, request, descriptor.content + EXTENSION_HEADER);
+}
+
+/* What the command does with attributes of an object that only an extension capability permits. */
+static bool list_permits(const struct osd_request *request, const struct osd_allowed *allowed,
+			 enum osd_uses uses)
+{
+	switch (uses) {
+	case OSD_USES_LISTS:
+		return osd_authorise_lists(request, allowed);
+	case OSD_USES_ALL:
+		return osd_allowed_has(allowed, OSD_PAGE_ALL, OSD_NUMBER_ALL);
+	case OSD_USES_NONE:
+		break;
+	}
+	return true;
+}
+
+static bool extensions_permit(const struct osd_request *request, const struct osd_act *act,
+			      enum osd_uses uses)
+{
+	const struct osd_request_security *security = &request->security;
+	uint16_t field;
+
+	for (unsigned i = 0; i < security->extension_count; i++)
+		if (osd_decide(&security->extensions[i].grant, act, security->now_ms, &field) ==
+			    OSD_OK &&
+		    list_permits(request, &security->extensions[i].allowed, uses))
+			return true;
+	return false;
+}
+
+/* Whether any capability names a tag. */
+static bool any_tag_matters(const struct osd_request *request)
+{
+	bool matters = osd_authorise_tag_matters(request);
+
+	for (unsigned i = 0; i < request->security.extension_count; i++)
+		matters |= request->security.extensions[i].grant.capability.policy_access_tag != 0;
+	return matters;
+}
+
+/* ---- objects that the command names ---------------------------------------------------------- */
+
+static enum osd_status find_facts(struct osd_objects *objects, struct osd_object_id id,
+				  enum osd_object_type type, bool with_tag,
+				  struct osd_object_facts *facts)
+{
+	enum osd_status status = osd_objects_facts(objects, id, with_tag, facts);
+
+	if (status != OSD_E_NO_OBJECT && status != OSD_E_NO_PARTITION)
+		return status;
+	*facts = (struct osd_object_facts){.id = id,
+					   .type = type,
+					   .boot_epoch = osd_objects_boot_epoch(objects),
+					   .missing = true};
+	return OSD_OK;
+}
+
+/* An object in a partition that demands more than NOSEC is as if it were not there. */
+static enum osd_status open_other(struct osd_request *request, uint8_t least_method)
+{
+	return osd_method_suffices(&request->security.proof.grant, least_method)
+		       ? OSD_OK
+		       : osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+}
+
+enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_object_id id,
+				    enum osd_object_type type, uint16_t permissions,
+				    enum osd_uses uses)
+{
+	struct osd_request *request = ctx->request;
+	const struct osd_request_security *security = &request->security;
+	bool elsewhere = id.partition_id != request->object.partition_id;
+	struct osd_object_facts facts;
+	struct osd_act act = {.facts = &facts, .access = osd_access_whole(permissions)};
+	uint16_t field = OSD_NO_FIELD;
+	enum osd_status status = OSD_OK;
+
+	if (!elsewhere && osd_authorise_is_open(request))
+		return OSD_OK;
+	if (elsewhere)
+		status = osd_least_method(ctx->keyring, NULL, id.partition_id, &act.least_method);
+	if (status == OSD_OK && security->proof.grant.open)
+		return open_other(request, act.least_method);
+	if (status == OSD_OK)
+		status = find_facts(ctx->objects, id, type, any_tag_matters(request), &facts);
+	if (status != OSD_OK || extensions_permit(request, &act, uses))
+		return status;
+	if (security->extension_count)
+		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
+	if (status != OSD_OK)
+		return osd_command_fail(request, status, field);
+	if (uses == OSD_USES_ALL)
+		return osd_authorise_touched(
+			ctx->objects, request,
+			&(struct osd_touched){OSD_PAGE_ALL, OSD_NUMBER_ALL}, 1);
+	return OSD_OK;
+}
+
+/* ---- objects reached through the one addressed ----------------------------------------------- */
+
+static bool permits_inside(const struct osd_request *request, struct osd_act *act,
+			   enum osd_uses uses)
+{
+	const struct osd_request_security *security = &request->security;
+	uint16_t field;
+
+	act->inside = true;
+	if (osd_decide(&security->proof.grant, act, security->now_ms, &field) == OSD_OK)
+		return true;
+	act->inside = false;
+	return extensions_permit(request, act, uses);
+}
+
+static enum osd_status decide_inside(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, struct osd_access access,
+				     enum osd_uses uses, uint8_t least_method, bool *ret_permitted)
+{
+	struct osd_object_facts facts;
+	struct osd_act act = {.facts = &facts, .access = access, .least_method = least_method};
+	enum osd_status status = osd_txn_facts(txn, id, any_tag_matters(request), &facts);
+
+	if (status == OSD_OK && facts.surrogate)
+		return osd_own_job_inside(request, txn, id, ret_permitted);
+	if (status == OSD_OK)
+		*ret_permitted = permits_inside(request, &act, uses);
+	return status;
+}
+
+enum osd_status osd_authorise_inside(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, struct osd_access access,
+				     bool *ret_permitted)
+{
+	*ret_permitted = true;
+	if (request->security.proof.grant.open)
+		return OSD_OK;
+	return decide_inside(request, txn, id, access, OSD_USES_LISTS, OSD_NOSEC, ret_permitted);
+}
+
+enum osd_status osd_authorise_listed(struct osd_command_context *ctx, struct osd_object_id id,
+				     bool *ret_permitted)
+{
+	static const struct osd_access access = {.permissions = OSD_PERM_GET_ATTR};
+	struct osd_request *request = ctx->request;
+	uint8_t least_method;
+	enum osd_status status;
+
+	if (id.partition_id == request->object.partition_id)
+		return osd_authorise_inside(request, ctx->txn, id, access, ret_permitted);
+	status = osd_least_method(ctx->keyring, ctx->txn, id.partition_id, &least_method);
+	if (status != OSD_OK)
+		return status;
+	*ret_permitted = osd_method_suffices(&request->security.proof.grant, least_method);
+	if (request->security.proof.grant.open)
+		return OSD_OK;
+	return decide_inside(request, ctx->txn, id, access, OSD_USES_LISTS, least_method,
+			     ret_permitted);
+}
+
+/* ---- matches of a query ---------------------------------------------------------------------- */
+
+bool osd_authorise_limits(const struct osd_request *request)
+{
+	return !request->security.proof.grant.open;
+}
+
+bool osd_authorise_by_tag(const struct osd_request *request)
+{
+	return any_tag_matters(request);
+}
+
+enum osd_status osd_authorise_sees(void *arg, struct osd_txn *txn,
+				   const struct osd_object_facts *facts, bool *ret_sees)
+{
+	struct osd_act act = {.facts = facts, .access = {.permissions = OSD_PERM_QUERY}};
+	struct osd_request *request = arg;
+
+	if (facts->surrogate)
+		return osd_own_job_inside(request, txn, facts->id, ret_sees);
+	*ret_sees = permits_inside(request, &act, OSD_USES_ALL);
+	return OSD_OK;
+}
