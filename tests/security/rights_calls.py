@@ -48,8 +48,17 @@ OPS = {
 }
 """Numbers of target/wire/proxy_frame.h."""
 
-SCRIPT = """
+SCRIPT = '''
 import json, os, _osdcore, osd
+
+def numbers(entries):
+    """Numbers of the attributes in a list."""
+    found, at = [], 0
+    while at < len(entries):
+        found.append(int.from_bytes(entries[at + 4 : at + 8], "big"))
+        length = int.from_bytes(entries[at + 14 : at + 16], "big")
+        at += (16 + length + 7) // 8 * 8
+    return found
 
 def made(op, pid, oid, a, b, body):
     try:
@@ -59,6 +68,8 @@ def made(op, pid, oid, a, b, body):
                     os.close(fd)
             return "ok"
         more, _, found = _osdcore.call(op, pid, oid, a, b, bytes.fromhex(body))
+        if op == 28:
+            return numbers(found)
         if op != 29:
             return "ok"
         while more:
@@ -73,7 +84,7 @@ def made(op, pid, oid, a, b, body):
         return repr(error)
 
 print(json.dumps([made(*each) for each in CALLS]))
-"""
+'''
 
 
 @dataclass(frozen=True)
@@ -137,18 +148,22 @@ def make_ground(t: Estate, method: int, tagged: bool, seconds: list[int], root: 
     collection = t.new_collection(pid, *members, tag=tag)
     spare = t.new_collection(pid)
     elsewhere = [t.thing(second, t.new_object(second)) for second in seconds]
-    removable = []
-    for _ in range(2):
-        removed = t.partition() if root else pid
-        removable.append(m.Thing(m.PARTITION, removed))
+    removable = [m.Thing(m.PARTITION, t.partition() if root else pid) for _ in range(2)]
     if root:
         t.new_object(removable[1].pid)
+    user, marked, doomed = (t.thing(pid, oid) for oid in members)
     return Ground(
-        pid,
-        *(t.thing(pid, oid) for oid in members),
-        *(t.thing(pid, oid) for oid in (plain, collection, spare, 0)),
-        *removable,
-        tuple(elsewhere),
+        pid=pid,
+        user=user,
+        marked=marked,
+        doomed=doomed,
+        plain=t.thing(pid, plain),
+        collection=t.thing(pid, collection),
+        spare=t.thing(pid, spare),
+        partition=t.thing(pid),
+        empty_partition=removable[0],
+        full_partition=removable[1],
+        away=tuple(elsewhere),
     )
 
 
@@ -168,8 +183,8 @@ def on_any(thing: m.Thing) -> Iterator[Made]:
     """Calls that every kind of object has."""
     name = (_page(thing), 1)
     yield Made("", Call("getattr", thing, gets=(name,)), body=struct.pack(">II", *name))
-    yield Made("", Call("listattr", thing, gets=((name[0], m.ANY),)), a=name[0])
     yield setting("", thing, *name, b"x")
+    yield Made("", Call("listattr", thing), a=name[0])
     if thing.kind != m.ROOT:
         yield Made("", Call("type", thing))
         yield setting("tag", thing, _page(thing, 0x5), 0x4000_0001, struct.pack(">I", thing.tag))
@@ -179,10 +194,11 @@ def on_user(thing: m.Thing, joined: m.Thing | None) -> Iterator[Made]:
     """Calls on a user object, which leave it as long as it was."""
     yield from on_any(thing)
     counter = (APPLICATION, 2)
-    touched = {"gets": (counter,), "sets": (counter,)}
     packed = counter[0] << 32 | counter[1]
-    yield Made("", Call("swapattr", thing, **touched), packed, 0, bytes(8))
-    yield Made("", Call("addattr", thing, **touched), packed, 1)
+    swap = Call("swapattr", thing, gets=(counter,), sets=(counter,))
+    add = Call("addattr", thing, gets=(counter,), sets=(counter,))
+    yield Made("", swap, packed, 0, bytes(8))
+    yield Made("", add, packed, 1)
     yield Made("", Call("read", thing, (0, 16)), 0, 16)
     yield Made("", Call("write", thing, (4, 9)), 4, 0, b"hello")
     yield Made("", Call("append", thing, (m.ENDLESS - 1, m.ENDLESS)), body=b"end")
@@ -243,10 +259,13 @@ def all_calls(t: Estate, g: Ground) -> list[Made]:
     found += on_collection(g.collection, g.members)
     found += on_any(g.spare)
     for member in (g.plain, g.marked):
-        for name in ("collection add", "collection drop"):
-            found.append(Made("", Call(name, g.spare, member=member), member.oid))
+        call = Call("collection add", g.spare, member=member)
+        found.append(Made("", call, member.oid))
     found += on_partition(g.partition)
     found += on_root(t.thing(0), g)
+    for member in (g.user, g.marked):
+        call = Call("collection drop", g.collection, member=member)
+        found.append(Made("", call, member.oid))
     found.append(Made("", Call("remove", g.doomed)))
     found.append(Made("with members", Call("remove collection", g.spare), 1))
     return found

@@ -17,14 +17,7 @@ from tests.conformance.guard import SET_MASTER_KEY
 from tests.conformance.lu import Answer
 from tests.conformance.suite.instances import HOLD_JOB, copy_source, query_list
 from tests.security import rights_model as m
-from tests.security.rights_estate import (
-    APPLICATION,
-    BASES,
-    FROZEN_MASK,
-    TAG,
-    Estate,
-    seed_of,
-)
+from tests.security.rights_estate import APPLICATION, BASES, FROZEN_MASK, TAG, Estate, seed_of
 from tests.security.rights_model import P
 
 ROOM = 4096

@@ -22,7 +22,7 @@ TOKEN = bytes(range(16))
 CONTENT = bytes(range(1, 65))
 LET_IN, LEFT_OUT, ALL_IN = 3, 4, 6
 """Numbers of attributes of 3000_0004h: what cases touch, something else, everything."""
-FROZEN_VERSION = 1
+FROZEN_VERSION, OURS_VERSION = 1, 2
 FROZEN_MASK = struct.pack(">H", 1 << FROZEN_VERSION)
 TAG = 5
 APPLICATION = 0x1_0000
@@ -65,12 +65,13 @@ class Estate(Guarded):
         self._set_keys(pid)
 
     def _set_keys(self, pid: int) -> None:
-        """The partition's key, and working keys 0 and 1; key 0 is set twice: the first is a former one."""
+        """The partition's key and its working keys; key 0 is set twice: the first is a former one."""
         self.set_key(pid, _KEY_PARTITION, 0, seed_of(pid, 0x100), self.root.authentication)
         pair = self.pairs[pid] = self.root.below(seed_of(pid, 0x100))
         self.secrets[f"partition {pid:x}"] = pair.authentication
-        for version, former in ((0, True), (0, False), (FROZEN_VERSION, False)):
-            self.change_key(pid, version, former)
+        for version in (0, FROZEN_VERSION, OURS_VERSION):
+            self.change_key(pid, version, former=version == 0)
+        self.change_key(pid, 0)
         self.model.policies.setdefault(pid, m.Policy(m.ALLDATA))
 
     def change_key(self, pid: int, version: int, former: bool = False) -> None:
@@ -91,11 +92,11 @@ class Estate(Guarded):
         return request.patched(24, bytes((version,)) + b"keyname")
 
     def proof(self, request: w.Request) -> Proof:
-        """The administrator's: everything, by ALLDATA."""
+        """The administrator's: everything, by ALLDATA, with a working key that no case uses."""
         found = super().proof(request)
         zero = request.action in (0x8881, 0x888B, 0x888C, 0x889C) or not request.pid
-        secret = self.secrets[f"working {0 if zero else request.pid:x} 0"]
-        return found.but(secret=secret)
+        name = f"working {0 if zero else request.pid:x} {OURS_VERSION}"
+        return found.but(secret=self.secrets[name], version=OURS_VERSION)
 
     # ---- partitions and their policies ----
 
@@ -171,13 +172,13 @@ class Estate(Guarded):
         return cid
 
     def keep(self, make: Any, *key: Any) -> Any:
-        """What `make` made for the same key before, until it is spent."""
+        """Call `make` once for each key, and again after spend()."""
         if key not in self.kept:
             self.kept[key] = make()
         return self.kept[key]
 
     def keep_for_ever(self, key: str, make: Any) -> Any:
-        """The same, also after it has been spent."""
+        """Call `make` once for each key."""
         if key not in self.lasting:
             self.lasting[key] = make()
         return self.lasting[key]
@@ -228,7 +229,7 @@ class Estate(Guarded):
         return self.send_proved(request, self.proof_of(c, extensions))
 
     def outcome(self, answer: Answer) -> m.Verdict:
-        """What the target did, in the model's words."""
+        """The answer in the words of the model."""
         if answer.status == GOOD:
             return m.PERMITTED
         sense = answer.sense

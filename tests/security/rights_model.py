@@ -109,7 +109,7 @@ COLLECTIONS_PAGE, ACCESS_PAGE = 0x0000_0004, 0x3000_0004
 POLICY_PAGES = (0x0000_0005, 0x3000_0005, 0x6000_0005, 0x9000_0005, ACCESS_PAGE)
 QUOTA_PAGES = (0x0000_0002, 0x3000_0002, 0x9000_0002)
 TO_JOIN = P.SET_ATTR | P.READ | P.WRITE | P.APPEND | P.REMOVE | P.GET_ATTR
-"""What a collection may lend to those who have permissions on it."""
+"""Permissions on a collection may be used on its members, so joining needs all that they lend."""
 
 Name = tuple[int, int]
 COUNTERS: Mapping[str, Name] = {"CAS": (0x7, 1), "FA": (0x7, 2)}
@@ -133,11 +133,13 @@ class Thing:
 
 @dataclass
 class Policy:
-    """What a partition demands now.  lists: page 3000_0004h.  frozen: working keys."""
+    """The policy of a partition now.  lists: page 3000_0004h.  frozen, changed: versions of working keys
+    that are frozen, or that were changed since they signed a capability."""
 
     method: int
     lists: dict[int, tuple[Name, ...]] = field(default_factory=dict)
     frozen: frozenset[int] = frozenset()
+    changed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def refused(clause: str, at: int | None = None, code: int = 0x2400) -> Verdict:
 
 @dataclass
 class World:
-    """What the target knows.  now: its clock.  epoch: its boot epoch.  policies: of each partition.
+    """The state of the target.  now: its clock.  epoch: its boot epoch.  policies: of each partition.
     inherited: the method of new partitions, which absent ones are taken to have."""
 
     now: int
@@ -294,8 +296,9 @@ def grants(
     span: tuple[int, int] | None = None,
     inside: bool = False,
 ) -> Verdict:
-    """What a genuine capability says of an object.  inside: it is reached through the one that is named
-    (a member, an object listed, one in a job's zone), so ids, created time and range are not its own."""
+    """Whether a genuine capability permits an act.  inside: the object is reached through the one that is
+    named (a member, an object listed, one in a job's zone), so ids, created time and range are not its own.
+    """
     return next(_checks(world, c, thing, permissions, span, inside), PERMITTED)
 
 
@@ -371,7 +374,7 @@ def _attributes(world: World, ask: Ask, c: Capability) -> Iterator[Verdict]:
         if not _listed(policy, c.attributes, name):
             yield refused("5.15: allowed attributes access", 136)
         whole = name == LENGTH or name[0] == COLLECTIONS_PAGE
-        if whole and name in ask.sets and (c.length or c.start):
+        if whole and name in ask.sets and c.kind == USER and (c.length or c.start):
             yield refused("length and membership need all of the object, not a range")
     if ask.joined:
         verdict = grants(world, c, ask.joined, P.SET_ATTR, inside=True)
@@ -416,7 +419,7 @@ def _other(
 
 
 def _surrogate(world: World, ask: Ask, c: Capability | None) -> Verdict:
-    """What a capability says of the zone it does not say of another partition."""
+    """A capability for the zone is none for another partition."""
     if ask.surrogate in (None, ask.target.pid):
         return PERMITTED
     assert ask.surrogate is not None

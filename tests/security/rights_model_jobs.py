@@ -156,20 +156,22 @@ def _may(world: World, job: Job, thing: Thing, permissions: P, call: Call) -> Ve
     return grants(world, c, thing, permissions, span, inside=not itself)
 
 
-def _listed(policy: Policy, c: Capability, name: Name) -> bool:
+def may_see(world: World, job: Job, name: Name) -> bool:
+    """Whether a job may touch an attribute; a list of attributes leaves out what it may not."""
+    c = job.capability
+    if c is None or not c.attributes:
+        return True
+    policy = world.policy(c.pid) if c.pid else Policy(NOSEC)
     pairs = policy.lists.get(c.attributes, ())
-    return not c.attributes or any(
-        page in (name[0], ANY) and number in (name[1], ANY) for page, number in pairs
-    )
+    return any(page in (name[0], ANY) and number in (name[1], ANY) for page, number in pairs)
 
 
 def _attributes(world: World, job: Job, call: Call) -> Iterator[Verdict]:
     c = job.capability
     if c is None:
         return
-    policy = world.policy(c.pid) if c.pid else Policy(NOSEC)
     for name in (*call.gets, *call.sets):
-        if not _listed(policy, c, name):
+        if not may_see(world, job, name):
             yield refused("rule 6: allowed attributes access")
     whole = any(name == LENGTH or name[0] == COLLECTIONS_PAGE for name in call.sets)
     if whole and _same(job.zone, call.thing) and (c.length or c.start):
@@ -206,7 +208,7 @@ def _revoked(world: World, zone: Thing, c: Capability) -> Iterator[str]:
     policy = world.policy(0 if zone.kind == ROOT else zone.pid)
     if c.expires and c.expires <= world.now:
         yield "the capability has expired"
-    if c.key != f"working {zone.pid:x} {c.version}":
+    if c.version in policy.changed:
         yield "its key was changed"
     if c.version in policy.frozen:
         yield "its key is frozen"

@@ -41,7 +41,6 @@ class Tally:
         self.tried = 0
         self.mismatches: list[str] = []
         self.controls: dict[str, bool] = {}
-        self.worked: set[tuple[str, str]] = set()
 
     def note(self, case: str, expected: m.Verdict, got: m.Verdict) -> None:
         self.tried += 1
