@@ -375,9 +375,9 @@ REASONS: dict[int, Reason] = {
         (
             601,
             "FAILED",
-            "the capability was revoked while the job ran",
-            "ask for a new capability and submit again",
-            "The capability it was submitted with expired, or the object's policy changed.",
+            "the job's rights were revoked",
+            "ask for a new capability and submit again; a partition may demand one by now",
+            "Its capability expired, an object's policy changed, or a partition demands more than NOSEC.",
             AFTER,
         ),
         (

@@ -121,8 +121,8 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	  "free space or raise the quota, then submit again")                                      \
 	X(502, STORAGE, FAILED, "output or result could not be stored",                            \
 	  "see the log of the target")                                                             \
-	X(601, REVOKED, FAILED, "the capability was revoked while the job ran",                    \
-	  "ask for a new capability and submit again")                                             \
+	X(601, REVOKED, FAILED, "the job's rights were revoked",                                   \
+	  "ask for a new capability and submit again; a partition may demand one by now")          \
 	X(605, ZONE_REMOVED, FAILED, "the job's zone was removed",                                 \
 	  "submit it again for another zone")                                                      \
 	X(901, INTERNAL, FAILED, "internal failure of the target",                                 \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_rights.c -- what a script may do under a capability, call by call, against the in-memory store:
- * permissions, tags, ranges, what is made, what a query tells, and the end of rights. */
+ * permissions, tags, ranges, attributes, collections, what is made, what a query tells, the present policy
+ * of partitions, and the end of rights. */
 #include "exec/rights.h"
 
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "base/test.h"
 #include "base/util.h"
 #include "exec/exec_impl.h"
+#include "security/keys.h"
+#include "wire/attr_list.h"
 #include "wire/query_list.h"
 
 #define TAG 7u
@@ -269,14 +272,224 @@ static void test_end_of_rights(void)
 	check_ended(&session);
 }
 
+/* ---- the present policy of partitions -------------------------------------------------------- */
+
+static struct osd_exec exec;
+
+static void demand(uint64_t partition_id, uint8_t method)
+{
+	uint32_t page = partition_id ? 0x30000005 : 0x90000005;
+	struct osd_txn *txn;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_attr_set(txn, (struct osd_object_id){partition_id, 0}, page, 1, &method, 1) ==
+	      OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+/* Without a capability. */
+static struct osd_session start_open(enum osd_object_type type, uint64_t partition_id)
+{
+	struct osd_capability none = {0};
+	struct osd_session session = start(&none);
+
+	session.exec = &exec;
+	session.zone = (struct osd_zone){type, {partition_id, 0}};
+	session.rights = (struct osd_job_rights){0};
+	return session;
+}
+
+static void test_open_jobs(void)
+{
+	struct osd_call reading = call_on(OSD_CALL_READ, tagged, 0, 4);
+	struct osd_call removing = call_on(OSD_CALL_REMOVE_PARTITION, 0, 0, 0);
+	struct osd_session session = start_open(OSD_PARTITION, pid);
+
+	CHECK(ask(&session, reading) == OSD_ANSWER_OK);
+	demand(pid, OSD_CAPKEY);
+	check_ended(&session);
+
+	/* The root's zone: each partition by itself. */
+	session = start_open(OSD_ROOT, 0);
+	CHECK(ask(&session, reading) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, tagged, 0, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, 0x7777, 0, 0)) == OSD_ANSWER_PERMISSION);
+	demand(pid, OSD_NOSEC);
+	CHECK(ask(&session, reading) == OSD_ANSWER_OK);
+	demand(pid, OSD_ALLDATA);
+	CHECK(ask(&session, reading) == OSD_ANSWER_PERMISSION);
+	demand(0, OSD_CAPKEY);
+	check_ended(&session);
+	demand(0, OSD_NOSEC);
+	demand(pid, OSD_NOSEC);
+	/* Making and removing partitions is the root's. */
+	session = start_open(OSD_ROOT, 0);
+	CHECK(ask(&session, removing) == OSD_ANSWER_NOT_EMPTY);
+	osd_session_release(&session);
+}
+
+/* A capability's method is compared as well. */
+static void test_weaker_method(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	struct osd_session session;
+
+	capability.permissions |= OSD_PERM_READ;
+	demand(pid, OSD_CAPKEY);
+	session = start(&capability);
+	session.exec = &exec;
+	CHECK(ask(&session, call_on(OSD_CALL_READ, tagged, 0, 4)) == OSD_ANSWER_OK);
+	demand(pid, OSD_CMDRSP);
+	check_ended(&session);
+	demand(pid, OSD_NOSEC);
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+static struct osd_call set_of(uint64_t id, uint32_t page, uint32_t number, const void *value,
+			      size_t length)
+{
+	struct osd_call call = call_on(OSD_CALL_SETATTR, id, 0, 0);
+	struct osd_attr_writer writer;
+
+	osd_attr_writer_init(&writer, body(), OSD_BODY_MAX, OSD_LIST_BARE);
+	CHECK(osd_attr_writer_add(&writer, page, number, value, length) == OSD_OK);
+	call.body_bytes = (uint32_t)osd_attr_writer_finish(&writer);
+	return call;
+}
+
+static void test_needs_of_attributes(void)
+{
+	const struct {
+		uint64_t id;
+		uint32_t page, number;
+		uint16_t permissions;
+	} rows[] = {
+		{plain, 0x10000, 1, OSD_PERM_SET_ATTR},
+		{plain, 1, 0x82, OSD_PERM_SET_ATTR | OSD_PERM_WRITE},
+		{0, 0x30000002, 0x10001, OSD_PERM_SET_ATTR | OSD_PERM_POL_SEC},
+		{plain, 2, 1, OSD_PERM_SET_ATTR | OSD_PERM_POL_SEC},
+	};
+	const uint8_t value[8] = {0x7f};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
+		for (unsigned bit = 0; bit < 16; bit++) {
+			struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+			uint16_t given = (uint16_t)(rows[i].permissions & ~(1u << bit));
+			const void *set = rows[i].page == 1 ? (const uint8_t[8]){0} : value;
+			struct osd_session session;
+
+			capability.permissions |= given;
+			session = start(&capability);
+			CHECK(ask(&session,
+				  set_of(rows[i].id, rows[i].page, rows[i].number, set, 8)) ==
+			      (given == rows[i].permissions ? OSD_ANSWER_OK
+							    : OSD_ANSWER_PERMISSION));
+			osd_session_release(&session);
+		}
+	}
+}
+
+/* Setting it moves the count that makes sessions read it again. */
+static void allow(uint32_t page, uint32_t number)
+{
+	struct osd_txn *txn;
+	uint8_t pair[8];
+
+	osd_put_be(pair, page, 4);
+	osd_put_be(pair + 4, number, 4);
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_attr_set(txn, (struct osd_object_id){pid, 0}, 0x30000004, 3, pair,
+			   sizeof(pair)) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static void test_allowed_attributes(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	struct osd_session session;
+
+	capability.permissions |= OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR;
+	capability.allowed_attributes_access = 3;
+	session = start(&capability);
+	CHECK(ask(&session, set_of(plain, 0x10000, 1, "v", 1)) == OSD_ANSWER_PERMISSION);
+	allow(0x10000, 1);
+	CHECK(ask(&session, set_of(plain, 0x10000, 1, "v", 1)) == OSD_ANSWER_OK);
+	CHECK(ask(&session, set_of(plain, 0x10000, 2, "v", 1)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_LISTATTR, plain, 0x10000, 0)) == OSD_ANSWER_OK);
+	CHECK(answer_bytes > 0);
+	CHECK(ask(&session, call_on(OSD_CALL_ADDATTR, plain, UINT64_C(0x10000) << 32 | 2, 1)) ==
+	      OSD_ANSWER_PERMISSION);
+	allow(0x10000, 2);
+	CHECK(ask(&session, call_on(OSD_CALL_LISTATTR, plain, 0x10000, 0)) == OSD_ANSWER_OK);
+	CHECK(answer_bytes == 0);
+	CHECK(ask(&session, call_on(OSD_CALL_ADDATTR, plain, UINT64_C(0x10000) << 32 | 2, 1)) ==
+	      OSD_ANSWER_OK);
+	osd_session_release(&session);
+}
+
+/* An object is lent to a collection with every right that the collection may lend; a policy access tag is
+ * compared of both. */
+static void test_collections(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	const uint16_t lent = OSD_PERM_READ | OSD_PERM_WRITE | OSD_PERM_APPEND | OSD_PERM_REMOVE |
+			      OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR;
+	struct osd_session session;
+	struct osd_txn *txn;
+	uint64_t collection;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	for (unsigned bit = 0; bit < 16; bit++) {
+		if (!(lent >> bit & 1))
+			continue;
+		capability.permissions = OSD_PERM_FUN_EXE | (lent & (uint16_t)~(1u << bit));
+		session = start(&capability);
+		CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_ADD, collection, plain, 0)) ==
+		      OSD_ANSWER_PERMISSION);
+		osd_session_release(&session);
+	}
+	capability.permissions = OSD_PERM_FUN_EXE | lent;
+	session = start(&capability);
+	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_ADD, collection, plain, 0)) ==
+	      OSD_ANSWER_OK);
+	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_DROP, collection, plain, 0)) ==
+	      OSD_ANSWER_OK);
+	osd_session_release(&session);
+	/* The object has the tag, the collection has not; then the other way. */
+	capability.policy_access_tag = TAG;
+	set_tag(0, 0x30000005, TAG);
+	session = start(&capability);
+	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_ADD, collection, tagged, 0)) ==
+	      OSD_ANSWER_PERMISSION);
+	set_tag(collection, 0x60000005, TAG);
+	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_ADD, collection, tagged, 0)) ==
+	      OSD_ANSWER_OK);
+	CHECK(ask(&session, call_on(OSD_CALL_COLLECTION_ADD, collection, plain, 0)) ==
+	      OSD_ANSWER_PERMISSION);
+	osd_session_release(&session);
+	set_tag(0, 0x30000005, 0);
+}
+
 int main(void)
 {
+	char message[256];
+
 	fill_store();
 	test_permissions();
 	test_tags();
 	test_query();
 	test_range();
 	test_end_of_rights();
+	test_needs_of_attributes();
+	test_allowed_attributes();
+	test_collections();
+	CHECK(osd_keyring_open(objects, NULL, message, &exec.config.keyring) == OSD_OK);
+	test_open_jobs();
+	test_weaker_method();
+	osd_keyring_close(exec.config.keyring);
 	osd_objects_close(objects);
 	return 0;
 }

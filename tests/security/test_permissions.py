@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from pyosd import requests as rq
-from pyosd.attributes import ALL, CURRENT_OBJECT_ID, Page
+from pyosd.attributes import ALL, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.cdb import AttributeLists, AttributePage, Request, ServiceAction, SetOne
 from pyosd.credentials import Need, Permission
 from pyosd.permissions import COMMANDS, needs_of, other_type
@@ -88,6 +88,7 @@ def test_needs(request_: Request, needs: list[Need]) -> None:
     assert [*needs_of(request_)] == needs
 
 
+JOINS = P.READ | P.WRITE | P.APPEND | P.REMOVE | P.GET_ATTR | P.SET_ATTR
 ATTRIBUTES = [
     (AttributeLists((CURRENT_OBJECT_ID, AttributeId(Page.CURRENT_COMMAND, ALL))), P(0)),
     (AttributeLists((CURRENT_OBJECT_ID, COLOUR.id)), P.GET_ATTR),
@@ -96,6 +97,10 @@ ATTRIBUTES = [
     (AttributePage(Page.CURRENT_COMMAND, 76, COLOUR), P.SET_ATTR),
     (SetOne(COLOUR), P.SET_ATTR),
     (SetOne(TAG), P.SET_ATTR | P.POL_SEC),
+    (SetOne(AttributeValue(Page.PARTITION_QUOTAS, 1, bytes(8))), P.SET_ATTR | P.POL_SEC),
+    (SetOne(AttributeValue(*LOGICAL_LENGTH, bytes(8))), P.SET_ATTR | P.WRITE),
+    (SetOne(AttributeValue(Page.USER_COLLECTIONS, 1, bytes(8))), JOINS),
+    (SetOne(AttributeValue(Page.USER_COLLECTIONS, 1, b"")), P.SET_ATTR),
     (AttributeLists((COLOUR.id,), (TAG,)), P.GET_ATTR | P.SET_ATTR | P.POL_SEC),
 ]
 
