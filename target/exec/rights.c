@@ -341,8 +341,11 @@ static enum osd_status look_at_share(struct osd_session *session,
 {
 	struct osd_object_facts facts;
 	uint8_t least;
-	enum osd_status status = ask_partition(session, share->id.partition_id, &least);
+	enum osd_status status;
 
+	if (!share->passed)
+		return OSD_OK;
+	status = ask_partition(session, share->id.partition_id, &least);
 	if (status != OSD_OK || !session->rights.limited)
 		return status;
 	if (share->object)
