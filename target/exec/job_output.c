@@ -319,9 +319,9 @@ void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
 	osd_wake(exec->output_wake);
 }
 
-/* exec->lock held.  Whether to sweep now; how long to wait for events after that.  rights_again: the sweep
- * of rights has to be tried again. */
-static bool sweep_due(struct osd_exec *exec, bool rights_again, int *ret_wait_msec)
+/* exec->lock held.  Whether to sweep now; how long to wait for events after that.  rights: those are to be
+ * swept, too. */
+static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 {
 	uint64_t now = osd_monotonic_usec();
 	bool due = now >= exec->sweep_usec && now >= exec->swept_usec + SWEEP_LEAST;
@@ -332,7 +332,7 @@ static bool sweep_due(struct osd_exec *exec, bool rights_again, int *ret_wait_ms
 		exec->sweep_usec = now + SWEEP_USEC;
 	}
 	next = OSD_MAX(exec->sweep_usec, exec->swept_usec + SWEEP_LEAST);
-	if (exec->limited_count || rights_again)
+	if (rights)
 		next = OSD_MIN(next, now + OSD_RIGHTS_SWEEP_USEC);
 	*ret_wait_msec = (int)((next - now + 999) / 1000);
 	return due;
@@ -367,13 +367,13 @@ void *osd_output_main(void *arg)
 		}
 		pthread_mutex_lock(&exec->lock);
 		stopping = exec->stopping;
-		sweep = sweep_due(exec, rights_again, &wait_msec);
-		rights = (exec->limited_count || rights_again) &&
-			 osd_monotonic_usec() >= rights_usec;
+		rights = exec->limited_count || rights_again || atomic_load(&exec->policy_changed);
+		sweep = sweep_due(exec, rights, &wait_msec);
 		pthread_mutex_unlock(&exec->lock);
-		/* Ahead of the sweep: a change that comes while it runs is for the next one. */
-		rights |= atomic_exchange(&exec->policy_changed, false);
-		if (rights && !stopping) {
+		/* However often policies change, no more than one sweep in that time. */
+		if (rights && !stopping && osd_monotonic_usec() >= rights_usec) {
+			/* A change that comes while it runs is for the next one. */
+			atomic_store(&exec->policy_changed, false);
 			rights_again = !osd_rights_sweep(exec);
 			rights_usec = osd_monotonic_usec() + OSD_RIGHTS_SWEEP_USEC;
 		}
