@@ -384,6 +384,20 @@ def _attributes(world: World, ask: Ask, c: Capability) -> Iterator[Verdict]:
 # ---- second objects ----------------------------------------------------------------------------
 
 
+def _extensions(
+    world: World, c: Capability, extensions: tuple[Capability, ...]
+) -> Iterator[Verdict]:
+    """Check values of extension capabilities, before any attribute is looked at."""
+    for each in extensions:
+        key = f"working {each.pid:x} {each.version}"
+        if each.form != 2 or each.key != key or not each.intact:
+            yield refused("extension capability: format, check value", 48)
+        if each.method != c.method:
+            yield refused("extension capability: another method", 48)
+        if each.version in world.policy(each.pid).frozen:
+            yield refused("extension capability: frozen key", None, FROZEN)
+
+
 def _other(
     world: World, ask: Ask, c: Capability | None, extensions: tuple[Capability, ...]
 ) -> Verdict:
@@ -397,14 +411,6 @@ def _other(
         if policy.method == NOSEC:
             return PERMITTED
         return refused("second object: NOSEC is not enough in its partition", 48)
-    for each in extensions:
-        key = f"working {each.pid:x} {each.version}"
-        if each.form != 2 or each.key != key or not each.intact:
-            return refused("extension capability: format, check value", 48)
-        if each.method != c.method:
-            return refused("extension capability: another method", 48)
-        if each.version in world.policy(each.pid).frozen:
-            return refused("extension capability: frozen key", None, FROZEN)
     weaker = c.method < policy.method
     for each in extensions:
         copies = role != COPIED or _listed(world.policy(each.pid), each.attributes, (ANY, ANY))
@@ -459,6 +465,7 @@ def _command(
     yield _genuine(world, ask, c)
     own = COMMANDS[ask.command][1] | ask.extra | (P.SET_ATTR if ask.sets else NONE)
     yield grants(world, c, ask.target, own, ask.span)
+    yield from _extensions(world, c, extensions)
     yield from _attributes(world, ask, c)
     yield _other(world, ask, c, extensions)
     yield _surrogate(world, ask, c)
