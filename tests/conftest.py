@@ -38,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--history-seconds", type=float, default=2.0, help="how long jobs' clients work"
     )
+    parser.addoption(
+        "--rights-matrix", choices=("sample", "full"), default="sample", help="cases of the matrix"
+    )
     parser.addoption("--screenshots", help="folder for pictures of the console")
     parser.addoption("--seed", type=int, default=None, help="repeat a run's random choices")
 

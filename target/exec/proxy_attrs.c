@@ -239,17 +239,15 @@ static enum osd_status take_attribute(struct osd_txn *txn, struct osd_op *op, ui
 	return status;
 }
 
-static enum osd_status put_attribute(struct osd_txn *txn, struct osd_op *op, const uint8_t *value,
-				     size_t length)
+/* The attribute with the value it is to have. */
+static struct osd_attr new_attribute(const struct osd_op *op, const uint8_t *value, size_t length)
 {
-	struct osd_attr attr = {
+	return (struct osd_attr){
 		.page = (uint32_t)(op->call.a >> 32),
 		.number = (uint32_t)op->call.a,
 		.length = (uint16_t)length,
 		.value = value,
 	};
-
-	return set_one(txn, op, &attr);
 }
 
 static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
@@ -257,15 +255,19 @@ static enum osd_status swapattr_in(struct osd_txn *txn, struct osd_op *op)
 	const uint8_t *expected = op->session->scratch;
 	uint8_t *before = op->session->scratch + BEFORE_AT;
 	size_t expected_length = (size_t)op->call.b, length;
+	struct osd_attr attr = new_attribute(op, expected + expected_length,
+					     op->call.body_bytes - expected_length);
 	enum osd_status status = take_attribute(txn, op, before, &length);
 	bool same;
 
+	/* Refused whether or not it is the expected value. */
+	if (status == OSD_OK)
+		status = check_set(op, &attr);
 	if (status != OSD_OK)
 		return status;
 	same = length == expected_length && !memcmp(before, expected, length);
 	if (same)
-		status = put_attribute(txn, op, expected + expected_length,
-				       op->call.body_bytes - expected_length);
+		status = set_one(txn, op, &attr);
 	op->answer.a = same;
 	op->answer.body_bytes = (uint32_t)length;
 	memcpy(op->out, before, length);
@@ -284,6 +286,7 @@ enum osd_status osd_op_swapattr(struct osd_op *op)
 static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
 {
 	uint8_t *before = op->session->scratch + BEFORE_AT, sum[8];
+	struct osd_attr attr = new_attribute(op, sum, sizeof(sum));
 	size_t length;
 	enum osd_status status = take_attribute(txn, op, before, &length);
 
@@ -295,7 +298,7 @@ static enum osd_status addattr_in(struct osd_txn *txn, struct osd_op *op)
 		return status;
 	op->answer.a = osd_get_be(before, length);
 	osd_put_be(sum, op->answer.a + op->call.b, sizeof(sum)); /* modulo 2^64 */
-	return put_attribute(txn, op, sum, sizeof(sum));
+	return set_one(txn, op, &attr);
 }
 
 enum osd_status osd_op_addattr(struct osd_op *op)

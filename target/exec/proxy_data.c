@@ -350,20 +350,26 @@ static enum osd_status permit_again(struct osd_session *session, struct osd_obje
 	return status == OSD_OK ? check_zone_once(session, id) : status;
 }
 
-static enum osd_status share_object(struct osd_op *op, struct osd_object_id id,
-				    struct osd_object *object, uint64_t changes)
+/* Whether the sweep looks at the object; returns whether it did before. */
+static bool set_passed(struct osd_session *session, struct osd_session_share *share, bool passed)
+{
+	bool before;
+
+	pthread_mutex_lock(&session->shares_lock);
+	before = share->passed;
+	share->passed = passed;
+	pthread_mutex_unlock(&session->shares_lock);
+	return before;
+}
+
+static enum osd_status pass(struct osd_op *op, struct osd_session_share *entry,
+			    struct osd_object *object, uint64_t changes)
 {
 	struct osd_session *session = op->session;
-	struct osd_object_facts facts;
-	struct osd_session_share *entry;
 	struct osd_share share;
 	size_t count = 0;
-	enum osd_status status;
+	enum osd_status status = permit_again(session, entry->id, changes);
 
-	osd_object_facts(object, &facts);
-	entry = get_share(op, id, facts.created_ms, &status);
-	if (entry)
-		status = permit_again(session, id, changes);
 	if (status == OSD_OK)
 		status = osd_object_share(object, &share);
 	if (status != OSD_OK)
@@ -376,6 +382,25 @@ static enum osd_status share_object(struct osd_op *op, struct osd_object_id id,
 		note_share(session, entry, object, count);
 	else
 		osd_object_unshare(object);
+	return status;
+}
+
+static enum osd_status share_object(struct osd_op *op, struct osd_object_id id,
+				    struct osd_object *object, uint64_t changes)
+{
+	struct osd_object_facts facts;
+	struct osd_session_share *entry;
+	enum osd_status status;
+	bool before;
+
+	osd_object_facts(object, &facts);
+	entry = get_share(op, id, facts.created_ms, &status);
+	if (!entry)
+		return status;
+	before = set_passed(op->session, entry, true);
+	status = pass(op, entry, object, changes);
+	if (status != OSD_OK)
+		set_passed(op->session, entry, before);
 	return status;
 }
 

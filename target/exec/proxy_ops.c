@@ -30,6 +30,7 @@ enum op_flags {
 	OP_LONG = 1024, /* may take long: outside the call gate (long_call.h) */
 	OP_OWN = 2048,	/* the job's own: touches no object */
 	OP_ATTRS = 4096, /* touches attributes */
+	OP_AT_END = 8192, /* bytes that have no address yet, as APPEND's by wire */
 };
 
 #define LONG_COUNT   256 /* a CREATE of more objects takes long */
@@ -396,7 +397,7 @@ static const struct op_row rows[] = {
 	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, osd_op_read},
 	{OSD_CALL_WRITE, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_BODY | OP_AHEAD, OSD_PERM_WRITE,
 	 osd_op_write},
-	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_FROM | OP_AHEAD, OSD_PERM_APPEND,
+	{OSD_CALL_APPEND, OP_BODY | OP_CHANGES | OP_OBJECT | OP_AT_END | OP_AHEAD, OSD_PERM_APPEND,
 	 osd_op_append},
 	{OSD_CALL_TRUNCATE, OP_CHANGES | OP_OBJECT | OP_FROM | OP_LONG, OSD_PERM_WRITE,
 	 osd_op_truncate},
@@ -478,6 +479,8 @@ static struct osd_access access_of(const struct op_row *row, const struct osd_ca
 		access.end = end_of(call->a, call->body_bytes);
 	else if (row->flags & OP_FROM)
 		access.end = UINT64_MAX;
+	else if (row->flags & OP_AT_END)
+		access.start = access.end = UINT64_MAX;
 	else
 		access.start = 0;
 	return access;

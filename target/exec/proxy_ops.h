@@ -101,6 +101,7 @@ struct osd_session {
 		struct osd_object_id id;
 		uint64_t created_ms;
 		struct osd_object *object; /* NULL: the script says that it has closed them */
+		bool passed; /* or about to be: the sweep looks at it */
 		size_t fd_count;
 	} * shares[OSD_SESSION_BUCKETS]; /* changed under shares_lock */
 	size_t share_fds;		 /* of those not closed */

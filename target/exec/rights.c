@@ -287,7 +287,8 @@ static bool key_is_lost(const struct osd_exec *exec, const struct osd_job_rights
 	       memcmp(stamp, rights->key_stamp, sizeof(stamp)) != 0;
 }
 
-/* Does the zone's partition take the job's method, and its capability permit to run a script there? */
+/* Does the zone's partition take the job's method, is the job's key still there, and does its capability
+ * permit to run a script there? */
 static enum osd_status look_at_zone(const struct osd_session *session)
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
@@ -299,6 +300,8 @@ static enum osd_status look_at_zone(const struct osd_session *session)
 
 	if (status != OSD_OK || !session->rights.limited)
 		return status;
+	if (session->exec && key_is_lost(session->exec, &session->rights))
+		return OSD_E_PERMISSION;
 	status = osd_txn_begin(session->objects, OSD_TXN_READ_ONLY, &txn);
 	if (status == OSD_OK)
 		status = osd_txn_facts(txn, session->zone.id, has_tag(session), &facts);
@@ -338,8 +341,11 @@ static enum osd_status look_at_share(struct osd_session *session,
 {
 	struct osd_object_facts facts;
 	uint8_t least;
-	enum osd_status status = ask_partition(session, share->id.partition_id, &least);
+	enum osd_status status;
 
+	if (!share->passed)
+		return OSD_OK;
+	status = ask_partition(session, share->id.partition_id, &least);
 	if (status != OSD_OK || !session->rights.limited)
 		return status;
 	if (share->object)
@@ -393,7 +399,7 @@ static bool look_at(struct osd_exec *exec, struct osd_run *run)
 	struct osd_session *session = &run->session;
 	const struct osd_job_rights *rights = &session->rights;
 	enum osd_status status = look_again(run);
-	bool ended = rights->limited && (has_expired(session) || key_is_lost(exec, rights));
+	bool ended = rights->limited && has_expired(session);
 
 	if (status != OSD_E_PERMISSION && !ended)
 		return status == OSD_OK;

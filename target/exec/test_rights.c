@@ -4,7 +4,9 @@
  * of partitions, and the end of rights. */
 #include "exec/rights.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/test.h"
@@ -328,6 +330,62 @@ static void test_open_jobs(void)
 	osd_session_release(&session);
 }
 
+static void set_key(enum osd_key_level level, uint64_t partition_id)
+{
+	static const uint8_t identifier[OSD_KEY_IDENTIFIER] = "tested";
+	static uint8_t seed[OSD_SEED_LENGTH];
+	struct osd_key_name name = {level, partition_id, 0};
+	struct osd_txn *txn;
+
+	seed[0]++; /* each key is another one */
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_keyring_set(exec.config.keyring, txn, &name, OSD_HMAC_SHA256, identifier, seed) ==
+	      OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static void open_keyring(void)
+{
+	char message[256], file[] = "/tmp/test_rights.XXXXXX";
+
+	CHECK(mkdtemp(file));
+	CHECK(rmdir(file) == 0); /* a name that nobody has: the keyring makes the file */
+	CHECK(osd_keyring_open(objects, file, message, &exec.config.keyring) == OSD_OK);
+	CHECK(unlink(file) == 0);
+	set_key(OSD_KEY_ROOT, 0);
+	set_key(OSD_KEY_PARTITION, pid);
+	set_key(OSD_KEY_WORKING, pid);
+}
+
+/* With a capability that the partition's working key 0 has signed. */
+static struct osd_session start_signed(const struct osd_capability *capability)
+{
+	struct osd_session session = start(capability);
+
+	session.exec = &exec;
+	session.rights.grant.level = OSD_KEY_WORKING;
+	session.rights.grant.key_partition = pid;
+	osd_rights_stamp(&exec, &session.rights);
+	return session;
+}
+
+/* The next call finds it, not only the sweep. */
+static void test_changed_key(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	struct osd_session session = start_signed(&capability);
+
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, tagged, 0, 0)) == OSD_ANSWER_OK);
+	set_key(OSD_KEY_WORKING, pid);
+	check_ended(&session);
+	session = start_signed(&capability);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, tagged, 0, 0)) == OSD_ANSWER_OK);
+	set_key(OSD_KEY_ROOT, 0); /* and with it all keys below */
+	check_ended(&session);
+	set_key(OSD_KEY_PARTITION, pid);
+	set_key(OSD_KEY_WORKING, pid);
+}
+
 /* A capability's method is compared as well. */
 static void test_weaker_method(void)
 {
@@ -336,8 +394,7 @@ static void test_weaker_method(void)
 
 	capability.permissions |= OSD_PERM_READ;
 	demand(pid, OSD_CAPKEY);
-	session = start(&capability);
-	session.exec = &exec;
+	session = start_signed(&capability);
 	CHECK(ask(&session, call_on(OSD_CALL_READ, tagged, 0, 4)) == OSD_ANSWER_OK);
 	demand(pid, OSD_CMDRSP);
 	check_ended(&session);
@@ -475,8 +532,6 @@ static void test_collections(void)
 
 int main(void)
 {
-	char message[256];
-
 	fill_store();
 	test_permissions();
 	test_tags();
@@ -486,8 +541,9 @@ int main(void)
 	test_needs_of_attributes();
 	test_allowed_attributes();
 	test_collections();
-	CHECK(osd_keyring_open(objects, NULL, message, &exec.config.keyring) == OSD_OK);
+	open_keyring();
 	test_open_jobs();
+	test_changed_key();
 	test_weaker_method();
 	osd_keyring_close(exec.config.keyring);
 	osd_objects_close(objects);

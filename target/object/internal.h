@@ -118,8 +118,4 @@ struct osd_objects {
 	_Atomic bool disk_full; /* ballast is gone: refuse what needs space */
 };
 
-/* A page that rights depend on says something else now: Policy/Security of anything, Attributes Access of
- * a partition. */
-void osd_note_policy_change(struct osd_objects *objects);
-
 #endif

@@ -117,8 +117,10 @@ enum osd_status osd_objects_check_format(struct osd_objects *objects, uint64_t c
 enum osd_status osd_objects_seal(struct osd_objects *objects, bool create,
 				 uint8_t seal[OSD_SEAL_BYTES]);
 /* Counts the changes of what the Policy/Security pages of the root and of partitions say, of the Attributes
- * Access pages of partitions, and of policy access tags, from 1. */
+ * Access pages of partitions, of policy access tags, and of secret keys, from 1. */
 uint64_t osd_objects_policy_changes(const struct osd_objects *objects);
+/* Rights depend on something that is different from now on; for keys security/ calls it. */
+void osd_note_policy_change(struct osd_objects *objects);
 /* fn is called after each such change, from any thread, with locks held: it only takes note.  NULL: no more.
  * Set while no transaction is open. */
 void osd_objects_watch_policies(struct osd_objects *objects, void (*fn)(void *arg), void *arg);

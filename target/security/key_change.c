@@ -19,8 +19,10 @@ static void changed(void *arg, bool committed)
 {
 	struct change *change = arg;
 
-	if (committed)
+	if (committed) {
 		osd_keyring_reload(change->keyring, change->partition_id);
+		osd_note_policy_change(change->keyring->objects);
+	}
 	free(change);
 }
 

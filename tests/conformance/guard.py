@@ -25,7 +25,7 @@ NOSEC, CAPKEY, CMDRSP, ALLDATA = range(4)
 SHA256, SHA1 = 0, 1
 EVERYTHING = 0xFFFE
 """All permission bits there are."""
-NEW_PARTITION, SET_KEY = 0x888B, 0x8898
+NEW_PARTITION, SET_KEY, SET_MASTER_KEY = 0x888B, 0x8898, 0x8899
 OF_ROOT = (0x8881, 0x889C, 0x8F7C, 0x8F7D)
 OF_PARTITION_ZERO = (0x8881, 0x889C, NEW_PARTITION, 0x888C)
 OF_PARTITIONS = (0x8880, 0x8883, NEW_PARTITION, 0x888C, 0x889B)
@@ -320,6 +320,8 @@ def _segments(cdb: bytes | bytearray) -> list[tuple[int, int]]:
     action, form = number(8, 2), cdb[11] >> 4 & 3
     behind = number(48) if action in (0x8885, 0x8886, 0x8892, 0x8893, 0x8894, 0x88A0, 0x8F81) else 0
     data = _COUNTERS.get(action, number(32, 8) if action in _SENDS else 0)
+    if action == SET_MASTER_KEY:
+        data = number(32)
     parts = [(behind, data)]
     if form == w.LIST:
         return [*parts, (place(72), number(68)), (place(56), number(52))]

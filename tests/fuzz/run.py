@@ -11,10 +11,12 @@ the input that did it is left in the build folder and its path is printed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +28,7 @@ WEIGHTS = {
     "fuzz_dispatch": 4,
     "fuzz_session": 4,
     "fuzz_signed": 4,
+    "fuzz_rights": 4,
 }  # shares of the time; 1 for codecs
 
 # Which golden frames a target starts from, by prefix of their names; None: those of all.
@@ -117,6 +120,8 @@ def seeds_of(target: str) -> list[bytes]:
         return initiator_seeds()
     if target == "fuzz_session":
         return session_seeds()
+    if target == "fuzz_rights":
+        return rights_seeds()
     local = [bytes.fromhex(digits) for digits in LOCAL_SEEDS.get(target, [])]
     prefixes = SEEDS.get(target, ())
     return local + [
@@ -267,6 +272,39 @@ def session_seeds() -> list[bytes]:
         call(1, body=bytes(4) + b"done"),
     ]
     return [bytes([zone]) + run for zone in range(4) for run in (*calls, b"".join(calls))]
+
+
+def rights_seeds() -> list[bytes]:
+    """Jobs of each zone and method: every call on every object, with a change of policy and a sweep now
+    and then."""
+
+    def job(zone: int, method: int, limits: bytes) -> bytes:
+        return bytes((zone, method)) + b"\xff\xfe" + limits.ljust(12, b"\0")
+
+    def steps(of: Iterable[tuple[int, int]]) -> bytes:
+        return b"".join(bytes((8, thing, 4, 8, op, op + thing)) for thing, op in of)
+
+    calls = [(thing, op) for op in range(20) for thing in range(7)]
+    changes = [
+        bytes((0, 1, 1, 0, 0, 0)),
+        bytes((0, 2, 3, 0, 0, 0)),
+        bytes((1, 4, 1, 0, 0, 0)),
+        bytes((1, 1, 1, 0, 0, 0)),
+        bytes((2, 0, 1, 0, 0, 0)),
+        bytes((4, 0, 1, 0, 0, 0)),
+        bytes((4, 0, 4, 0, 0, 0)),
+    ]
+    sweep = bytes((3, 0, 0, 0, 0, 0))
+    seeds = []
+    for zone, method in itertools.product(range(4), (0, 1, 3)):
+        for limits in (b"", b"\0\1", b"\0\0\4\40", b"\1"):
+            seeds += [job(zone, method, limits) + steps(calls[at::3]) for at in range(3)]
+        shares = steps((thing, 9) for thing in range(7))
+        closes = steps((thing, 10) for thing in range(7))
+        for change in changes:
+            whole = shares + closes + change + sweep + steps(calls[:20])
+            seeds.append(job(zone, method, b"") + whole)
+    return seeds
 
 
 def write_seeds(target: str, folder: Path) -> None:
