@@ -40,7 +40,8 @@ static bool may_run_long(const struct osd_engine *engine)
 {
 	unsigned others = engine->wanted > 1 ? engine->wanted - 1 : 1;
 
-	return engine->running < engine->wanted && engine->running_long < others;
+	return engine->running < engine->wanted &&
+	       engine->running_long < OSD_MIN(others, engine->long_most);
 }
 
 /* Under lock. */

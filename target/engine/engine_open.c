@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -187,6 +188,14 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
 }
 
+/* Long commands leave half the processors to others, where there are more than two. */
+static unsigned long_most(void)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return count < 4 ? 2 : (unsigned)count / 2;
+}
+
 static struct osd_engine *engine_create(void)
 {
 	struct osd_engine *engine = calloc(1, sizeof(*engine));
@@ -198,6 +207,7 @@ static struct osd_engine *engine_create(void)
 	pthread_cond_init(&engine->idle, NULL);
 	pthread_cond_init(&engine->urgent_ready, NULL);
 	osd_queue_init(&engine->queue);
+	engine->long_most = long_most();
 	engine->urgent_tail = &engine->urgent_head;
 	return engine;
 }

@@ -59,7 +59,7 @@ def guarded() -> Iterator[Guarded]:
         pytest.skip(why)
     with shared("--no-sandboxes") as served, served.connect() as plain:
         pid = plain.create_partition()
-        keys = Provisioner(plain, MasterKey.read(served.data / "master.key"))
+        keys = Provisioner(plain, MasterKey.read(served.master_key))
         keys.add(pid)
         obj = plain.create_and_write(pid, BEFORE)
         yield Guarded(served, plain, keys, pid, obj)
