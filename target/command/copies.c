@@ -23,6 +23,8 @@ void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
 {
 	*copying = (struct osd_copying){.source = source, .excludes_readers = excludes_readers};
 	copying->last = &copying->waiting;
+	if (!copies)
+		return;
 	pthread_mutex_lock(&copies->lock);
 	copying->next = copies->list;
 	copies->list = copying;
@@ -42,9 +44,12 @@ static void requeue_all(struct osd_copies *copies, struct osd_request *list)
 
 void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying)
 {
-	struct osd_copying **at = &copies->list;
+	struct osd_copying **at;
 
+	if (!copies)
+		return;
 	pthread_mutex_lock(&copies->lock);
+	at = &copies->list;
 	while (*at != copying)
 		at = &(*at)->next;
 	*at = copying->next;
@@ -104,7 +109,7 @@ enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_com
 	struct osd_copying *copying;
 	enum osd_status status = OSD_OK;
 
-	if (!copies->requeue || atomic_load(&copies->count) == 0)
+	if (!copies || atomic_load(&copies->count) == 0)
 		return OSD_OK;
 	pthread_mutex_lock(&copies->lock);
 	copying = find(copies, ctx);
@@ -146,7 +151,7 @@ void osd_copies_look_at_aborted(struct osd_copies *copies)
 {
 	struct osd_request *list = NULL, **last = &list;
 
-	if (atomic_load(&copies->count) == 0)
+	if (!copies || atomic_load(&copies->count) == 0)
 		return;
 	pthread_mutex_lock(&copies->lock);
 	for (struct osd_copying *copying = copies->list; copying; copying = copying->next)

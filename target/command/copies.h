@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* copies.h -- commands that wait for a COPY USER OBJECTS or a PUNCH of the same object.  The source of a
+/* copies.h -- commands that wait for a COPY USER OBJECTS, or for a PUNCH of a command's or a script's, of
+ * the same object.  The source of a
  * copy cannot change until it has been copied, which without common blocks takes as long as its bytes
  * take; of an object being punched nobody sees the data until its rest has been moved.  Commands that
  * would wait for that are put aside and dispatched again afterwards, from the start, so that they keep no
@@ -16,7 +17,7 @@
 #include "base/status.h"
 #include "command/context.h"
 
-/* A copy or PUNCH under way; its command's. */
+/* A copy or PUNCH under way; whoever does it owns this. */
 struct osd_copying {
 	struct osd_copying *next;
 	struct osd_object_id source;
@@ -25,7 +26,7 @@ struct osd_copying {
 };
 
 struct osd_copies {
-	/* Dispatches a request again; NULL: nobody can, and commands wait where they are. */
+	/* Dispatches a request again, on a worker; any thread. */
 	void (*requeue)(struct osd_request *request);
 	pthread_mutex_t lock;	  /* a leaf */
 	struct osd_copying *list; /* under lock */
@@ -34,7 +35,9 @@ struct osd_copies {
 
 void osd_copies_init(struct osd_copies *copies, void (*requeue)(struct osd_request *request));
 void osd_copies_release(struct osd_copies *copies);
-/* Before the source is locked, and after it has been let go.  begin: fills in *copying. */
+/* In all of these copies may be NULL: commands wait where they are.
+ *
+ * Before the source is locked, and after it has been let go.  begin: fills in *copying. */
 void osd_copies_begin(struct osd_copies *copies, struct osd_copying *copying,
 		      struct osd_object_id source, bool excludes_readers);
 void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying);

@@ -66,7 +66,7 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
-		.copies = &dispatcher->copies,
+		.copies = dispatcher->config.copies,
 		.hold = dispatcher->config.hold,
 		.grant = &request->security.proof.grant,
 	};
@@ -227,7 +227,7 @@ static enum osd_status run(struct osd_dispatcher *dispatcher, struct osd_request
 
 	fill_context(dispatcher, request, &ctx);
 	ctx.continuation = loaded->continuation;
-	status = osd_copies_defer(&dispatcher->copies, &ctx);
+	status = osd_copies_defer(dispatcher->config.copies, &ctx);
 	if (status == OSD_PENDING)
 		*ret_result = OSD_DISPATCH_LATER;
 	if (status != OSD_OK)
@@ -390,7 +390,7 @@ void osd_dispatch_aborted(struct osd_dispatcher *dispatcher)
 {
 	if (dispatcher->config.exec)
 		osd_exec_look_at_aborted(dispatcher->config.exec);
-	osd_copies_look_at_aborted(&dispatcher->copies);
+	osd_copies_look_at_aborted(dispatcher->config.copies);
 }
 
 /* ---- the background -------------------------------------------------------------------------- */
@@ -471,7 +471,6 @@ enum osd_status osd_dispatcher_create(const struct osd_dispatcher_config *config
 				     .system_id = osd_objects_system_id(config->objects)};
 	memcpy(dispatcher->checker.token, config->token, sizeof(config->token));
 	osd_gate_init(&dispatcher->gate);
-	osd_copies_init(&dispatcher->copies, config->requeue);
 	*ret_dispatcher = dispatcher;
 	return OSD_OK;
 }
@@ -482,6 +481,5 @@ void osd_dispatcher_free(struct osd_dispatcher *dispatcher)
 		return;
 	osd_backgrounds_free(dispatcher->backgrounds);
 	osd_gate_release(&dispatcher->gate);
-	osd_copies_release(&dispatcher->copies);
 	free(dispatcher);
 }

@@ -13,6 +13,7 @@
 
 #include "command/context.h"
 
+struct osd_copies;
 struct osd_dispatcher;
 
 struct osd_dispatcher_config {
@@ -22,8 +23,7 @@ struct osd_dispatcher_config {
 	struct osd_nonces *nonces;     /* borrowed */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES]; /* VPD page B1h's */
 	void (*resume)(struct osd_request *request); /* handed to command functions */
-	/* Calls osd_dispatch for the request again, on a worker; NULL: commands never wait aside. */
-	void (*requeue)(struct osd_request *request);
+	struct osd_copies *copies; /* copies.h; borrowed; NULL: commands never wait aside */
 	const char *hold; /* tests only (tasks.h); borrowed; NULL: none */
 	bool osc_compat;  /* request->osc_compat of all */
 	bool strict;	  /* request->strict of all */
@@ -34,7 +34,7 @@ struct osd_dispatcher_config {
 enum osd_dispatch_result {
 	OSD_DISPATCH_DONE,   /* status, sense and lengths are set */
 	OSD_DISPATCH_PARKED, /* completes after config.resume and osd_dispatch_resumed */
-	OSD_DISPATCH_LATER,  /* nothing has happened; config.requeue is called when it may begin */
+	OSD_DISPATCH_LATER,  /* nothing has happened; copies.requeue is called when it may begin */
 	OSD_DISPATCH_QUEUE,  /* osd_dispatch_inline: would have to wait; nothing has happened */
 };
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "command/copies.h"
 #include "command/dispatch.h"
 #include "engine/engine.h"
 #include "engine/queue.h"
@@ -47,6 +48,7 @@ struct osd_engine {
 	unsigned queued; /* short ones; changed under lock; atomic, read without it */
 	size_t outstanding;	/* under lock; submitted and not done, parked ones too */
 	struct osd_tasks tasks; /* under lock; the same */
+	struct osd_copies copies;
 	char *hold;		/* owned */
 	uint8_t token[OSD_SECURITY_TOKEN_BYTES];
 	pthread_t background, urgent;
@@ -61,7 +63,7 @@ struct osd_engine {
 	uint64_t window_start_ns, window_spent_ns, last_end_ns;
 };
 
-/* Submits again a request that waited aside (osd_dispatcher_config.requeue). */
+/* Submits again a request that waited aside (osd_copies.requeue). */
 void osd_engine_requeue(struct osd_request *request);
 /* The thread of background commands and that of task management; false: one could not be started,
  * and osd_engine_stop_others still is to be called. */

@@ -87,6 +87,26 @@ static bool commands_come(void *context)
 				       (osd_monotonic_usec() - LATELY_USEC) * 1000);
 }
 
+/* NULL: out of memory, and commands wait on their workers. */
+static void *hold_object(void *context, struct osd_object_id id)
+{
+	struct osd_engine *engine = context;
+	struct osd_copying *copying = malloc(sizeof(*copying));
+
+	if (copying)
+		osd_copies_begin(&engine->copies, copying, id, true);
+	return copying;
+}
+
+static void release_object(void *context, void *hold)
+{
+	struct osd_engine *engine = context;
+
+	if (hold)
+		osd_copies_end(&engine->copies, hold);
+	free(hold);
+}
+
 static void jobs_wait(void *context)
 {
 	struct osd_engine *engine = context;
@@ -113,6 +133,8 @@ static enum osd_status open_exec(struct osd_engine *engine, const struct osd_con
 		.commands_queued = commands_queued,
 		.commands_come = commands_come,
 		.jobs_wait = jobs_wait,
+		.hold_object = hold_object,
+		.release_object = release_object,
 		.context = engine,
 	};
 
@@ -174,7 +196,7 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 		.keyring = engine->keyring,
 		.nonces = engine->nonces,
 		.resume = osd_engine_resume,
-		.requeue = osd_engine_requeue,
+		.copies = &engine->copies,
 		.osc_compat = config->osc_compat,
 		.strict = config->strict,
 		.osc_list_e = config->osc_list_e,
@@ -207,6 +229,7 @@ static struct osd_engine *engine_create(void)
 	pthread_cond_init(&engine->idle, NULL);
 	pthread_cond_init(&engine->urgent_ready, NULL);
 	osd_queue_init(&engine->queue);
+	osd_copies_init(&engine->copies, osd_engine_requeue);
 	engine->long_most = long_most();
 	engine->urgent_tail = &engine->urgent_head;
 	return engine;
@@ -302,6 +325,7 @@ void osd_engine_close(struct osd_engine *engine)
 	osd_objects_close(engine->objects);
 	osd_control_free(engine->control);
 	osd_figures_free(engine->figures);
+	osd_copies_release(&engine->copies);
 	free(engine->hold);
 	pthread_cond_destroy(&engine->urgent_ready);
 	pthread_cond_destroy(&engine->idle);

@@ -482,3 +482,15 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
 	pthread_mutex_unlock(&exec->lock);
 }
+
+void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id)
+{
+	return exec && exec->config.hold_object ? exec->config.hold_object(exec->config.context, id)
+						: NULL;
+}
+
+void osd_exec_release_object(struct osd_exec *exec, void *hold)
+{
+	if (exec && exec->config.release_object)
+		exec->config.release_object(exec->config.context, hold);
+}

@@ -46,6 +46,10 @@ struct osd_exec_config {
 	bool (*commands_come)(void *context);
 	/* Jobs have begun to wait, if only for a moment; called with exec->lock held.  May be NULL. */
 	void (*jobs_wait)(void *context);
+	/* Around a script's PUNCH, before the object is locked and after it has been released: commands on the
+	 * object wait aside, so that they keep no worker.  Both may be NULL. */
+	void *(*hold_object)(void *context, struct osd_object_id id);
+	void (*release_object)(void *context, void *hold);
 	void *context;
 };
 
@@ -56,6 +60,10 @@ enum osd_status osd_exec_open(const struct osd_exec_config *config, char message
 void osd_exec_quiesce(struct osd_exec *exec);
 /* Jobs still running are treated as after a crash when the store is opened again.  NULL is fine. */
 void osd_exec_close(struct osd_exec *exec);
+
+/* hold_object and release_object of the configuration; exec NULL: nobody else uses objects. */
+void *osd_exec_hold_object(struct osd_exec *exec, struct osd_object_id id);
+void osd_exec_release_object(struct osd_exec *exec, void *hold);
 
 /* ---- submitting ------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "exec/exec.h"
 #include "exec/long_call.h"
 #include "exec/proxy_ops.h"
 #include "exec/rights.h"
@@ -191,15 +192,25 @@ static void punch_rests(void *arg)
 	osd_long_call_rest(arg);
 }
 
+static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct osd_object *object)
+{
+	const struct osd_change_steps steps = {punch_goes_on, punch_rests, op->session};
+	void *hold = osd_exec_hold_object(op->session->exec, id);
+	enum osd_status status = osd_object_punch(object, op->call.a, op->call.b, &steps, 0);
+
+	osd_exec_release_object(op->session->exec, hold);
+	return status;
+}
+
 /* The rest of the object is moved, and counts as written. */
 enum osd_status osd_op_punch(struct osd_op *op)
 {
-	const struct osd_change_steps steps = {punch_goes_on, punch_rests, op->session};
+	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
 	struct osd_object *object;
 	enum osd_status status = open_to_change(op, &object);
 
 	if (status == OSD_OK)
-		status = osd_object_punch(object, op->call.a, op->call.b, &steps, 0);
+		status = punch(op, id, object);
 	if (status == OSD_E_TASK_ABORTED)
 		op->why = "the job is being ended; the object is as it was";
 	return forget_removed(op, status);
