@@ -93,7 +93,7 @@ def bench_target(
                 folder,
                 process.pid,
                 ready["pids"]["tgtd"],
-                Path(ready["control"]).with_name("control"),
+                Path(ready["control"]).parent.parent / "control" / "socket",
             )
         finally:
             process.send_signal(signal.SIGTERM)

@@ -245,7 +245,8 @@ static void finish(struct osd_request *request, enum osd_status status)
 	osd_complete(request, status);
 	osd_attributes_free(request->attributes);
 	request->attributes = NULL;
-	osd_authorise_release(&request->security);
+	if (request->security.extensions)
+		osd_authorise_release(&request->security);
 	if (request->security.proof.grant.verified)
 		explicit_bzero(&request->security, sizeof(request->security));
 	else

@@ -21,10 +21,11 @@ static const struct osd_command_def commands[] = {
 	 OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_object_structure_check},
 	{OSD_SA_FORMAT_OSD, "FORMAT OSD", R, OSD_PERM_OBJ_MGMT | OSD_PERM_GLOBAL,
 	 OSD_CMD_EXCLUSIVE | OSD_CMD_LONG | NO_OBJECT_ID, osd_cmd_format_osd},
-	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE, OSD_CMD_TXN | OSD_CMD_REQUESTED_ID,
-	 osd_cmd_create},
+	{OSD_SA_CREATE, "CREATE", U, OSD_PERM_CREATE,
+	 OSD_CMD_TXN | OSD_CMD_REQUESTED_ID | OSD_CMD_LONG, osd_cmd_create},
 	{OSD_SA_LIST, "LIST", R | P, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | NO_OBJECT_ID, osd_cmd_list},
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | NO_OBJECT_ID,
+	 osd_cmd_list},
 	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE,
 	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_punch},
 	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
@@ -68,7 +69,7 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_REMOVE_COLLECTION, "REMOVE COLLECTION", C, OSD_PERM_REMOVE,
 	 OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_remove_collection},
 	{OSD_SA_LIST_COLLECTION, "LIST COLLECTION", P | C, OSD_PERM_READ,
-	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS, osd_cmd_list_collection},
+	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_list_collection},
 	{OSD_SA_FLUSH_COLLECTION, "FLUSH COLLECTION", C, OSD_PERM_OBJ_MGMT, OSD_CMD_LONG,
 	 osd_cmd_flush_collection},
 	{OSD_SA_FLUSH_PARTITION, "FLUSH PARTITION", P, OSD_PERM_OBJ_MGMT,
@@ -152,7 +153,7 @@ bool osd_command_is_long(const struct osd_request *request)
 	if (request->data_out_length > LONG_BYTES || request->data_in_capacity > LONG_BYTES)
 		return true;
 	def = osd_command_find((uint16_t)osd_get_be(request->cdb + AT_SERVICE_ACTION, 2));
-	if (!def)
+	if (!def || !(def->flags & OSD_CMD_LONG))
 		return false;
 	switch (def->service_action) {
 	case OSD_SA_CREATE:
@@ -160,8 +161,9 @@ bool osd_command_is_long(const struct osd_request *request)
 	case OSD_SA_LIST:
 	case OSD_SA_LIST_COLLECTION:
 		return request->data_in_capacity > LONG_LIST_BYTES;
+	default:
+		return true;
 	}
-	return def->flags & OSD_CMD_LONG;
 }
 
 static void print_types(FILE *out, uint8_t types)

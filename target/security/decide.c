@@ -79,12 +79,6 @@ bool osd_page_is_for_scripts(uint32_t page)
 
 /* ---- ALLOWED ATTRIBUTES ACCESS --------------------------------------------------------------- */
 
-void osd_allowed_release(struct osd_allowed *allowed)
-{
-	free(allowed->pairs);
-	*allowed = (struct osd_allowed){0};
-}
-
 static enum osd_status read_pairs(struct osd_objects *objects, uint64_t partition_id,
 				  uint32_t number, struct osd_allowed *allowed)
 {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 #include "object/object.h"
@@ -42,7 +43,12 @@ struct osd_allowed {
 enum osd_status osd_allowed_load(struct osd_objects *objects, uint64_t partition_id,
 				 const struct osd_capability *capability,
 				 struct osd_allowed *allowed);
-void osd_allowed_release(struct osd_allowed *allowed);
+static inline void osd_allowed_release(struct osd_allowed *allowed)
+{
+	if (allowed->pairs)
+		free(allowed->pairs);
+	*allowed = (struct osd_allowed){0};
+}
 /* OSD_PAGE_ALL and OSD_NUMBER_ALL: all pages, all numbers. */
 bool osd_allowed_has(const struct osd_allowed *allowed, uint32_t page, uint32_t number);
 
