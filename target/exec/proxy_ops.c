@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers, life
- * cycle of objects.  Not here: data and results (proxy_data.c), attributes and listing
- * (proxy_attrs.c), queries (proxy_query.c). */
+/* proxy_ops.c -- see proxy_ops.h.  Lives here: the table of operations, zone checks, answers.
+ * Not here: existence and life cycle of objects (proxy_life.c), data and results (proxy_data.c), attributes
+ * and listing (proxy_attrs.c), queries (proxy_query.c). */
 #include "exec/proxy_ops.h"
 
 #include <stdio.h>
@@ -34,7 +34,6 @@ enum op_flags {
 };
 
 #define LONG_COUNT   256 /* a CREATE of more objects takes long */
-#define STEP_MEMBERS 64	 /* that leave a collection in one transaction */
 
 struct op_row {
 	uint16_t op, flags, permissions; /* enum osd_permission */
@@ -105,11 +104,6 @@ enum osd_status osd_op_transact(struct osd_op *op,
 	return status;
 }
 
-static struct osd_object_id op_id(const struct osd_op *op)
-{
-	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
-}
-
 /* ---- the job itself -------------------------------------------------------------------------- */
 
 static enum osd_status op_finish(struct osd_op *op)
@@ -161,209 +155,6 @@ static enum osd_status op_progress(struct osd_op *op)
 	return OSD_OK;
 }
 
-/* ---- existence and life cycle ---------------------------------------------------------------- */
-
-static enum osd_status type_in(struct osd_txn *txn, struct osd_op *op)
-{
-	enum osd_object_type type = 0;
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_object_type(txn, op_id(op), &type);
-	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
-		status = OSD_OK;
-	op->answer.a = status == OSD_OK ? type : 0;
-	return status;
-}
-
-static enum osd_status op_type(struct osd_op *op)
-{
-	return osd_op_transact(op, type_in);
-}
-
-static enum osd_status create_partition_in(struct osd_txn *txn, struct osd_op *op)
-{
-	struct osd_exec *exec = op->session->exec;
-	enum osd_status status = osd_rights_check_made(op->session, OSD_PARTITION, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_partition_create(txn, op->call.partition_id, &op->answer.a);
-	if (status == OSD_OK && exec)
-		status = osd_exec_partition_made(exec, txn, op->answer.a);
-	return status;
-}
-
-static enum osd_status op_create_partition(struct osd_op *op)
-{
-	return osd_op_transact(op, create_partition_in);
-}
-
-static enum osd_status remove_partition_in(struct osd_txn *txn, struct osd_op *op)
-{
-	struct osd_exec *exec = op->session->exec;
-	enum osd_status status;
-
-	if (op->call.a == 1)
-		op->session->access.permissions |= OSD_PERM_GBL_REM;
-	status = osd_session_check_zone(op->session, txn,
-					(struct osd_object_id){op->call.partition_id, 0});
-	if (status == OSD_OK)
-		status = osd_partition_remove(txn, op->call.partition_id, op->call.a == 1);
-	if (status == OSD_OK && exec)
-		status = osd_exec_partition_removed(exec, txn, op->call.partition_id);
-	return status;
-}
-
-static enum osd_status op_remove_partition(struct osd_op *op)
-{
-	struct osd_object_id job;
-
-	if (op->session->exec &&
-	    osd_exec_check_partition(op->session->exec, op->call.partition_id, &job) != OSD_OK)
-		return OSD_E_JOB_IN_WAY;
-	return osd_op_transact(op, remove_partition_in);
-}
-
-static enum osd_status create_in(struct osd_txn *txn, struct osd_op *op)
-{
-	enum osd_status status = osd_rights_check_made(op->session, OSD_USER_OBJECT, op_id(op));
-
-	return status == OSD_OK
-		       ? osd_user_object_create(txn, op->call.partition_id, op->call.object_id,
-						(uint32_t)op->call.a, &op->answer.a)
-		       : status;
-}
-
-static enum osd_status op_create(struct osd_op *op)
-{
-	if (op->call.a < 1 || op->call.a > OSD_CREATE_MAX || (op->call.a > 1 && op->call.object_id))
-		return OSD_E_PARAM_FIELD;
-	return osd_op_transact(op, create_in);
-}
-
-static enum osd_status remove_in(struct osd_txn *txn, struct osd_op *op)
-{
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_session_check_free(txn, op_id(op));
-	if (status == OSD_OK)
-		status = osd_user_object_remove(txn, op_id(op));
-	if (status == OSD_OK && op->session->exec)
-		status = osd_exec_object_removed(op->session->exec, txn, op_id(op), &op->in_steps);
-	return status;
-}
-
-static enum osd_status op_remove(struct osd_op *op)
-{
-	enum osd_status status = osd_op_transact(op, remove_in);
-
-	if (!op->in_steps)
-		return status;
-	status = osd_exec_remove_members(op->session->exec, op_id(op));
-	return status == OSD_OK ? osd_op_transact(op, remove_in) : status;
-}
-
-static enum osd_status create_collection_in(struct osd_txn *txn, struct osd_op *op)
-{
-	enum osd_status status = osd_rights_check_made(op->session, OSD_COLLECTION, op_id(op));
-
-	return status == OSD_OK
-		       ? osd_collection_create(txn, op->call.partition_id, op->call.object_id,
-					       OSD_COLLECTION_LINKED, &op->answer.a)
-		       : status;
-}
-
-static enum osd_status op_create_collection(struct osd_op *op)
-{
-	return osd_op_transact(op, create_collection_in);
-}
-
-/* The first STEP_MEMBERS members leave; op->answer.b: there may be more. */
-static enum osd_status drop_members_in(struct osd_txn *txn, struct osd_op *op)
-{
-	struct osd_list_request request = {OSD_LIST_MEMBERS, op_id(op), 0};
-	uint64_t ids[STEP_MEMBERS];
-	struct osd_list_result found = {0};
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_list_uncounted(txn, &request, ids, STEP_MEMBERS, &found);
-	for (size_t i = 0; status == OSD_OK && i < found.count; i++)
-		status = osd_collection_drop(txn, op_id(op), ids[i]);
-	op->answer.b = found.next_id != 0;
-	return status;
-}
-
-static enum osd_status remove_collection_in(struct osd_txn *txn, struct osd_op *op)
-{
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	return status == OSD_OK ? osd_collection_remove(txn, op_id(op), op->call.a == 1) : status;
-}
-
-/* Piece by piece, as the command does: a large collection neither locks the store nor fills the log.  One
- * that is stopped half-way can be removed again. */
-static enum osd_status drop_members(struct osd_op *op)
-{
-	enum osd_status status = OSD_OK;
-	bool more = true;
-
-	while (status == OSD_OK && more) {
-		if (!osd_long_call_step(op->session, 0)) {
-			op->why = "the job is being ended; some members have left the collection";
-			return OSD_E_TASK_ABORTED;
-		}
-		status = osd_op_transact(op, drop_members_in);
-		osd_long_call_rest(op->session);
-		more = op->answer.b;
-	}
-	op->answer.b = 0;
-	return status;
-}
-
-static enum osd_status op_remove_collection(struct osd_op *op)
-{
-	enum osd_status status = op->call.a == 1 ? drop_members(op) : OSD_OK;
-
-	if (status == OSD_OK)
-		status = osd_op_transact(op, remove_collection_in);
-
-	if (status == OSD_OK && op->session->exec)
-		osd_exec_collection_removed(op->session->exec, op_id(op));
-	return status;
-}
-
-static enum osd_status collection_add_in(struct osd_txn *txn, struct osd_op *op)
-{
-	struct osd_object_id member = {op->call.partition_id, op->call.a};
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_rights_check_also(op->session, txn, member, osd_access_to_join());
-	return status == OSD_OK ? osd_collection_add(txn, op_id(op), op->call.a) : status;
-}
-
-static enum osd_status op_collection_add(struct osd_op *op)
-{
-	return osd_op_transact(op, collection_add_in);
-}
-
-static enum osd_status collection_drop_in(struct osd_txn *txn, struct osd_op *op)
-{
-	struct osd_object_id member = {op->call.partition_id, op->call.a};
-	enum osd_status status = osd_session_check_zone(op->session, txn, op_id(op));
-
-	if (status == OSD_OK)
-		status = osd_rights_check_also(op->session, txn, member, op->session->access);
-	return status == OSD_OK ? osd_collection_drop(txn, op_id(op), op->call.a) : status;
-}
-
-static enum osd_status op_collection_drop(struct osd_op *op)
-{
-	return osd_op_transact(op, collection_drop_in);
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Everything here is permitted between the hand-over and FINISH, nothing after it. */
@@ -371,20 +162,20 @@ static const struct op_row rows[] = {
 	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, op_finish},
 	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, op_progress},
 	{OSD_CALL_RESULT, OP_BODY | OP_OWN, 0, osd_op_result},
-	{OSD_CALL_TYPE, 0, 0, op_type},
-	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, op_create_partition},
+	{OSD_CALL_TYPE, 0, 0, osd_op_type},
+	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE, osd_op_create_partition},
 	{OSD_CALL_REMOVE_PARTITION, OP_CHANGES | OP_ROOT | OP_LONG, OSD_PERM_REMOVE,
-	 op_remove_partition},
-	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, op_create},
-	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, op_remove},
+	 osd_op_remove_partition},
+	{OSD_CALL_CREATE, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE, osd_op_create},
+	{OSD_CALL_REMOVE, OP_CHANGES | OP_OBJECT, OSD_PERM_REMOVE, osd_op_remove},
 	{OSD_CALL_CREATE_COLLECTION, OP_CHANGES | OP_PARTITION, OSD_PERM_CREATE,
-	 op_create_collection},
+	 osd_op_create_collection},
 	{OSD_CALL_REMOVE_COLLECTION, OP_CHANGES | OP_PARTITION | OP_MEMBERS | OP_LONG,
-	 OSD_PERM_REMOVE, op_remove_collection},
+	 OSD_PERM_REMOVE, osd_op_remove_collection},
 	{OSD_CALL_COLLECTION_ADD, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 op_collection_add},
+	 osd_op_collection_add},
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
-	 op_collection_drop},
+	 osd_op_collection_drop},
 	{OSD_CALL_LIST, 0, OSD_PERM_READ, osd_op_list},
 	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, osd_op_getattr},
 	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR, osd_op_setattr},

@@ -132,7 +132,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body);
 
-/* ---- between proxy_ops.c, proxy_data.c, proxy_attrs.c and proxy_query.c ---------------------- */
+/* ---- between proxy_ops.c, proxy_life.c, proxy_data.c, proxy_attrs.c and proxy_query.c ---------------------- */
 
 /* One call being served. */
 struct osd_op {
@@ -165,6 +165,9 @@ enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64
 /* OSD_E_JOB_IN_WAY for an unfinished job's surrogate. */
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id);
 
+osd_op_fn osd_op_type, osd_op_create_partition, osd_op_remove_partition, osd_op_create, osd_op_remove,
+	osd_op_create_collection, osd_op_remove_collection, osd_op_collection_add,
+	osd_op_collection_drop;
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
 	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
 	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_addattr;
