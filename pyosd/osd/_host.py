@@ -67,7 +67,6 @@ DRY_RUNS = 20
 
 Report = tuple[int, int, bytes, bytes]  # exit code, kind, traceback, one line for people
 
-named = bytearray(1)  # whether the last job's code names anything
 
 # Given back when memory runs out, so that there is some to say so; never touched, so it costs none.
 reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -235,7 +234,6 @@ def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) ->
     core.script(True)
     try:
         loaded = load_code(code, form, name)
-        named[0] = form & CODE_BYTECODE or names_anything(loaded)
         copy_context().run(exec, loaded, namespace)
         if count_threads():
             wait_for_threads()  # once in a process's life: not after a dry run
@@ -243,13 +241,6 @@ def run_main(code: bytes, form: int, name: str, namespace: dict[str, object]) ->
         core.script(False)
         run_exit_functions()
         flush()
-
-
-def names_anything(code: CodeType) -> bool:
-    """Whether code can reach any object but its own constants: without a name there is no
-    attribute, no import and
-    no function to call."""
-    return bool(code.co_names) or any(type(each) is CodeType for each in code.co_consts)
 
 
 def flush() -> None:

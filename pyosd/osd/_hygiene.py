@@ -259,7 +259,7 @@ def _differs() -> bool:
             _restore_container(*baseline.containers[id(each)])
         else:
             found = True
-    return found or bool((_host.named[0] and core.altered(1)) or gc.get_objects())
+    return found or bool(core.altered(1) or gc.get_objects())
 
 
 def _restore_type(now: type, was: dict[str, Any]) -> None:

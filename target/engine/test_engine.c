@@ -46,6 +46,16 @@ static void on_done(struct osd_request *request)
 	pthread_mutex_unlock(&call->lock);
 }
 
+static unsigned done_of(struct call *call)
+{
+	unsigned done;
+
+	pthread_mutex_lock(&call->lock);
+	done = call->done;
+	pthread_mutex_unlock(&call->lock);
+	return done;
+}
+
 static void submit(struct call *call, const struct osd_cdb *cdb)
 {
 	CHECK(osd_cdb_encode(cdb, call->cdb));
@@ -230,7 +240,7 @@ static void test_long_commands(unsigned workers)
 		CHECK_EQ(run(&call, OSD_SA_READ, PID + 4, BLOCK), OSD_SAM_GOOD);
 	}
 	for (unsigned i = 0; i < 8; i++)
-		CHECK_EQ(punches[i].done, 0);
+		CHECK_EQ(done_of(&punches[i]), 0);
 	CHECK_EQ(unlink(hold), 0);
 	for (unsigned i = 0; i < 8; i++)
 		CHECK_EQ(wait_done(&punches[i]), OSD_SAM_GOOD);

@@ -104,6 +104,11 @@ enum osd_status osd_op_transact(struct osd_op *op,
 	return status;
 }
 
+static struct osd_object_id op_id(const struct osd_op *op)
+{
+	return (struct osd_object_id){op->call.partition_id, op->call.object_id};
+}
+
 /* ---- the job itself -------------------------------------------------------------------------- */
 
 static enum osd_status op_finish(struct osd_op *op)
@@ -367,12 +372,48 @@ static enum osd_status run_row(struct osd_op *op, const struct op_row *row)
 	return status;
 }
 
+static enum osd_status zone_in(struct osd_txn *txn, struct osd_op *op)
+{
+	return osd_session_check_zone(op->session, txn, op_id(op));
+}
+
+/* A call that reads may have been permitted before a policy changed, and have read what was written after
+ * that: it is judged again before it is answered. */
+static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
+{
+	enum osd_status status = OSD_OK;
+
+	if (osd_rights_ended(op->session)) {
+		op->session->fault = OSD_REASON_REVOKED;
+		return OSD_E_PERMISSION;
+	}
+	status = check_policy(op, row);
+	if (status == OSD_OK)
+		status = osd_op_transact(op, zone_in);
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION)
+		return OSD_OK;
+	if (status != OSD_OK)
+		op->answer = (struct osd_answer){0};
+	return status;
+}
+
+static enum osd_status run_and_judge(struct osd_op *op, const struct op_row *row, uint64_t changes)
+{
+	enum osd_status status = run_row(op, row);
+
+	if (status == OSD_OK && !(row->flags & (OP_CHANGES | OP_OWN)) &&
+	    osd_objects_policy_changes(op->session->objects) != changes)
+		status = judge_again(op, row);
+	return status;
+}
+
 enum osd_served osd_session_serve(struct osd_session *session, const uint8_t frame[OSD_FRAME_BYTES],
 				  const uint8_t *body, uint8_t answer_frame[OSD_FRAME_BYTES],
 				  uint8_t *answer_body)
 {
 	struct osd_op op = {.session = session, .body = body, .out = answer_body};
 	uint8_t copy[OSD_FRAME_BYTES];
+	uint64_t changes = osd_objects_policy_changes(session->objects);
 	const struct op_row *row;
 	enum osd_status status;
 
@@ -388,7 +429,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	session->access = access_of(row, &op.call);
 	status = session->ahead ? session->ahead_status : OSD_OK;
 	if (status == OSD_OK)
-		status = run_row(&op, row);
+		status = run_and_judge(&op, row, changes);
 	if (session->fault)
 		return fault(session, session->fault);
 	session->last_op = op.call.op;

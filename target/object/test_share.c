@@ -174,7 +174,8 @@ static size_t resident(int fd, size_t length)
 	return count;
 }
 
-/* Who is given descriptors finds the beginning of the tail in memory soon. */
+/* A share's reader finds the beginning of the tail in memory soon.  Reading ahead is a hint: a kernel that is
+ * short of memory or has a busy disk leaves some pages out. */
 static void test_read_ahead(struct osd_object *object)
 {
 	struct osd_share share;
@@ -190,9 +191,9 @@ static void test_read_ahead(struct osd_object *object)
 	CHECK(resident(share.tail_fd, HEAD) == 0 || fs.f_type == TMPFS_MAGIC);
 	close_share(object, &share);
 	OK(osd_object_share(object, &share));
-	for (int i = 0; resident(share.tail_fd, HEAD) < HEAD / 4096 && i < 10000; i++)
+	for (int i = 0; resident(share.tail_fd, HEAD) < HEAD / 4096 / 2 && i < 10000; i++)
 		usleep(1000);
-	CHECK_EQ(resident(share.tail_fd, HEAD), HEAD / 4096);
+	CHECK(resident(share.tail_fd, HEAD) >= HEAD / 4096 / 2);
 	close_share(object, &share);
 }
 

@@ -533,7 +533,7 @@ def test_a_security_manager_that_takes_over_ends_it() -> None:
         with Serving(*PLAIN, data=data / "store", standard=True) as served:
             pid = int(works(served.url, "part", "create").strip(), 0)
             with served.connect(local=False) as plain:
-                keys = Provisioner(plain, MasterKey.read(data / "store" / "master.key"))
+                keys = Provisioner(plain, MasterKey.read(served.master_key))
                 keys.add(pid)
             refused(served.url, "obj", "ls", hex(pid), uid=0)
             with served.connect(credentials=keys.source()) as target:
