@@ -14,6 +14,7 @@ import struct
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,6 +48,10 @@ def turn_of(thread: int) -> int:
     return int(ATTR.unpack(buffer.raw)[5])
 
 
+def turns(thread: int, nsec: int) -> bool:
+    return turn_of(thread) == nsec
+
+
 def io_priority_of(thread: int) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.syscall(IOPRIO_GET[platform.machine()], 1, thread))
@@ -65,11 +70,15 @@ def by_name(pid: int) -> dict[str, list[int]]:
 
 
 def looping(serving: Serving) -> int | None:
-    """The sandbox that has computed for longer than it takes to start one."""
-    for pid in descendants(serving.pids["iosd-sandboxd"]):
+    """The sandbox that has computed for longer than it takes to start one.  Zygotes, the daemon's children,
+    compute when they start.
+    """
+    daemon = serving.pids["iosd-sandboxd"]
+    for pid in descendants(daemon):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # others come and go
-            user = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
-            if user > 20:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            parent, user = int(fields[1]), int(fields[11])
+            if user > 20 and parent != daemon:
                 return pid
     return None
 
@@ -84,7 +93,7 @@ def test_turns(serving: Serving, submit: Callable[..., Job]) -> None:
     for name in ("iosd-worker", "iosd-urgent", "iosd-output", "iosd-turns"):
         assert {turn_of(each) for each in threads[name]} == {usual}, name
     for long in (script, *threads["iosd-proxy"]):  # a thread asks for it once it runs
-        until(lambda long=long: turn_of(long) == (5_000_000 if usual else 0))
+        until(partial(turns, long, 5_000_000 if usual else 0))
     assert usual < 5_000_000
     assert io_priority_of(script) == LAST_OF_BEST_EFFORT
     assert io_priority_of(threads["iosd-worker"][0]) != LAST_OF_BEST_EFFORT
