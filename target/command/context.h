@@ -60,7 +60,8 @@ enum osd_command_flags {
 	OSD_CMD_READ_ONLY = 0x1000,    /* changes nothing but what its set attributes change */
 	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
 	OSD_CMD_CHANGES_DATA = 0x4000, /* of the user object, or removes it: waits for copies */
-	OSD_CMD_LONG = 0x8000, /* may take as long as what it works on is large (osd_command_is_long) */
+	OSD_CMD_LONG = 0x8000, /* may take as long as what it works on is large (osd_command_span) */
+	OSD_CMD_MOVES = 0x10000, /* with OSD_CMD_LONG: moves the bytes of an object */
 };
 
 /* One service action.  object_types: the types the CDB's ids may name, enum osd_object_type
@@ -70,7 +71,7 @@ struct osd_command_def {
 	const char *name; /* the standard's spelling */
 	uint8_t object_types;
 	uint16_t permissions; /* enum osd_permission the capability must give */
-	uint16_t flags;
+	uint32_t flags;
 	osd_command_fn *execute; /* NULL: named by the standard, not supported */
 };
 

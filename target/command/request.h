@@ -70,6 +70,10 @@ struct osd_identity;
 struct osd_command_def;
 struct osd_engine;
 
+/* Commands that may take long must not hold the last worker; those that move the bytes of objects, by which a
+ * processor and the disk are busy, leave half the processors to others. */
+enum osd_command_span { OSD_SPAN_SHORT, OSD_SPAN_LONG, OSD_SPAN_MOVES, OSD_SPANS };
+
 struct osd_request {
 	/* Set by the front end before osd_engine_submit; borrowed, unchanged, valid until
 	 * done(). */
@@ -121,7 +125,7 @@ struct osd_request {
 	uint64_t submitted_ns;
 	unsigned park_votes; /* atomic */
 	bool resumed;	     /* goes on in a worker */
-	bool is_long;	     /* osd_command_is_long */
+	enum osd_command_span span; /* osd_command_span */
 	bool aborted;	     /* atomic: a task management function covers it (command/tasks.h) */
 	struct {
 		struct osd_request *next, **at; /* among all the engine has */

@@ -27,7 +27,8 @@ static const struct osd_command_def commands[] = {
 	 OSD_CMD_TXN | OSD_CMD_READ_ONLY | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | NO_OBJECT_ID,
 	 osd_cmd_list},
 	{OSD_SA_PUNCH, "PUNCH", U, OSD_PERM_WRITE,
-	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG, osd_cmd_punch},
+	 OSD_CMD_CHANGES | OSD_CMD_CHANGES_DATA | OSD_CMD_OWN_ATTRS | OSD_CMD_LONG | OSD_CMD_MOVES,
+	 osd_cmd_punch},
 	{OSD_SA_READ, "READ", U, OSD_PERM_READ,
 	 OSD_CMD_RANGE | OSD_CMD_CONTINUATION | OSD_CMD_INLINE, osd_cmd_read},
 	{OSD_SA_WRITE, "WRITE", U, OSD_PERM_WRITE,
@@ -144,26 +145,26 @@ const struct osd_command_def *osd_command_find(uint16_t service_action)
 #define LONG_LIST_BYTES (256u << 10) /* of a list of ids */
 #define LONG_COUNT	256u	     /* objects of one CREATE */
 
-bool osd_command_is_long(const struct osd_request *request)
+enum osd_command_span osd_command_span(const struct osd_request *request)
 {
 	const struct osd_command_def *def;
 
+	bool is_long = true;
+
 	if (request->cdb_length != OSD_CDB_LENGTH)
-		return false;
+		return OSD_SPAN_SHORT;
 	if (request->data_out_length > LONG_BYTES || request->data_in_capacity > LONG_BYTES)
-		return true;
+		return OSD_SPAN_LONG;
 	def = osd_command_find((uint16_t)osd_get_be(request->cdb + AT_SERVICE_ACTION, 2));
 	if (!def || !(def->flags & OSD_CMD_LONG))
-		return false;
-	switch (def->service_action) {
-	case OSD_SA_CREATE:
-		return osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT;
-	case OSD_SA_LIST:
-	case OSD_SA_LIST_COLLECTION:
-		return request->data_in_capacity > LONG_LIST_BYTES;
-	default:
-		return true;
-	}
+		return OSD_SPAN_SHORT;
+	if (def->flags & OSD_CMD_MOVES)
+		return OSD_SPAN_MOVES;
+	if (def->service_action == OSD_SA_CREATE)
+		is_long = osd_get_be(request->cdb + AT_LENGTH, 2) > LONG_COUNT;
+	else if (def->service_action == OSD_SA_LIST || def->service_action == OSD_SA_LIST_COLLECTION)
+		is_long = request->data_in_capacity > LONG_LIST_BYTES;
+	return is_long ? OSD_SPAN_LONG : OSD_SPAN_SHORT;
 }
 
 static void print_types(FILE *out, uint8_t types)

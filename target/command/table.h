@@ -10,9 +10,8 @@
 
 /* The row, or NULL when the target does not support the service action. */
 const struct osd_command_def *osd_command_find(uint16_t service_action);
-/* Of a request that has not been looked at yet: it may take long, by its service action or its size, so it
- * must not hold the last worker. */
-bool osd_command_is_long(const struct osd_request *request);
+/* How long a request may take that has not been decoded yet, by its service action and size. */
+enum osd_command_span osd_command_span(const struct osd_request *request);
 /* The rows, for walking them; NULL behind the last. */
 const struct osd_command_def *osd_command_at(size_t index);
 /* Rows for documentation and tests: tab separated code, name, supported, object types,

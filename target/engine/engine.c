@@ -36,42 +36,55 @@ static unsigned threads_of(unsigned workers)
 }
 
 /* Under lock. */
-static bool may_run_long(const struct osd_engine *engine)
+static unsigned running_long(const struct osd_engine *engine)
 {
-	unsigned others = engine->wanted > 1 ? engine->wanted - 1 : 1;
-
-	return engine->running < engine->wanted &&
-	       engine->running_long < OSD_MIN(others, engine->long_most);
+	return engine->running_of[OSD_SPAN_LONG] + engine->running_of[OSD_SPAN_MOVES];
 }
 
 /* Under lock. */
 static bool may_run_short(const struct osd_engine *engine)
 {
-	return engine->running < OSD_MAX(engine->wanted, engine->running_long + 1);
+	return engine->running < OSD_MAX(engine->wanted, running_long(engine) + 1);
 }
 
-/* Under lock.  The class of the request that a free worker takes now: the one that has waited longer, of
- * those that may run.  False: there is none. */
-static bool choose(const struct osd_engine *engine, enum osd_queue_class *ret_class)
+/* Under lock. */
+static bool may_run_long(const struct osd_engine *engine, enum osd_command_span span)
 {
-	const struct osd_request *longs = osd_queue_peek(&engine->queue, OSD_QUEUE_LONG);
-	const struct osd_request *shorts = osd_queue_peek(&engine->queue, OSD_QUEUE_SHORT);
+	unsigned others = engine->wanted > 1 ? engine->wanted - 1 : 1;
 
-	if (longs && !may_run_long(engine))
-		longs = NULL;
-	if (shorts && !may_run_short(engine))
-		shorts = NULL;
-	*ret_class = OSD_QUEUE_SHORT;
-	if (longs && (!shorts || longs->submitted_ns < shorts->submitted_ns))
-		*ret_class = OSD_QUEUE_LONG;
-	return longs || shorts;
+	return engine->running < engine->wanted && running_long(engine) < others &&
+	       engine->running_of[span] < engine->most_of[span];
+}
+
+/* Under lock.  The span of the request that a free worker takes now: of those that may run the one that has
+ * waited longest.  False: there is none. */
+static bool choose(const struct osd_engine *engine, enum osd_command_span *ret_span)
+{
+	const struct osd_request *found = osd_queue_peek(&engine->queue, OSD_SPAN_SHORT);
+
+	*ret_span = OSD_SPAN_SHORT;
+	if (found && !may_run_short(engine))
+		found = NULL;
+	if (!osd_queue_count(&engine->queue, OSD_SPAN_LONG) &&
+	    !osd_queue_count(&engine->queue, OSD_SPAN_MOVES))
+		return found != NULL;
+	for (enum osd_command_span span = OSD_SPAN_LONG; span < OSD_SPANS; span++) {
+		const struct osd_request *next = osd_queue_peek(&engine->queue, span);
+
+		if (!next || (found && found->submitted_ns <= next->submitted_ns) ||
+		    !may_run_long(engine, span))
+			continue;
+		found = next;
+		*ret_span = span;
+	}
+	return found != NULL;
 }
 
 /* Under lock.  Whether a worker is to be called.  One is, and it calls the next if it finds more than it
  * takes: a burst costs the submitter one wake-up, and no more workers run than there is work for. */
 static bool wants_worker(struct osd_engine *engine)
 {
-	enum osd_queue_class ignored;
+	enum osd_command_span ignored;
 
 	if (!engine->idle_workers || engine->waking || !choose(engine, &ignored))
 		return false;
@@ -89,8 +102,8 @@ static void call_worker(struct osd_engine *engine)
 /* Under lock. */
 static void enqueue(struct osd_engine *engine, struct osd_request *request)
 {
-	osd_queue_add(&engine->queue, request->is_long ? OSD_QUEUE_LONG : OSD_QUEUE_SHORT, request);
-	if (!request->is_long)
+	osd_queue_add(&engine->queue, request->span, request);
+	if (request->span == OSD_SPAN_SHORT)
 		__atomic_add_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
 }
 
@@ -104,16 +117,15 @@ static void push(struct osd_engine *engine, struct osd_request *request)
 /* Under lock.  NULL: nothing waits that may run now. */
 static struct osd_request *pop(struct osd_engine *engine)
 {
-	enum osd_queue_class which;
+	enum osd_command_span span;
 
-	if (!choose(engine, &which))
+	if (!choose(engine, &span))
 		return NULL;
-	if (which == OSD_QUEUE_SHORT)
+	if (span == OSD_SPAN_SHORT)
 		__atomic_sub_fetch(&engine->queued, 1, __ATOMIC_RELAXED);
-	else
-		engine->running_long++;
+	engine->running_of[span]++;
 	engine->running++;
-	return osd_queue_take(&engine->queue, which);
+	return osd_queue_take(&engine->queue, span);
 }
 
 static void resume_all(struct osd_request *resumed)
@@ -206,7 +218,7 @@ static void *worker_main(void *argument)
 	pthread_mutex_lock(&engine->lock);
 	while (worker->index < threads_of(engine->wanted)) {
 		struct osd_request *request = pop(engine);
-		bool is_long;
+		enum osd_command_span span;
 
 		if (!request) {
 			engine->idle_workers++;
@@ -215,16 +227,16 @@ static void *worker_main(void *argument)
 			engine->waking = false;
 			continue;
 		}
-		is_long = request->is_long; /* the request may be gone when it has run */
+		span = request->span; /* the request may be gone when it has run */
 		call_worker(engine);
 		pthread_mutex_unlock(&engine->lock);
-		if (is_long)
-			run_long(engine, request);
-		else
+		if (span == OSD_SPAN_SHORT)
 			run(engine, request);
+		else
+			run_long(engine, request);
 		pthread_mutex_lock(&engine->lock);
 		engine->running--;
-		engine->running_long -= is_long;
+		engine->running_of[span]--;
 	}
 	worker->state = OSD_WORKER_ENDED;
 	call_worker(engine); /* the one that was called may be this one */
@@ -294,8 +306,8 @@ void osd_engine_load(struct osd_engine *engine, struct osd_engine_load *ret_load
 	pthread_mutex_lock(&engine->lock);
 	load.workers = engine->wanted;
 	load.busy = engine->running;
-	load.queued = osd_queue_count(&engine->queue, OSD_QUEUE_SHORT) +
-		      osd_queue_count(&engine->queue, OSD_QUEUE_LONG);
+	for (enum osd_command_span span = OSD_SPAN_SHORT; span < OSD_SPANS; span++)
+		load.queued += osd_queue_count(&engine->queue, span);
 	oldest = osd_queue_oldest_ns(&engine->queue);
 	if (oldest < now)
 		load.oldest_usec = (now - oldest) / 1000;
@@ -400,7 +412,7 @@ void osd_engine_submit(struct osd_engine *engine, struct osd_request *request)
 	request->park_votes = 2;
 	request->resumed = false;
 	request->submitted_ns = now_ns();
-	request->is_long = osd_command_is_long(request);
+	request->span = osd_command_span(request);
 	pthread_mutex_lock(&engine->lock);
 	osd_tasks_add(&engine->tasks, request);
 	engine->outstanding++;

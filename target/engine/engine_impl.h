@@ -42,8 +42,8 @@ struct osd_engine {
 	pthread_cond_t idle;  /* outstanding became 0 */
 	struct osd_queue queue; /* under lock */
 	unsigned idle_workers;	/* under lock; waiting for work */
-	unsigned running, running_long; /* under lock; requests that workers are at */
-	unsigned long_most;		/* constant: long ones at a time, whatever the workers */
+	unsigned running, running_of[OSD_SPANS]; /* under lock; requests that workers are at */
+	unsigned most_of[OSD_SPANS]; /* constant: at a time, whatever the workers; short ones: no bound */
 	bool waking;		/* under lock; one of them has been called and is on its way */
 	unsigned queued; /* short ones; changed under lock; atomic, read without it */
 	size_t outstanding;	/* under lock; submitted and not done, parked ones too */

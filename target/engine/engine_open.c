@@ -210,12 +210,14 @@ static enum osd_status open_dispatcher(struct osd_engine *engine, const struct o
 	return osd_dispatcher_create(&dispatcher, &engine->dispatcher);
 }
 
-/* Long commands leave half the processors to others, where there are more than two. */
-static unsigned long_most(void)
+/* Commands that move data leave half the processors to others; other long ones too, where there are four. */
+static void set_bounds(struct osd_engine *engine)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned half = count < 2 ? 1 : (unsigned)count / 2;
 
-	return count < 4 ? 2 : (unsigned)count / 2;
+	engine->most_of[OSD_SPAN_LONG] = OSD_MAX(2, half);
+	engine->most_of[OSD_SPAN_MOVES] = half;
 }
 
 static struct osd_engine *engine_create(void)
@@ -230,7 +232,7 @@ static struct osd_engine *engine_create(void)
 	pthread_cond_init(&engine->urgent_ready, NULL);
 	osd_queue_init(&engine->queue);
 	osd_copies_init(&engine->copies, osd_engine_requeue);
-	engine->long_most = long_most();
+	set_bounds(engine);
 	engine->urgent_tail = &engine->urgent_head;
 	return engine;
 }

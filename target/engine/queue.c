@@ -13,7 +13,7 @@ static struct osd_lane *lane_of(struct osd_queue_row *row, const struct osd_requ
 
 void osd_queue_init(struct osd_queue *queue)
 {
-	for (size_t i = 0; i < OSD_QUEUE_CLASSES; i++) {
+	for (size_t i = 0; i < OSD_SPANS; i++) {
 		struct osd_queue_row *row = &queue->rows[i];
 
 		*row = (struct osd_queue_row){.last = &row->first};
@@ -29,7 +29,7 @@ static void append_lane(struct osd_queue_row *row, struct osd_lane *lane)
 	row->last = &lane->next;
 }
 
-void osd_queue_add(struct osd_queue *queue, enum osd_queue_class which, struct osd_request *request)
+void osd_queue_add(struct osd_queue *queue, enum osd_command_span which, struct osd_request *request)
 {
 	struct osd_queue_row *row = &queue->rows[which];
 	struct osd_lane *lane = lane_of(row, request);
@@ -42,7 +42,7 @@ void osd_queue_add(struct osd_queue *queue, enum osd_queue_class which, struct o
 	row->count++;
 }
 
-struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_queue_class which)
+struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_command_span which)
 {
 	struct osd_queue_row *row = &queue->rows[which];
 	struct osd_lane *lane = row->first;
@@ -65,7 +65,7 @@ uint64_t osd_queue_oldest_ns(const struct osd_queue *queue)
 {
 	uint64_t oldest = UINT64_MAX;
 
-	for (size_t i = 0; i < OSD_QUEUE_CLASSES; i++)
+	for (size_t i = 0; i < OSD_SPANS; i++)
 		for (const struct osd_lane *lane = queue->rows[i].first; lane; lane = lane->next)
 			oldest = OSD_MIN(oldest, lane->head->submitted_ns);
 	return oldest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* queue.h -- requests that wait for a worker.
  *
- * Two classes: commands that may take long (osd_command_is_long) and all others.  Of each class the
+ * Each span (osd_command_span) has a row.  In it the
  * requests stand in lanes, one for each I_T nexus, and lanes take turns: an initiator that has sent a
  * hundred commands delays another one's by one of them.  Nexuses whose numbers collide share a lane.
  * Within a lane the order is that of arrival.
@@ -16,8 +16,6 @@
 
 #define OSD_QUEUE_LANES 64u /* a power of two */
 
-enum osd_queue_class { OSD_QUEUE_SHORT, OSD_QUEUE_LONG, OSD_QUEUE_CLASSES };
-
 struct osd_lane {
 	struct osd_lane *next; /* in turn; only while it has requests */
 	struct osd_request *head, **tail;
@@ -28,26 +26,26 @@ struct osd_queue {
 		struct osd_lane *first, **last; /* lanes that have requests, in turn */
 		unsigned count;			/* requests */
 		struct osd_lane lanes[OSD_QUEUE_LANES];
-	} rows[OSD_QUEUE_CLASSES];
+	} rows[OSD_SPANS];
 };
 
 void osd_queue_init(struct osd_queue *queue);
-void osd_queue_add(struct osd_queue *queue, enum osd_queue_class which,
+void osd_queue_add(struct osd_queue *queue, enum osd_command_span which,
 		   struct osd_request *request);
-/* The next of a class; NULL: there is none. */
+/* The next of a span; NULL: there is none. */
 static inline struct osd_request *osd_queue_peek(const struct osd_queue *queue,
-						 enum osd_queue_class which)
+						 enum osd_command_span which)
 {
 	const struct osd_lane *lane = queue->rows[which].first;
 
 	return lane ? lane->head : NULL;
 }
 /* Takes out what osd_queue_peek shows; its lane goes behind the others. */
-struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_queue_class which);
+struct osd_request *osd_queue_take(struct osd_queue *queue, enum osd_command_span which);
 /* When the request came that has waited longest; UINT64_MAX: none waits. */
 uint64_t osd_queue_oldest_ns(const struct osd_queue *queue);
 
-static inline unsigned osd_queue_count(const struct osd_queue *queue, enum osd_queue_class which)
+static inline unsigned osd_queue_count(const struct osd_queue *queue, enum osd_command_span which)
 {
 	return queue->rows[which].count;
 }

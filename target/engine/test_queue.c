@@ -8,7 +8,7 @@
 
 static struct osd_request requests[MANY + 2];
 
-static void add(struct osd_queue *queue, unsigned index, uint64_t nexus, enum osd_queue_class which)
+static void add(struct osd_queue *queue, unsigned index, uint64_t nexus, enum osd_command_span which)
 {
 	requests[index] = (struct osd_request){.nexus = {.id = nexus}, .submitted_ns = 1000 + index};
 	osd_queue_add(queue, which, &requests[index]);
@@ -21,18 +21,18 @@ static void test_turns(void)
 
 	osd_queue_init(&queue);
 	for (unsigned i = 0; i < MANY; i++)
-		add(&queue, i, 1, OSD_QUEUE_SHORT);
-	add(&queue, MANY, 2, OSD_QUEUE_SHORT);
-	CHECK_EQ(osd_queue_count(&queue, OSD_QUEUE_SHORT), MANY + 1);
+		add(&queue, i, 1, OSD_SPAN_SHORT);
+	add(&queue, MANY, 2, OSD_SPAN_SHORT);
+	CHECK_EQ(osd_queue_count(&queue, OSD_SPAN_SHORT), MANY + 1);
 	CHECK_EQ(osd_queue_oldest_ns(&queue), 1000);
-	CHECK(osd_queue_take(&queue, OSD_QUEUE_SHORT) == &requests[0]);
-	CHECK(osd_queue_take(&queue, OSD_QUEUE_SHORT) == &requests[MANY]);
+	CHECK(osd_queue_take(&queue, OSD_SPAN_SHORT) == &requests[0]);
+	CHECK(osd_queue_take(&queue, OSD_SPAN_SHORT) == &requests[MANY]);
 	for (unsigned i = 1; i < MANY; i++) {
-		CHECK(osd_queue_peek(&queue, OSD_QUEUE_SHORT) == &requests[i]);
-		CHECK(osd_queue_take(&queue, OSD_QUEUE_SHORT) == &requests[i]);
+		CHECK(osd_queue_peek(&queue, OSD_SPAN_SHORT) == &requests[i]);
+		CHECK(osd_queue_take(&queue, OSD_SPAN_SHORT) == &requests[i]);
 	}
-	CHECK(osd_queue_peek(&queue, OSD_QUEUE_SHORT) == NULL);
-	CHECK_EQ(osd_queue_count(&queue, OSD_QUEUE_SHORT), 0);
+	CHECK(osd_queue_peek(&queue, OSD_SPAN_SHORT) == NULL);
+	CHECK_EQ(osd_queue_count(&queue, OSD_SPAN_SHORT), 0);
 	CHECK_EQ(osd_queue_oldest_ns(&queue), UINT64_MAX);
 }
 
@@ -43,16 +43,16 @@ static void test_again(void)
 
 	osd_queue_init(&queue);
 	for (unsigned round = 0; round < 3; round++) {
-		add(&queue, 0, 1, OSD_QUEUE_LONG);
-		add(&queue, 1, 2, OSD_QUEUE_LONG);
-		add(&queue, 2, 1, OSD_QUEUE_SHORT);
-		CHECK(osd_queue_take(&queue, OSD_QUEUE_LONG) == &requests[0]);
-		add(&queue, 0, 1, OSD_QUEUE_LONG);
-		CHECK(osd_queue_take(&queue, OSD_QUEUE_LONG) == &requests[1]);
-		CHECK(osd_queue_take(&queue, OSD_QUEUE_LONG) == &requests[0]);
-		CHECK(osd_queue_peek(&queue, OSD_QUEUE_LONG) == NULL);
+		add(&queue, 0, 1, OSD_SPAN_LONG);
+		add(&queue, 1, 2, OSD_SPAN_LONG);
+		add(&queue, 2, 1, OSD_SPAN_SHORT);
+		CHECK(osd_queue_take(&queue, OSD_SPAN_LONG) == &requests[0]);
+		add(&queue, 0, 1, OSD_SPAN_LONG);
+		CHECK(osd_queue_take(&queue, OSD_SPAN_LONG) == &requests[1]);
+		CHECK(osd_queue_take(&queue, OSD_SPAN_LONG) == &requests[0]);
+		CHECK(osd_queue_peek(&queue, OSD_SPAN_LONG) == NULL);
 		CHECK_EQ(osd_queue_oldest_ns(&queue), 1002);
-		CHECK(osd_queue_take(&queue, OSD_QUEUE_SHORT) == &requests[2]);
+		CHECK(osd_queue_take(&queue, OSD_SPAN_SHORT) == &requests[2]);
 	}
 }
 
