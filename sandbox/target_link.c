@@ -299,6 +299,8 @@ void osd_target_serve(struct osd_daemon *daemon)
 		return;
 	if (length > 0 && osd_sandboxd_version(bytes, (size_t)length) != OSD_SANDBOXD_VERSION)
 		refuse_version(daemon, osd_sandboxd_version(bytes, (size_t)length));
+	else if (length < 0 && length != -EMSGSIZE && length != -EMFILE)
+		osd_info("the connection to the target is lost: %s", strerror((int)-length));
 	else if (length != 0)
 		osd_warning(
 			"the target sent something else than a request; closing its connection");

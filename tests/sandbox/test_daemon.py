@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -389,6 +390,22 @@ def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> 
     daemon.connect(1)  # and it serves the next
     assert daemon.run("print(1)").stdout == b"1\n"
     sandbox.close()
+
+
+def test_a_target_that_dies_sends_no_nonsense(own) -> None:
+    """A connection that ends with answers unread is reset: that is no message."""
+    daemon = own(stderr=subprocess.PIPE)
+    sandbox = daemon.spawn()
+    daemon.send(KILL_SANDBOX, sandbox.id)
+    assert select.select([daemon.socket], [], [], PATIENCE_S)[0]
+    daemon.socket.close()
+    daemon.connect(1)
+    daemon.socket.close()
+    daemon.process.terminate()
+    said = daemon.process.stderr.read()
+    sandbox.close()
+    assert "something else than a request" not in said
+    assert "the connection to the target is lost: Connection reset by peer" in said
 
 
 def test_lines_name_the_job_that_the_target_names(own) -> None:
