@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+#define AUDIT_BYTES (sizeof(((struct osd_capability *)NULL)->audit))
 #define CUT_ROOM 5 /* osd_log_quote() cuts where fewer bytes than these would be left */
 
 /* prefix and the quoted value into out. */
@@ -27,6 +28,22 @@ static bool verified(struct osd_principal *principal, const char *prefix, const 
 	return strlen(principal->key) + CUT_ROOM <= OSD_PRINCIPAL_MAX;
 }
 
+/* An AUDIT that is text as it is, any other in hexadecimal, which is longer than a text can be. */
+static bool name_by_audit(struct osd_principal *principal,
+			  const uint8_t audit[AUDIT_BYTES], size_t length)
+{
+	char hex[2 * AUDIT_BYTES + 1];
+	bool is_text = true;
+
+	for (size_t i = 0; i < length; i++)
+		is_text &= audit[i] >= ' ' && audit[i] <= '~';
+	if (is_text)
+		return verified(principal, "audit:", audit, length);
+	for (size_t i = 0; i < AUDIT_BYTES; i++)
+		snprintf(hex + 2 * i, 3, "%02x", audit[i]);
+	return verified(principal, "audit:", hex, strlen(hex));
+}
+
 void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 			  const char *initiator_name, const char *address,
 			  struct osd_principal *ret_principal)
@@ -36,7 +53,7 @@ void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 
 	while (length && !audit[length - 1])
 		length--;
-	if (length && verified(ret_principal, "audit:", audit, length))
+	if (length && name_by_audit(ret_principal, audit, length))
 		return;
 	if (!length && chap_name && *chap_name &&
 	    verified(ret_principal, "chap:", chap_name, strlen(chap_name)))
