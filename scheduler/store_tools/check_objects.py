@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.charges import attribute_units
 from scheduler.store_tools.folders import Root
 from scheduler.store_tools.format import (
     ALL,
@@ -25,7 +26,6 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
-    attribute_units,
 )
 from scheduler.store_tools.pages import Owner, owner_of, owners
 from scheduler.store_tools.problems import Kind, Problem

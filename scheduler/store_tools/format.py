@@ -39,7 +39,6 @@ __all__ = [
     "RootRecord",
     "Superblock",
     "Unknown",
-    "attribute_units",
     "dead_epoch_key",
     "dead_files_key",
     "dead_partition_key",
@@ -291,20 +290,6 @@ class ObjectRecord:
             and not self.flags & RecordFlag.LENGTH_RULES
             and not self.spare_generation
         )
-
-
-_UNIT_BYTES = 16
-_OVERHEAD = 64
-_FREE_PAGES = 7
-_RANGE = 0x3000_0000
-_ANY = 0xF000_0000
-
-
-def attribute_units(page: int, length: int) -> int:
-    """What an attribute is charged: its value and 64 bytes, in units; the standard's pages are free."""
-    if length == 0 or (page < _ANY and page % _RANGE < _FREE_PAGES):
-        return 0
-    return (length + _OVERHEAD + _UNIT_BYTES - 1) // _UNIT_BYTES
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scheduler.store_tools.bdb import Table
+from scheduler.store_tools.charges import attribute_units
 from scheduler.store_tools.check_objects import Lost
 from scheduler.store_tools.folders import Root
 from scheduler.store_tools.format import (
@@ -26,7 +27,6 @@ from scheduler.store_tools.format import (
     Place,
     RecordFlag,
     RecordType,
-    attribute_units,
     id_mark_key,
 )
 from scheduler.store_tools.mend import Mender, Mending, collection_record

@@ -15,7 +15,8 @@ from pyosd.job import KILL
 from pyosd.types import AttributeId, AttributeValue, ref
 from scheduler.store_tools import commands
 from scheduler.store_tools.bdb import Table
-from scheduler.store_tools.format import ALL_OBJECTS, AttributeKey, RecordFlag, attribute_units
+from scheduler.store_tools.charges import attribute_units
+from scheduler.store_tools.format import ALL_OBJECTS, AttributeKey, RecordFlag
 from scheduler.store_tools.job_format import JobId, JobKey, JobKeyKind, JobRecord, JobState
 from tests.harness import StartFailed
 from tests.offline.earlier import ARCHIVES, unpack
