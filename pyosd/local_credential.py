@@ -36,7 +36,7 @@ from pyosd.credentials import (
     read_secret,
 )
 from pyosd.session import TargetAddress
-from pyosd.types import ObjectRef, ObjectType, ref
+from pyosd.types import ObjectRef, ObjectType
 
 __all__ = ["LocalCredential", "LocalSource", "advice", "find", "read_source"]
 
@@ -45,8 +45,8 @@ SYSTEM = Path("/run/iosd-credentials")  # root's
 _PARTITION_SEED, _WORKING_SEED = b"iosd local p", b"iosd local working 0"
 _LOOPBACK = ("127.0.0.1", "::1")
 _WILDCARDS = ("0.0.0.0", "::")
+_WHOLE = (ObjectType.USER_OBJECT, ObjectType.COLLECTION)
 _EVERYTHING = Permission((1 << 16) - 2) & ~Permission.FUN_EXE
-_WIDE = (ObjectType.USER_OBJECT, ObjectType.COLLECTION)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,6 @@ class LocalSource(KeySource):
     def _take(self, credential: LocalCredential) -> None:
         super().__init__({}, credential.system_id, method=credential.method, lifetime=None)
         self._local = credential
-        self._kept: dict[tuple[int, ObjectType], Credential] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._local.path}>"
@@ -119,20 +118,16 @@ class LocalSource(KeySource):
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
     ) -> Credential:
-        """One for all objects of that type in the partition, save for jobs: those get what they ask
-        for (CredentialSource.credential)."""
+        """One with all permissions on the object, save for jobs: those get what they ask for.
+
+        It names the object: a capability for all user objects of a partition does not permit to read the
+        jobs of other principals, which the administrator may.
+        """
         self.working_key(0)
         self.working_key(obj.partition_id)
-        if object_type not in _WIDE or permissions & Permission.FUN_EXE:
+        if object_type not in _WHOLE or permissions & Permission.FUN_EXE:
             return super().credential(obj, object_type, permissions)
-        place = obj.partition_id, object_type
-        found = self._kept.get(place)
-        if found is None:
-            found = super().credential(ref(obj.partition_id), object_type, _EVERYTHING)
-            if len(self._kept) >= 1024:
-                self._kept.clear()
-            self._kept[place] = found
-        return found
+        return super().credential(obj, object_type, _EVERYTHING)
 
     def refused(self, credential: Credential) -> None:
         """Perhaps another store is served there by now (CredentialSource.refused)."""

@@ -214,15 +214,16 @@ def test_what_does_not_exist_is_named_to_the_administrator(served: Serving) -> N
     refused(served.url, "obj", "ls", "0x7777777")
 
 
-def test_credentials_do_not_expire_and_serve_many_objects(served: Serving) -> None:
-    """A job lives as long as its capability; one capability a partition is signed once."""
+def test_credentials_do_not_expire_and_name_the_object(served: Serving) -> None:
+    """A job lives as long as its capability; one for all objects would not permit jobs of others."""
     source = local_credential.find(served.url)
     assert source is not None
     first, second = (
         source.credential(ref(0x10000, each), ObjectType.USER_OBJECT, Permission.READ)
         for each in (0x10000, 0x10001)
     )
-    assert first is second
+    assert [each.capability.obj.object_id for each in (first, second)] == [0x10000, 0x10001]
+    assert first.capability.permissions & Permission.WRITE
     assert first.capability.expires_ms == 0
     assert not first.capability.permissions & Permission.FUN_EXE
     run_it = source.credential(ref(0x10000, 0x10000), ObjectType.USER_OBJECT, Permission.FUN_EXE)
@@ -492,7 +493,11 @@ def test_a_store_that_was_made_without_security() -> None:
     try:
         with Serving(*PLAIN, "--security", "nosec", data=data / "store") as served:
             pid = works(served.url, "part", "create", uid=STRANGER).strip()
+            submit = ("exec", "-", "--zone", pid, "--hold", "--no-wait")
+            job = works(served.url, *submit, text="pass").strip()
         with Serving(*PLAIN, data=data / "store", standard=True) as served:
+            assert local_credential.find(served.url) is None
+            assert job in works(served.url, "ps") and job in works(served.url, "obj", "ls", pid)
             assert served.text().count("any local user is an administrator of this store") == 1
             works(served.url, "part", "ls", uid=STRANGER)
             assert "nosec" in works(served.url, "target", "info")
@@ -504,12 +509,15 @@ def test_a_store_that_was_made_without_security() -> None:
                 works(served.url, "obj", "attr", "set", obj, attribute, "01", "--hex")
             refused(served.url, "part", "ls")
             refused(served.url, "obj", "ls", pid)
+        with Serving(*PLAIN, data=data / "store", standard=True) as served:
+            refused(served.url, "part", "ls")
             new = works(served.url, "part", "create").strip()
             works(served.url, "obj", "write", new)
             refused(served.url, "obj", "ls", new)
         with Serving(*PLAIN, data=data / "store", standard=True) as served:
             assert "any local user" not in served.text()
-            works(served.url, "obj", "ls", pid)
+            assert job in works(served.url, "obj", "ls", pid)
+            assert "HELD" in works(served.url, "job", "status", job)
     finally:
         shutil.rmtree(data)
 
