@@ -67,35 +67,53 @@ static struct osd_txn *begin(struct store *store)
 	return txn;
 }
 
+/* The store's own threads may make a transaction the victim of a deadlock: then it begins again. */
+static enum osd_status end(struct osd_txn *txn, enum osd_status status)
+{
+	if (status == OSD_OK)
+		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
+	osd_txn_abort(txn);
+	return status;
+}
+
 static uint64_t make_partition(struct store *store, uint64_t wanted)
 {
-	struct osd_txn *txn = begin(store);
+	enum osd_status status;
 	uint64_t id;
 
-	OK(osd_partition_create(txn, wanted, &id));
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	do {
+		struct osd_txn *txn = begin(store);
+
+		status = end(txn, osd_partition_create(txn, wanted, &id));
+	} while (status == OSD_E_RETRY);
+	OK(status);
 	return id;
 }
 
 static void remove_partition(struct store *store, uint64_t id)
 {
-	struct osd_txn *txn = begin(store);
+	enum osd_status status;
 
-	OK(osd_partition_remove(txn, id, true));
-	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	do {
+		struct osd_txn *txn = begin(store);
+
+		status = end(txn, osd_partition_remove(txn, id, true));
+	} while (status == OSD_E_RETRY);
+	OK(status);
 }
 
 static enum osd_status set(struct store *store, enum osd_key_level level, uint64_t partition_id,
 			   uint8_t version, unsigned seed)
 {
 	struct osd_key_name name = {level, partition_id, version};
-	struct osd_txn *txn = begin(store);
-	enum osd_status status = osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
-						 names[seed], seeds[seed]);
+	enum osd_status status;
 
-	if (status == OSD_OK)
-		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	osd_txn_abort(txn);
+	do {
+		struct osd_txn *txn = begin(store);
+
+		status = end(txn, osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
+						  names[seed], seeds[seed]));
+	} while (status == OSD_E_RETRY);
 	return status;
 }
 
