@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/test.h"
 #include "base/util.h"
+#include "wire/capability.h"
 #include "wire/cursor.h"
 
 #define OK(call) CHECK_EQ((call), OSD_OK)
@@ -24,11 +25,13 @@ struct store {
 	char directory[64], master[96], local[96];
 	struct osd_objects *objects;
 	struct osd_keyring *keyring;
+	uint8_t method;
 };
 
 static void open_store(struct store *store, bool local)
 {
-	struct osd_objects_config config = {.directory = store->directory, .create = true};
+	struct osd_objects_config config = {
+		.directory = store->directory, .create = true, .method = store->method};
 	char message[256];
 
 	OK(osd_objects_open(&config, message, &store->objects));
@@ -49,13 +52,19 @@ static void reopen(struct store *store, bool local)
 	open_store(store, local);
 }
 
-static void make_store(struct store *store, bool local)
+static void make_store_of(struct store *store, uint8_t method, bool local)
 {
+	store->method = method;
 	snprintf(store->directory, sizeof(store->directory), "/tmp/test_local.XXXXXX");
 	CHECK(mkdtemp(store->directory) != NULL);
 	snprintf(store->master, sizeof(store->master), "%s/master.key", store->directory);
 	snprintf(store->local, sizeof(store->local), "%s/local.key", store->directory);
 	open_store(store, local);
+}
+
+static void make_store(struct store *store, bool local)
+{
+	make_store_of(store, OSD_CAPKEY, local);
 }
 
 static void remove_store(struct store *store)
@@ -168,6 +177,18 @@ static void test_new_store(void)
 }
 
 /* A store of an earlier release has a master key and no root key. */
+/* Where nobody needs a capability there is none, so that its user sees what all do. */
+static void test_store_that_takes_nosec(void)
+{
+	uint8_t root[OSD_MAC_LENGTH];
+	struct store store;
+
+	make_store_of(&store, OSD_NOSEC, true);
+	CHECK(!read_file(&store, root));
+	CHECK(known(&store, OSD_KEY_WORKING, 0));
+	remove_store(&store);
+}
+
 static void test_earlier_store(void)
 {
 	struct store store;
@@ -265,6 +286,7 @@ int main(void)
 {
 	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test_local_keys", OSD_LOG_WARNING);
 	test_new_store();
+	test_store_that_takes_nosec();
 	test_earlier_store();
 	test_taken_over();
 	test_no_place();
